@@ -113,6 +113,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0001_createSchema",
             sql: String(decoding: PackageResources.p0001_createSchema_sql, as: UTF8.self),
-            checksum: "142288a858feb48f5f81aa52327d968326b2e2322ae98a9f55d2a7af297f4329")
+            checksum: "e8dfcdd48d0ac80b7e8c38314edf7c934ac635bb0f2a8666ad47d73d6304ff5d")
     ]
 }

@@ -738,6 +738,17 @@ CREATE TABLE commitMark (
     PRIMARY KEY (epoch, number)
 );
 
+-- The relays that have the store, or stand by for it. Each says with the beat of the lease that it
+-- is there; rows of those that are not heard of any more are dropped by the others.
+CREATE TABLE relayNode (
+    -- What the server calls its sessions, and what its machine is called.
+    session text COLLATE "C" PRIMARY KEY,
+    name text COLLATE "C" NOT NULL,
+    version text COLLATE "C" NOT NULL,
+    since timestamptz NOT NULL,
+    seen timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
 -- While the store is moved (docs/postgresql-engine.md), and after it went elsewhere: no relay starts
 -- on it. How far the move is is committed with the rows.
 CREATE TABLE storeMove (

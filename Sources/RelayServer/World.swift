@@ -11,6 +11,8 @@ package struct World: Sendable {
     package var generator: any RandomNumberGenerator & Sendable
     /// What the machine is called, for people.
     package var machine: String
+    /// Which Belfry it is, for people.
+    package var version = "development"
 
     /// Collects clocks and chance.
     package init(

@@ -25,7 +25,9 @@ extension RelayStore {
             let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
-            let epoch = try claim(claimant, place, connection)
+            // Before it is asked for too, so that who stands by does not take it from the move.
+            try MoveMark.refuse(place, epoch: nil, connection)
+            let epoch = try claim(claimant, place, connection, settings)
             try MoveMark.refuse(place, epoch: epoch, connection)
             try ServerSecrets(place: place, vault: settings.secrets).seal(session)
             // Whatever that took, the lease is whole before anything is promised.
@@ -33,7 +35,8 @@ extension RelayStore {
                 throw StorageError.locked(path: "\(place)", holder: "another relay")
             }
             let opened = try find(epoch, connection, settings)
-            let engine = try ServerEngine(session, connection, opened, settings: settings)
+            let engine = try ServerEngine(
+                session, connection, opened, as: claimant, settings: settings)
             return RelayStore(engine, opened, settings: settings)
         } catch let error as PostgresError {
             throw error.opening(place)
@@ -86,11 +89,15 @@ extension RelayStore {
     }
 
     private static func claim(
-        _ claimant: StoreClaimant, _ place: PostgresPlace, _ connection: PostgresConnection
+        _ claimant: StoreClaimant, _ place: PostgresPlace, _ connection: PostgresConnection,
+        _ settings: StoreSettings
     ) throws -> Int64 {
         switch try Ownership.claim(claimant, connection) {
         case .owned(let epoch): return epoch
         case .owner(let name):
+            // Who could not take the owner's place is told now, and not when it has to.
+            try ServerSecrets(place: place, vault: settings.secrets).check(connection)
+            try RelayNodes.announce(claimant, connection)
             throw StorageError.locked(path: "\(place)", holder: "a relay on \(name)")
         }
     }

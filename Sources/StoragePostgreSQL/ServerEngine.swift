@@ -20,7 +20,7 @@ final class ServerEngine: StoreEngine {
     /// Begins to write, to read and to renew the lease of a store that is owned.
     init(
         _ session: PostgresSession, _ connection: PostgresConnection, _ opened: OpenedStore,
-        settings: StoreSettings
+        as claimant: StoreClaimant, settings: StoreSettings
     ) throws(StorageError) {
         place = "\(session.place)"
         target = session.place
@@ -29,7 +29,9 @@ final class ServerEngine: StoreEngine {
         readers = try ServerReaders(session, count: Self.readerCount)
         writer = ServerWriter(
             session, epoch: opened.epoch, inbox: inbox, opened: opened, settings: settings)
-        let lease = LeaseKeeper(session, connection, epoch: opened.epoch) { [writer] in
+        let lease = LeaseKeeper(
+            session, connection, epoch: opened.epoch, as: claimant
+        ) { [writer] in
             writer.giveUp(.closed("another relay owns the store now"))
         }
         guard let lease else {
@@ -82,7 +84,9 @@ final class ServerEngine: StoreEngine {
 
     /// The server's own log, and the room on its disk, are its own matter.
     var footprint: StoreFootprint {
-        StoreFootprint(fileBytes: lease.bytes, walBytes: 0, freeBytes: nil)
+        var footprint = StoreFootprint(fileBytes: lease.bytes, walBytes: 0, freeBytes: nil)
+        footprint.nodes = lease.nodes
+        return footprint
     }
 
     /// The server says itself when it has no room.

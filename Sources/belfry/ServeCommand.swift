@@ -36,6 +36,13 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
+    /// The real world, in which this is the Belfry that it is.
+    private static var world: World {
+        var world = World.real
+        world.version = BuildStamp.current.version
+        return world
+    }
+
     private func serve(_ configuration: RelayConfiguration, _ remarks: [String]) async throws {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
@@ -55,7 +62,7 @@ struct ServeCommand: AsyncParsableCommand {
         let stage = ServingStage(
             Task {
                 try await Relay(
-                    configuration, world: .real, metrics: metrics, logger: logger,
+                    configuration, world: Self.world, metrics: metrics, logger: logger,
                     levels: log.levels)
             })
         try await withThrowingTaskGroup(of: Void.self) { tasks in

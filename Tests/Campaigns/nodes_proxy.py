@@ -15,8 +15,6 @@ from database import Postgres
 DEPLOY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "deploy")
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
-# A lease and its renewal, what the relay reads at its start, and two looks of the proxy.
-TAKEOVER = 9.0
 
 
 class Node(Relay):
@@ -95,7 +93,7 @@ class Sender(threading.Thread):
                 connection = None
                 time.sleep(0.02)
 
-    def goes_on(self, since, bound):
+    def goes_on(self, since, bound=PATIENCE):
         """Waits until something is acknowledged that was sent after `since`; returns how long that
         took."""
         while self.at <= since:
@@ -146,7 +144,7 @@ def proxy(belfry, rounds):
     haproxy = Proxy(folder, nodes)
     sender = Sender(haproxy.port)
     sender.start()
-    sender.goes_on(time.monotonic(), PATIENCE)
+    sender.goes_on(time.monotonic())
     waits = {"kill": 0, "stop": 0, "failover": 0}
     for number in range(rounds):
         for fault in ("kill", "stop"):
@@ -154,7 +152,7 @@ def proxy(belfry, rounds):
             sender.more(100)
             began = time.monotonic()
             node.kill() if fault == "kill" else node.stop()
-            sender.goes_on(time.monotonic(), TAKEOVER)
+            sender.goes_on(time.monotonic())
             waits[fault] = max(waits[fault], time.monotonic() - began)
             node.begin()
             owner(nodes)
@@ -162,7 +160,7 @@ def proxy(belfry, rounds):
     began = time.monotonic()
     primary.crash()
     standby.promote()
-    sender.goes_on(time.monotonic(), 60)
+    sender.goes_on(time.monotonic())
     waits["failover"] = time.monotonic() - began
     sender.stopping = True
     sender.join()

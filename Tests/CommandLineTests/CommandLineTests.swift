@@ -31,7 +31,7 @@ import Testing
         "changes parked", "changes replay", "log", "log show", "log level", "certificates renew",
         "changes drop", "deliveries", "deliveries list", "deliveries show",
         "deliveries receipts", "deliveries retries", "deliveries dead-letters",
-        "deliveries redrive", "deliveries drop", "migrate", "move", "predicate",
+        "deliveries redrive", "deliveries drop", "migrate", "move", "nodes", "predicate",
         "predicate evaluate", "predicate check", "gateway", "bench",
     ]
 

@@ -338,23 +338,24 @@ struct Simulation {
     }
 
     /// Those that were told with others, which must be all of `deliveries`, by one that was
-    /// accepted or ended as a dead letter.
+    /// accepted, ended as a dead letter, or was told with later ones itself.
     private func toldTogether(
         _ deliveries: [DeliveryID], _ letters: Set<DeliveryID>
     ) async throws -> Set<DeliveryID> {
         let all = held.merging(relay.held) { $1 }
+        let told = Set(deliveries)
         for id in deliveries {
             guard let (delivery, at) = all[id],
                 case .closed(_, _, let leader)? = try await store.digestFate(
-                    of: delivery, heldAt: at),
-                accepted[leader] != nil || letters.contains(leader)
+                    of: delivery, heldAt: at), leader != id,
+                accepted[leader] != nil || letters.contains(leader) || told.contains(leader)
             else { throw broken("\(id) is neither accepted nor a dead letter, nor told") }
         }
         let folded = try await store.accounts().reduce(0) { $0 + $1.folded }
         if folded != deliveries.count {
             throw broken("\(folded) were told with others, and \(deliveries.count) must have been")
         }
-        return Set(deliveries)
+        return told
     }
 
     private mutating func checkEverything() async throws {

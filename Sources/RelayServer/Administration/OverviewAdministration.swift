@@ -79,6 +79,7 @@ struct OverviewAdministration: AdministrationTable {
             "startedAt": .string(startedAt.iso8601),
             "notReady": health.unready,
             "disk": health.disk,
+            "nodes": health.nodes,
             "backup": health.backups,
             "ranges": .integer(Int64(backlog.ranges)),
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),

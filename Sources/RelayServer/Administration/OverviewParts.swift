@@ -34,6 +34,9 @@ extension RelayHealth {
             JSONObject(reasons.map { ($0.key, .string($0.value)) }.sorted { $0.0 < $1.0 }))
     }
 
+    /// How many relays know of the store; null where there can be one only.
+    var nodes: JSONValue { footprint?.nodes.map { .integer(Int64($0)) } ?? .null }
+
     /// How continuous backup stands.
     var backups: JSONValue {
         guard let backup else { return .null }

@@ -39,7 +39,8 @@ struct StoreOpening {
     }
 
     private func take(_ place: PostgresPlace) async throws -> RelayStore {
-        let claimant = StoreClaimant(name: world.machine, identity: world.randomBytes(16))
+        let claimant = StoreClaimant(
+            name: world.machine, identity: world.randomBytes(16), version: world.version)
         var isStandingBy = false
         var lastReason = ""
         while true {

@@ -41,8 +41,8 @@ package final class SourceFollowers: Sendable {
 
     /// What goes into the log of every follower: how far it has come.
     private static let pause = Duration.seconds(60)
-    /// The wait where the store did not say what is to be followed.
-    private static let retryPause = Duration.seconds(1)
+    /// The first wait where the store did not say what is to be followed, and the longest.
+    private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     init(
         registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
@@ -82,16 +82,19 @@ package final class SourceFollowers: Sendable {
 
     /// Follows until the task is cancelled; then all followers have ended.
     func run() async throws {
+        var wait = Self.waits.first
         for await _ in news.stream {
             do {
                 try await arrange()
+                wait = Self.waits.first
             } catch {
                 guard !Task.isCancelled else { break }
                 // The store has no room or is away for a moment: what is followed goes on.
                 logger.warning(
                     "cannot look which databases are followed yet",
                     metadata: ["reason": "\(error)"])
-                try? await world.clock.sleep(for: Self.retryPause)
+                try? await world.clock.sleep(for: wait)
+                wait = min(wait * 2, Self.waits.longest)
                 news.continuation.yield()
             }
         }

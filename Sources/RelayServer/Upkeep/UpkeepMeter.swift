@@ -21,6 +21,8 @@ final class UpkeepMeter: Sendable {
     private let file = Gauge(label: "belfry_storage_file_bytes")
     private let wal = Gauge(label: "belfry_storage_wal_bytes")
     private let free = Gauge(label: "belfry_storage_free_bytes")
+    private let owner = Gauge(label: "belfry_store_owner")
+    private let nodes = Gauge(label: "belfry_store_nodes")
     private let memory = Gauge(label: "belfry_process_resident_bytes")
     private let difference = Gauge(label: "belfry_conservation_difference")
     private let refused = Mutex<[IntakeBound: UInt64]>([:])
@@ -36,6 +38,10 @@ final class UpkeepMeter: Sendable {
         file.record(watch.footprint.fileBytes)
         wal.record(watch.footprint.walBytes)
         if let bytes = watch.footprint.freeBytes { free.record(Double(bytes)) }
+        if let count = watch.footprint.nodes {
+            owner.record(1)
+            nodes.record(count)
+        }
         memory.record(watch.memory)
         for bound in IntakeBound.allCases {
             Gauge(label: "belfry_bound_reached", dimensions: [("bound", bound.rawValue)])

@@ -8,6 +8,8 @@ package struct StoreFootprint: Sendable, Hashable {
     package var walBytes: Int
     /// The room on the disk in bytes, as far as it is known.
     package var freeBytes: UInt64?
+    /// How many relays there are, the owner and who stands by; `nil` where there can be one only.
+    package var nodes: Int?
 
     /// Collects sizes.
     package init(fileBytes: Int, walBytes: Int, freeBytes: UInt64?) {

@@ -3,15 +3,19 @@ import Storage
 import StorageSQL
 
 extension MoveMark {
-    /// Gives a store back that is part of a move, and refuses it.
+    /// Refuses a store that is part of a move, and gives it back.
     ///
+    /// - Parameters:
+    ///   - place: Where it is.
+    ///   - epoch: Under which number it is owned; `nil` if it is not.
+    ///   - connection: A connection without a transaction.
     /// - Throws: ``MoveMark/refusal(at:)`` if it is.
     static func refuse(
-        _ place: PostgresPlace, epoch: Int64, _ connection: PostgresConnection
+        _ place: PostgresPlace, epoch: Int64?, _ connection: PostgresConnection
     ) throws {
         let rows = try connection.query("SELECT direction, place FROM storeMove")
         guard let row = rows.first, let direction = row[0].flatMap(Direction.init) else { return }
-        try Ownership.release(epoch: epoch, connection)
+        if let epoch { try Ownership.release(epoch: epoch, connection) }
         throw MoveMark.refusal(of: direction, otherEnd: row[1] ?? "", at: "\(place)")
     }
 }

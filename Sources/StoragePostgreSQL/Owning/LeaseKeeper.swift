@@ -12,11 +12,14 @@ import Synchronization
 final class LeaseKeeper: @unchecked Sendable {
     private struct State {
         var bytes = 0
+        var nodes = 1
         var isEnding = false
     }
 
     private let session: PostgresSession
     private let epoch: Int64
+    /// Who shows itself among the relays; `nil` if it is none.
+    private let claimant: StoreClaimant?
     private let lost: @Sendable () -> Void
     private let state = Mutex(State())
     private let wake: PostgresWake
@@ -25,6 +28,8 @@ final class LeaseKeeper: @unchecked Sendable {
 
     /// How many renewals pass before the store's size is asked for anew.
     private static let renewalsBetweenSizes = 30
+    /// How many pass before the relays are counted anew.
+    private static let renewalsBetweenCounts = 5
 
     /// Keeps a lease that was just taken; `nil` if the process has no descriptor left.
     ///
@@ -32,21 +37,26 @@ final class LeaseKeeper: @unchecked Sendable {
     ///   - session: Makes the connections after the first.
     ///   - connection: The connection by which the shard was taken.
     ///   - epoch: The number under which it was taken.
+    ///   - claimant: Who owns it, to be shown among its relays; `nil` if it is none.
     ///   - lost: Is told that another owns the shard.
     init?(
         _ session: PostgresSession, _ connection: PostgresConnection, epoch: Int64,
-        lost: @escaping @Sendable () -> Void
+        as claimant: StoreClaimant? = nil, lost: @escaping @Sendable () -> Void
     ) {
         guard let wake = PostgresWake() else { return nil }
         self.wake = wake
         self.session = session
         self.connection = connection
         self.epoch = epoch
+        self.claimant = claimant
         self.lost = lost
     }
 
     /// How many bytes the store had when it was last asked for.
     var bytes: Int { state.withLock { $0.bytes } }
+
+    /// How many relays there were when they were last counted: the owner, and who stands by.
+    var nodes: Int { state.withLock { $0.nodes } }
 
     /// Starts the thread; `ended` is called once the shard is given back.
     func start(ended: @escaping @Sendable () -> Void) {
@@ -74,7 +84,9 @@ final class LeaseKeeper: @unchecked Sendable {
                     lost()
                     return
                 }
+                if let claimant { try RelayNodes.announce(claimant, connection) }
                 if renewals.isMultiple(of: Self.renewalsBetweenSizes) { try measure(connection) }
+                if renewals.isMultiple(of: Self.renewalsBetweenCounts) { try count(connection) }
                 renewals += 1
             } catch {
                 // It is tried again, as long as nobody else has the shard.
@@ -85,7 +97,13 @@ final class LeaseKeeper: @unchecked Sendable {
         // Otherwise the lease runs out by itself.
         if let connection = try? connected() {
             try? Ownership.release(epoch: epoch, connection)
+            if let claimant { try? RelayNodes.leave(claimant, connection) }
         }
+    }
+
+    private func count(_ connection: PostgresConnection) throws {
+        let nodes = try RelayNodes.count(connection)
+        state.withLock { $0.nodes = max(1, nodes) }
     }
 
     private func measure(_ connection: PostgresConnection) throws {

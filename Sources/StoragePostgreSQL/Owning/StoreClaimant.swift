@@ -4,6 +4,8 @@ import RelayModel
 package struct StoreClaimant: Sendable, Hashable {
     /// What people call it: the name of its machine.
     package let name: String
+    /// Which Belfry it is, for people.
+    let version: String
     /// What the server calls its sessions, and no others.
     let sessionName: String
 
@@ -13,9 +15,11 @@ package struct StoreClaimant: Sendable, Hashable {
     ///   - name: The name of its machine.
     ///   - identity: What no other process has, also not on the same machine: 16 bytes of
     ///     chance.
+    ///   - version: Which Belfry it is.
     ///   - isMove: Whether it is a move, and no relay.
-    package init(name: String, identity: [UInt8], isMove: Bool = false) {
+    package init(name: String, identity: [UInt8], version: String = "", isMove: Bool = false) {
         self.name = name
+        self.version = version
         sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
 

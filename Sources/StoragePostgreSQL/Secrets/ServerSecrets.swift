@@ -27,6 +27,15 @@ struct ServerSecrets {
         }
     }
 
+    /// Sees whether the keys here are those of the store; writes nothing.
+    ///
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here.
+    func check(_ connection: PostgresConnection) throws {
+        let rows = try connection.query("SELECT keyID, proof FROM secretSeal")
+        guard let seal = rows.first, let keyID = seal[0] else { return }
+        try vault.check(keyID, seal[1] ?? "", of: "\(place)")
+    }
+
     private func seal(_ db: Database) throws {
         let seal = try Row.fetchOne(db, sql: "SELECT keyID, proof FROM secretSeal FOR UPDATE")
         let keyID: String? = seal?["keyID"]

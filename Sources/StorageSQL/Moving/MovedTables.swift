@@ -16,7 +16,9 @@ package enum MovedTables {
     static let special: Set<String> = ["store", "shard", "shardhead"]
 
     /// Those that belong to a store at its place: its schema, its owner, and the move itself.
-    static let local: Set<String> = ["migration", "ownership", "commitmark", "storemove"]
+    static let local: Set<String> = [
+        "migration", "ownership", "commitmark", "storemove", "relaynode",
+    ]
 
     /// Those that have rows in a new store, or once a relay has looked at it.
     static let seeded = ["progress", "backlog", "secretseal", "sessionsecret", "statesnapshot"]

@@ -61,6 +61,9 @@ struct OverviewCommand: AsyncParsableCommand {
             case .string(let behind)? = object["behind"]
         else { return nil }
         var lines = ["The log ends at \(head); \(behind) entries are not settled."]
+        if case .integer(let count)? = object["nodes"] {
+            lines.append("This relay has the store; \(max(0, count - 1)) stand by (belfry nodes).")
+        }
         if case .integer(let count)? = object["rangeSubscriptions"], count > 0 {
             lines.append("Huge fan-outs owe pushes by \(count) subscriptions still.")
         }

@@ -1,0 +1,142 @@
+import Migrations
+import PostgresLink
+import RelayModel
+import Storage
+package import StorageSQL
+
+/// A relay that has a store on a server, or stands by for it.
+package struct StoreNode: Sendable, Hashable {
+    /// What a relay does for the store.
+    package enum Role: String, Sendable {
+        /// It has the store.
+        case owner
+        /// It waits until the owner ends.
+        case standingBy
+        /// It has not said for some seconds that it is there.
+        case silent
+        /// It is no relay, and moves the store elsewhere or to here.
+        case move
+    }
+
+    /// What its machine is called.
+    package let name: String
+    /// Which Belfry it is; empty if it is not known.
+    package let version: String
+    package let role: Role
+    /// Since when it knows of the store, and when it said last that it is there: RFC 3339, by the
+    /// server's clock; empty if that is not known.
+    package let since: String
+    package let seen: String
+    /// How long nobody else takes the store; `nil` if it is not the owner's.
+    package let leaseUntil: String?
+    /// How often the store had a new owner; `nil` if it is not the owner.
+    package let epoch: Int64?
+}
+
+/// What the relays of a store tell of themselves, in a table of it.
+///
+/// Each writes a row with the beat of the lease, which waits for no standby. Rows of relays that
+/// are not heard of any more are dropped by the others.
+enum RelayNodes {
+    /// How long a relay that says nothing is shown.
+    static let memory = Duration.seconds(180)
+    /// How long one that says nothing is taken for there.
+    static let silence = Ownership.lease
+    /// How many are kept; whoever comes beyond works, and is not shown.
+    static let limit = 64
+
+    /// Says that a relay is there.
+    static func announce(
+        _ claimant: StoreClaimant, _ connection: PostgresConnection
+    ) throws {
+        try connection.query(
+            """
+            WITH quick AS (SELECT set_config('synchronous_commit', 'off', true)),
+            gone AS (
+                DELETE FROM relayNode USING quick
+                WHERE session <> $1 AND seen < clock_timestamp()
+                    - make_interval(secs => \(memory.components.seconds)))
+            INSERT INTO relayNode (session, name, version, since, seen)
+            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp() FROM quick
+            WHERE (SELECT count(*) FROM relayNode WHERE session <> $1) < \(limit)
+            ON CONFLICT (session) DO UPDATE SET seen = excluded.seen
+            """, [claimant.sessionName, claimant.name, claimant.version],
+            within: Ownership.renewal * 2)
+    }
+
+    /// Says that a relay ends.
+    static func leave(_ claimant: StoreClaimant, _ connection: PostgresConnection) throws {
+        try connection.query(
+            "DELETE FROM relayNode WHERE session = $1", [claimant.sessionName])
+    }
+
+    /// How many are there.
+    static func count(_ connection: PostgresConnection) throws -> Int {
+        let rows = try connection.query(
+            """
+            SELECT count(*) FROM relayNode
+            WHERE seen > clock_timestamp() - make_interval(secs => \(silence.components.seconds))
+            """)
+        return rows.first?[0].flatMap { Int($0) } ?? 0
+    }
+
+    /// All of them, the owner first.
+    static func all(_ connection: PostgresConnection) throws -> [StoreNode] {
+        func text(_ moment: String) -> String {
+            "to_char(\(moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+        }
+        // An owner that has not said anything yet is there too.
+        let rows = try connection.query(
+            """
+            SELECT coalesce(node.name, ownership.name, ''), coalesce(node.version, ''),
+                ownership.owner IS NOT NULL, coalesce(ownership.owner, ''),
+                coalesce(node.seen > clock_timestamp()
+                    - make_interval(secs => \(silence.components.seconds)), true),
+                coalesce(\(text("node.since")), ''), coalesce(\(text("node.seen")), ''),
+                \(text("ownership.leaseUntil")), ownership.epoch::text
+            FROM relayNode AS node FULL JOIN (
+                SELECT * FROM ownership WHERE owner IS NOT NULL
+                    AND leaseUntil > clock_timestamp()) AS ownership
+                ON ownership.owner = node.session
+            ORDER BY 3 DESC, node.since, node.session LIMIT \(limit + 1)
+            """)
+        return rows.map { row in
+            let isOwner = row[2] == "t"
+            let role: StoreNode.Role =
+                if isOwner {
+                    row[3]?.hasPrefix(StoreClaimant.movePrefix) == true ? .move : .owner
+                } else {
+                    row[4] == "t" ? .standingBy : .silent
+                }
+            return StoreNode(
+                name: row[0] ?? "", version: row[1] ?? "", role: role, since: row[5] ?? "",
+                seen: row[6] ?? "", leaseUntil: isOwner ? row[7] : nil,
+                epoch: isOwner ? row[8].flatMap { Int64($0) } : nil)
+        }
+    }
+}
+
+extension RelayStore {
+    /// The relays that know of the store at `place`, the owner first; asked of the server, whether
+    /// or not one of them answers.
+    ///
+    /// - Throws: ``StorageError`` if there is no store, or of another version.
+    package static func nodes(_ place: PostgresPlace) throws -> [StoreNode] {
+        do {
+            let connection = try PostgresSession(place: place, name: "belfry nodes").connect()
+            let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
+            guard let version = try schema.found(connection) else {
+                throw StorageError.missing(path: "\(place)")
+            }
+            guard version == schema.version else {
+                throw StorageError.inaccessible(
+                    path: "\(place)",
+                    reason: "its schema has version \(version), and this Belfry reads version "
+                        + "\(schema.version): run that version")
+            }
+            return try RelayNodes.all(connection)
+        } catch let error as PostgresError {
+            throw error.opening(place)
+        }
+    }
+}

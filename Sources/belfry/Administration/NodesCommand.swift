@@ -1,0 +1,61 @@
+import ArgumentParser
+import RelayModel
+import RelayServer
+import Storage
+import StoragePostgreSQL
+import StorageSQL
+
+/// Which relays have a store on a server, or stand by for it.
+struct NodesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "nodes",
+        abstract: "Lists the relays of a store on PostgreSQL: its owner, and who stands by.",
+        discussion: """
+            It asks the database, and so works when no relay answers. A relay says every second \
+            that it is there; one that is silent is listed for three minutes.
+            """)
+
+    @OptionGroup var store: StoreFileOptions
+    @Flag(help: "Show JSON.") var json = false
+
+    func run() async throws {
+        let named = try await store.store()
+        guard case .server(let place) = named else {
+            throw ValidationError("\(named) is a file, which has one relay: see belfry overview")
+        }
+        do {
+            let nodes = try RelayStore.nodes(place)
+            let answer = JSONValue.object(["nodes": .array(nodes.map { .object($0.json) })])
+            let lines = nodes.isEmpty ? ["no relay"] : nodes.map(\.line)
+            print(json ? answer.text : lines.joined(separator: "\n"))
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(place) cannot be asked", error)
+        }
+    }
+}
+
+extension StoreNode {
+    /// What it is, for people.
+    var line: String {
+        let told =
+            switch role {
+            case .owner: "owns the store"
+            case .standingBy: "stands by"
+            case .silent: "is silent"
+            case .move: "moves the store"
+            }
+        let lease = leaseUntil.map { ", lease until \($0), epoch \(epoch ?? 0)" } ?? ""
+        let times = since.isEmpty ? "" : ", since \(since), seen \(seen)"
+        let text = "\(name) (\(version.isEmpty ? "version unknown" : version)) \(told)\(times)"
+        return CommandOutput.shown(.string(text + lease))
+    }
+
+    var json: JSONObject {
+        [
+            "name": .string(name), "version": .string(version), "role": .string(role.rawValue),
+            "since": .string(since), "seen": .string(seen),
+            "leaseUntil": leaseUntil.map { .string($0) } ?? .null,
+            "epoch": epoch.map { .integer($0) } ?? .null,
+        ]
+    }
+}

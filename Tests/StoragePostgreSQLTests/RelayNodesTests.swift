@@ -1,0 +1,107 @@
+import PostgresLink
+import RelayTestKit
+import Storage
+import StorageSQL
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// Which relays a store knows.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct RelayNodesTests {
+    private static func claimant(_ name: String, _ version: String = "1.2.3") -> StoreClaimant {
+        StoreClaimant(
+            name: name, identity: (0..<16).map { _ in .random(in: 0...255) }, version: version)
+    }
+
+    private static func open(
+        _ place: PostgresPlace, _ claimant: StoreClaimant, _ key: SecretKey? = nil
+    ) throws -> RelayStore {
+        var settings = StoreSettings.forTests
+        settings.secrets = SecretVault(current: key, previous: [])
+        return try RelayStore.open(place, as: claimant, settings: settings)
+    }
+
+    @Test func `the owner and who stands by are listed, until they end`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let (first, second) = (Self.claimant("first"), Self.claimant("second", "1.3.0"))
+        let store = try Self.open(place, first)
+        #expect(throws: StorageError.self) { try Self.open(place, second) }
+        try test.server.wait(
+            for: "2", of: "SELECT count(*) FROM \(test.schema).relayNode")
+        let nodes = try RelayStore.nodes(place)
+        #expect(nodes.map(\.name) == ["first", "second"])
+        #expect(nodes.map(\.version) == ["1.2.3", "1.3.0"])
+        #expect(nodes.map(\.role) == [.owner, .standingBy])
+        #expect(nodes[0].epoch == 1 && nodes[0].leaseUntil != nil)
+        #expect(nodes[1].epoch == nil && nodes[1].leaseUntil == nil)
+        #expect(nodes.allSatisfy { $0.since <= $0.seen && $0.since.hasSuffix("Z") })
+        await store.close()
+        #expect(try RelayStore.nodes(place).map(\.name) == ["second"])
+    }
+
+    @Test func `who is silent is shown for a while, and then forgotten`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let owner = Self.claimant("owner")
+        let store = try Self.open(place, owner)
+        let connection = try test.session().connect()
+        for (name, seconds) in [("silent", 20), ("gone", 200)] {
+            let claimant = Self.claimant(name)
+            try RelayNodes.announce(claimant, connection)
+            try connection.query(
+                """
+                UPDATE relayNode SET seen = clock_timestamp() - interval '\(seconds) seconds'
+                WHERE name = $1
+                """, [name])
+        }
+        try RelayNodes.announce(owner, connection)
+        let nodes = try RelayStore.nodes(place)
+        #expect(nodes.map(\.name) == ["owner", "silent"])
+        #expect(nodes.map(\.role) == [.owner, .silent])
+        #expect(try RelayNodes.count(connection) == 1)
+        await store.close()
+    }
+
+    @Test func `no more than are listed are kept`() async throws {
+        let test = try TestPlace()
+        _ = try RelayStore.migrate(try test.place())
+        let connection = try test.session().connect()
+        for number in 0..<(RelayNodes.limit + 5) {
+            try RelayNodes.announce(Self.claimant("relay-\(number)"), connection)
+        }
+        #expect(try RelayNodes.count(connection) == RelayNodes.limit)
+        #expect(try RelayStore.nodes(try test.place()).count == RelayNodes.limit)
+    }
+
+    @Test func `who could not take the owner's place is told at once`() async throws {
+        let place = try TestPlace().place()
+        let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))
+        let other = try #require(SecretKey(text: String(repeating: "cd", count: 32)))
+        let store = try Self.open(place, Self.claimant("owner"), key)
+        for wrong in [nil, other] {
+            let refusal = #expect(throws: StorageError.self) {
+                try Self.open(place, Self.claimant("other"), wrong)
+            }
+            guard case .secrets = refusal else {
+                Issue.record("\(String(describing: refusal))")
+                continue
+            }
+        }
+        let refusal = #expect(throws: StorageError.self) {
+            try Self.open(place, Self.claimant("second"), key)
+        }
+        guard case .locked = refusal else {
+            Issue.record("\(String(describing: refusal))")
+            return
+        }
+        await store.close()
+    }
+
+    @Test func `a store that is not there has no relays`() throws {
+        let place = try TestPlace().place()
+        #expect(throws: StorageError.missing(path: "\(place)")) { try RelayStore.nodes(place) }
+    }
+}
