@@ -1,3 +1,4 @@
+import Foundation
 import PredicateLanguage
 import RelayModel
 import RelayTestKit
@@ -8,6 +9,10 @@ import Testing
 
 /// A result held to what is obvious: judge all, sort all, cut.
 @Suite struct ResultMembersTests {
+    /// How many worlds each test walks through; `BELFRY_LIVE_WORLDS=5000` makes it 10⁶ steps.
+    private static let worlds =
+        ProcessInfo.processInfo.environment["BELFRY_LIVE_WORLDS"].flatMap(Int.init) ?? 200
+
     /// A world of few records and values, so that everything collides.
     private struct World {
         var generator: SeededGenerator
@@ -195,7 +200,7 @@ import Testing
         if client.isOrdered { #expect(client.order == oracle.map(\.id)) }
     }
 
-    @Test("items make of a client's result what judging all would", arguments: 0..<200)
+    @Test("items make of a client's result what judging all would", arguments: 0..<worlds)
     func followsTheOracle(seed: Int) {
         var world = World(seed: UInt64(seed))
         var members = ResultMembers(world.query)
@@ -210,7 +215,7 @@ import Testing
         }
     }
 
-    @Test("who comes back is told the difference, from wherever", arguments: 0..<200)
+    @Test("who comes back is told the difference, from wherever", arguments: 0..<worlds)
     func resumes(seed: Int) {
         var world = World(seed: UInt64(seed) &+ 1_000)
         var members = ResultMembers(world.query)
