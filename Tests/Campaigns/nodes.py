@@ -98,7 +98,7 @@ class Driver(threading.Thread):
             if status == 200:
                 self.field.ledger.write(
                     change=name, acknowledged=True, big=big, round=self.field.round)
-                self.field.acknowledged = time.monotonic()
+                self.field.acknowledged = time.monotonic(), nodes[at]
                 change = None
             else:
                 # The same once more, wherever it is taken: whether it was stored is not known.
@@ -114,7 +114,7 @@ class Field:
     """Two relays, the gateway, the primary and its standby."""
 
     def __init__(self, options, folder):
-        self.folder, self.round, self.doubtful, self.acknowledged = folder, 0, [], 0
+        self.folder, self.round, self.doubtful, self.acknowledged = folder, 0, [], (0, None)
         self.belfry = binary(options.binary)
         self.ledger = Ledger(os.path.join(folder, "ledger.jsonl"))
         self.gateway = Gateway(self.belfry, folder, {"rules": [{"answers": [
@@ -232,16 +232,20 @@ class Field:
         since = self.other.said()
         self.mark()
         act()
+        self.ends()
+        if not self.other.has_said("another relay", since):
+            raise SystemExit(f"{self.other.name} does not say why it ended")
+        self.mark()
+        self.other.stand_by()
+
+    def ends(self):
+        """Waits until the former owner has ended, as one that lost the store."""
         try:
             code = self.other.process.wait(60)
         except subprocess.TimeoutExpired:
             raise SystemExit(f"{self.other.name} goes on although it is no owner any more")
         if code == 0:
             raise SystemExit(f"{self.other.name} lost the store and ended with 0")
-        if not self.other.has_said("another relay", since):
-            raise SystemExit(f"{self.other.name} does not say why it ended")
-        self.mark()
-        self.other.stand_by()
 
     def crash(self):
         began = time.monotonic()
@@ -253,17 +257,21 @@ class Field:
         self.answering(started, "database died")
 
     def answering(self, began, what):
-        """Waits for the next acknowledgement by anybody."""
-        while self.acknowledged < began:
+        """Waits for the next acknowledgement by anybody. Who gave it is the owner: a relay that lost
+        the store while nobody could tell it says that it is ready until it knows."""
+        while self.acknowledged[0] < began:
             self.expect_life(began, what)
             time.sleep(0.01)
-        self.note(what + ": until a change is acknowledged", self.acknowledged - began)
-        while not any(node.is_owner() for node in self.nodes):
+        acknowledged, by = self.acknowledged
+        self.note(what + ": until a change is acknowledged", acknowledged - began)
+        while not by.is_owner():
             self.expect_life(began, what)
             time.sleep(0.05)
-        if not self.owner.is_owner():
+        if by is not self.owner:
             self.owner, self.other = self.other, self.owner
-        if self.other.process.poll() is not None:
+            self.ends()
+            self.other.stand_by()
+        elif self.other.process.poll() is not None:
             self.other.stand_by()
 
     def expect_life(self, began, what):
