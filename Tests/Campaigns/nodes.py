@@ -150,8 +150,8 @@ class Field:
         self.ledger.write(kill=self.round, offset=self.record_at_rest())
 
     def mark_what_was_under_way(self):
-        """Likewise, where the relay goes on with what it had under way, and cannot record it: also
-        what a gateway that asked to be left alone for a second gets after that."""
+        """Likewise, where what it had under way goes on and cannot be recorded: also what the gateway
+        has not answered yet, and what one that asked to be left alone for a second gets after that."""
         self.mark()
         time.sleep(1.5)
         self.mark()
@@ -213,7 +213,8 @@ class Field:
         """A relay that sleeps, and wakes when another has the store, can do nothing any more."""
         began = time.monotonic()
         self.owner.process.send_signal(signal.SIGSTOP)
-        self.mark()
+        # Nobody else sends before a lease has ended: what the gateway still answers was under way.
+        self.mark_what_was_under_way()
         self.taken_over(began, "stopped", self.gateway.size())
         time.sleep(0.5)
         self.wake(lambda: self.other.process.send_signal(signal.SIGCONT))
