@@ -27,6 +27,33 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
     }
 
+    @Test(arguments: [
+        (ENOSPC, DestinationFailure.Kind.away, "there is no room left; make room on its disk"),
+        (EIO, .away, "its disk does not work"),
+        (EROFS, .refused, "its disk is mounted for reading only"),
+    ])
+    func `what a disk refuses is said in a sentence, and leaves nothing behind`(
+        code: Int32, kind: DestinationFailure.Kind, words: String
+    ) async throws {
+        let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
+        // The first bytes find room, as on a disk that becomes full.
+        let full = FileWriter { file, bytes in
+            if bytes.count > 2 { return FileWriter().call(file, bytes.prefix(1)) }
+            errno = code
+            return -1
+        }
+        let failure = await #expect(throws: DestinationFailure.self) {
+            try await FolderDestination(folder, writer: full).put("a/b", [1, 2, 3])
+        }
+        #expect(failure?.kind == kind)
+        let sentence = failure?.description ?? ""
+        #expect(sentence.hasPrefix("file://\(folder): a/b cannot be written: \(words)"))
+        #expect(!sentence.contains("NSCocoa") && !sentence.contains("Error Domain"))
+        #expect(try await FolderDestination(folder).names(below: "") == [])
+        // Nothing of it is in the way once there is room.
+        try await FolderDestination(folder).put("a/b", [1, 2, 3])
+    }
+
     @Test func `a folder that is not there is not made`() async throws {
         let folder = try TemporaryStore().path + "/none"
         let failure = await #expect(throws: DestinationFailure.self) {

@@ -6,9 +6,15 @@ import Foundation
 /// backups would be beside the store.
 package struct FolderDestination: BackupDestination {
     private let path: String
+    private let writer: FileWriter
 
     package init(_ path: String) {
+        self.init(path, writer: FileWriter())
+    }
+
+    init(_ path: String, writer: FileWriter) {
         self.path = path
+        self.writer = writer
     }
 
     package var place: String { "file://\(path)" }
@@ -72,6 +78,7 @@ package struct FolderDestination: BackupDestination {
         }
     }
 
+    /// What the system said of the last call, in a sentence with what to do.
     private func failure(_ sentence: String) -> DestinationFailure {
         let code = errno
         let isForbidden = [EACCES, EPERM, EROFS].contains(code)
@@ -81,7 +88,14 @@ package struct FolderDestination: BackupDestination {
     }
 
     private static func words(of code: Int32) -> String {
-        POSIXErrorCode(rawValue: code).map { POSIXError($0).localizedDescription } ?? "\(code)"
+        switch code {
+        case ENOSPC, EDQUOT:
+            "there is no room left; make room on its disk, or keep fewer copies (backup.keep)"
+        case EACCES, EPERM: "it is not permitted; let the user that runs the relay write there"
+        case EROFS: "its disk is mounted for reading only"
+        case EIO: "its disk does not work (input/output error)"
+        default: unsafe String(cString: strerror(code))
+        }
     }
 
     private func checkFolder() throws(DestinationFailure) {
@@ -116,27 +130,16 @@ package struct FolderDestination: BackupDestination {
         try checkFolder()
         let file = "\(path)/\(name)"
         let folder = Self.parent(of: file)
-        do {
-            try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw failure("\(folder) cannot be made")
-        }
+        try makeFolder(folder)
         let partial = file + Self.partial
         // Whoever can write there might name a file of ours with a link.
         let opened = unsafe open(
             partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard opened >= 0 else { throw failure("\(name) cannot be opened") }
         defer { Glibc.close(opened) }
-        do {
-            try FileHandle(fileDescriptor: opened).write(contentsOf: bytes)
-        } catch {
-            unsafe unlink(partial)
-            throw DestinationFailure(.away, "\(place): \(name) cannot be written: \(error)")
-        }
-        guard fsync(opened) == 0 else { throw failure("\(name) cannot be synced") }
         defer { unsafe unlink(partial) }
+        guard writer.write(bytes, to: opened) else { throw failure("\(name) cannot be written") }
+        guard fsync(opened) == 0 else { throw failure("\(name) cannot be synced") }
         // A link takes no name that is taken, as a renaming would.
         if unsafe link(partial, file) != 0 {
             guard errno == EEXIST else { throw failure("\(name) cannot be named") }
@@ -145,6 +148,16 @@ package struct FolderDestination: BackupDestination {
             }
         }
         try syncFolders(from: folder)
+    }
+
+    /// Makes a folder below the place, with those above it.
+    private func makeFolder(_ folder: String) throws(DestinationFailure) {
+        guard folder != path, unsafe mkdir(folder, 0o700) != 0, errno != EEXIST else { return }
+        guard errno == ENOENT else { throw failure("\(folder) cannot be made") }
+        try makeFolder(Self.parent(of: folder))
+        guard unsafe mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+            throw failure("\(folder) cannot be made")
+        }
     }
 
     private func syncFolders(from folder: String) throws(DestinationFailure) {
