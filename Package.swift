@@ -204,7 +204,8 @@ let package = Package(
             name: "PostgresFollowingTests",
             dependencies: [
                 "RelayModel", "ChangeSources", "PostgresLink", "PostgresFollowing", "RelayServer",
-                "GatewaySimulator", "RelayTestKit", logging, serviceLifecycle,
+                "StorageSQL", "StorageSQLite", "GatewaySimulator", "RelayTestKit", logging,
+                serviceLifecycle,
             ]),
         .testTarget(
             name: "StoragePostgreSQLTests",

@@ -19,6 +19,8 @@ package struct PostgresError: Error, Sendable, Hashable {
     /// Why a server did not let somebody in.
     package enum Refusal: Sendable, Hashable {
         case password, database, full, unreachable
+        /// The server does not prove who it is, or speaks no TLS where that is asked for.
+        case untrusted
     }
 
     /// What a connection that failed failed of.
@@ -35,6 +37,9 @@ package struct PostgresError: Error, Sendable, Hashable {
         if message.contains("does not exist") {
             if message.contains("role \"") { return .password }
             if message.contains("database \"") { return .database }
+        }
+        if message.contains("certificate") || message.contains("SSL was required") {
+            return .untrusted
         }
         if message.contains("too many") || message.contains("remaining connection slots")
             || message.contains("max_wal_senders")

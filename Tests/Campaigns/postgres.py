@@ -6,8 +6,8 @@ keep a ledger in the same transactions. Drawn at random, `belfry follow postgres
 server's own process for whoever follows is killed with SIGKILL, and started anew. In the end the
 relay's log is compared with the ledger: each change once, those of a record in their order, and the
 rows of the snapshot before them. With --served the relay follows by itself, and with --outbox by
-triggers and not by a slot. With --rows it measures instead: how fast a backlog goes into the log, and
-how late single transactions are.
+triggers and not by a slot. With --rows it measures instead: how fast backlogs of transactions of
+some sizes go into the log, what they cost, and how late single transactions are.
 
   python3 Tests/Campaigns/postgres.py --kills 40 --seconds 120
   python3 Tests/Campaigns/postgres.py --served --outbox --kills 40 --seconds 120
@@ -217,6 +217,22 @@ class Field:
             yield change
         database.close()
 
+    def read(self, query, *values):
+        database = sqlite3.connect(f"file:{self.relay.database}?mode=ro", uri=True)
+        try:
+            return database.execute(query, values).fetchone()
+        finally:
+            database.close()
+
+    def entries(self, after=0):
+        """How many entries the relay's log took after a moment, in nanoseconds."""
+        return self.read("SELECT count(*) FROM logEntry WHERE appendedAt > ?", after)[0]
+
+    def span(self, skipped):
+        """How many entries there are behind the first ones, and the moments of the first and last."""
+        return self.read("SELECT count(*), min(appendedAt), max(appendedAt) FROM (SELECT appendedAt "
+                         "FROM logEntry ORDER BY position LIMIT -1 OFFSET ?)", skipped)
+
     def leave(self):
         if not self.served:
             self.follower.send_signal(signal.SIGTERM)
@@ -312,24 +328,49 @@ def campaign(field, kills, seconds):
           f"order; {shown} rows of the snapshot")
 
 
-def measure(field, rows):
+def measure(field, rows, sizes, seconds):
+    """How fast backlogs go into the log, one for each size of transaction, and how late single
+    transactions are while the relay keeps up."""
     field.drained()
+    for size in sizes:
+        backlog(field, rows, size)
+    if seconds:
+        pace(field, seconds)
+
+
+def backlog(field, rows, size):
     field.stop_follower()
+    before = field.entries()
     for first in range(0, rows, 100_000):
         field.postgres.sql(
             "DO $$ BEGIN FOR n IN 1..%d LOOP INSERT INTO item SELECT nextval('ids'), 0, 'bob', m, "
-            "now(), '{c}', '{\"k\": 2}' FROM generate_series(1, 10) m; COMMIT; END LOOP; END $$"
-            % (min(100_000, rows - first) // 10))
-    used = lambda process: sum(map(int, open(f"/proc/{process.pid}/stat").read().split()[13:15]))
-    began, relay = time.monotonic(), used(field.relay.process)
+            "now(), '{c}', '{\"k\": 2}' FROM generate_series(1, %d) m; COMMIT; END LOOP; END $$"
+            % (max(min(100_000, rows - first) // size, 1), size))
+    processes = {"relay": field.relay.process.pid}
+    used = {name: processor_time(process) for name, process in processes.items()}
     field.start_follower()
+    if not field.served:
+        processes["follower"], used["follower"] = field.follower.pid, 0
     field.drained()
-    took = time.monotonic() - began
-    tick = os.sysconf("SC_CLK_TCK")
-    print(f"a backlog of {rows} rows, 10 to a transaction: {took:.2f} s, {rows / took:.0f} rows/s; "
-          f"processor time of the relay {(used(field.relay.process) - relay) / tick:.1f} s"
-          + ("" if field.served else f", of the follower {used(field.follower) / tick:.1f} s"))
-    field.postgres.sql("CALL pace(10, 1000)")
+    processes["server"], used["server"] = field.postgres.server(), 0
+    costs = [f"{name} {(processor_time(process) - used[name]) / rows * 1e6:.1f}"
+             for name, process in processes.items() if process]
+    count, first, last = field.span(before)
+    # What came with the first request had no request before it, and takes no part.
+    took = max(last - first, 1) / 1e9
+    print(f"a backlog of {count} rows, {size} to a transaction: "
+          f"{field.entries(after=first) / took:.0f} rows/s; "
+          f"processor time a row, in microseconds: {', '.join(costs)}", flush=True)
+
+
+def processor_time(process):
+    """Seconds that a process has used."""
+    with open(f"/proc/{process}/stat") as file:
+        return sum(map(int, file.read().split()[13:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def pace(field, seconds):
+    field.postgres.sql(f"CALL pace({seconds}, 1000)")
     field.drained()
     late = sorted(change["appendedAt"] - moment(change) for change in field.changes()
                   if image(change).get("owner") == "eve")
@@ -349,7 +390,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--served", action="store_true", help="the relay follows by itself")
     parser.add_argument("--outbox", action="store_true", help="by triggers, not by a slot")
-    parser.add_argument("--rows", type=int)
+    parser.add_argument("--rows", type=int, help="measure with backlogs of so many rows")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1, 10, 1000],
+                        help="of the transactions of backlogs, in rows")
+    parser.add_argument("--paced", type=int, default=10,
+                        help="for how many seconds 1000 transactions a second are measured")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--binary")
     arguments = parser.parse_args()
@@ -357,7 +402,7 @@ def main():
     print(f"seed {arguments.seed}")
     field = Field(binary(arguments.binary), arguments.served, arguments.outbox)
     if arguments.rows:
-        measure(field, arguments.rows)
+        measure(field, arguments.rows, arguments.sizes, arguments.paced)
     else:
         campaign(field, arguments.kills, arguments.seconds)
     field.leave()

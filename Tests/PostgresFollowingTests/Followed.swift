@@ -57,21 +57,25 @@ final class Followed: Sendable {
         }
     }
 
-    func follower(_ settings: FollowSettings) throws -> PostgresFollower {
+    func follower(
+        _ settings: FollowSettings, clock: any Clock<Duration> = ContinuousClock()
+    ) throws -> PostgresFollower {
         try PostgresFollower(
-            settings, clock: ContinuousClock(), now: { Timestamp(seconds: 1_700_000_000) },
+            settings, clock: clock, now: { Timestamp(seconds: 1_700_000_000) },
             changed: { [self] status in change { $0.words.append(status.word) } }
-        ) { [self] rows in
-            let isRefused = state.withLock { state in
-                state.seen.refusals > 0
-            }
-            change { seen in
-                seen.attempts += 1
-                if seen.attempted.count < 10 { seen.attempted += rows }
-                if isRefused { seen.refusals -= 1 } else { seen.requests.append(rows) }
-            }
-            return isRefused ? .not(.relayUnreachable("it is away")) : .taken
+        ) { [self] rows in { [self] in take(rows) } }
+    }
+
+    private func take(_ rows: [FollowedRow]) -> RowsTaken {
+        let isRefused = state.withLock { state in
+            state.seen.refusals > 0
         }
+        change { seen in
+            seen.attempts += 1
+            if seen.attempted.count < 10 { seen.attempted += rows }
+            if isRefused { seen.refusals -= 1 } else { seen.requests.append(rows) }
+        }
+        return isRefused ? .not(.relayUnreachable("it is away")) : .taken
     }
 
     /// Follows while `body` runs.

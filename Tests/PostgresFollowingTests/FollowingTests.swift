@@ -144,9 +144,33 @@ struct FollowingTests {
             await followed.until { $0.rows.count == 2300 }
             return followed.seen
         }
-        #expect(seen.requests.map(\.count) == [500, 500, 500, 500, 300])
+        #expect(seen.requests.map(\.count) == [999, 999, 302])
         #expect(Set(seen.rows.map(\.position)).count == 2300)
         #expect(seen.words.contains("relayUnreachable"))
+    }
+
+    @Test func `a relay that is away for long costs no connection, and what is kept is watched`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        let followed = Followed()
+        let follower = try followed.follower(try server.settings(name), clock: HurriedClock())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            followed.refuse(.max)
+            // More than is held: what is being posted, what is ready, and what is read.
+            try server.sql("INSERT INTO t SELECT n, 'v' FROM generate_series(1, 4000) n", in: name)
+            await followed.until { $0.attempts >= 8 }
+            let retained = follower.status.retainedBytes
+            #expect(retained ?? 0 > 0)
+            followed.refuse(0)
+            await followed.until { $0.rows.count == 4000 }
+            group.cancelAll()
+        }
+        #expect(!followed.seen.words.contains("unreachable"))
+        #expect(Set(followed.seen.rows.map(\.position)).count == 4000)
     }
 
     @Test func `what is confirmed does not come again, and what does has the same position`()

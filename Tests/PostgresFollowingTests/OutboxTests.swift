@@ -81,6 +81,68 @@ struct OutboxTests {
             rows.map(line) == [1, 2, 6, 5, 7].map { #"create t[id] - {"id":\#($0)}"# })
     }
 
+    @Test func `locks that any role can take hold up nobody, and who holds them is named`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        try server.sql("CREATE ROLE stranger LOGIN")
+        let settings = try server.outbox(name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        let stranger = try PostgresSession(server, name, role: "stranger")
+        for lock in 1...2 { try stranger.run("SELECT pg_advisory_lock(\(0x62_656C_66), \(lock))") }
+        let followed = Followed()
+        let follower = try followed.follower(settings, clock: HurriedClock())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.rows.count == 1 }
+            _ = await Turns.yield { follower.status.warning != nil }
+            let sentence = follower.status.sentence
+            #expect(sentence.contains("role stranger, psql, from this machine"), "\(sentence)")
+            #expect(follower.status.word == "lagging")
+            group.cancelAll()
+        }
+        try stranger.run("SELECT pg_advisory_lock(\(0x62_656C_66), 3)")
+        var impatient = settings
+        impatient.endsBeforeItBegan = false
+        let waiting = Followed()
+        let second = try waiting.follower(impatient)
+        await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await second.run() }
+            await waiting.until { $0.words.contains("outboxTaken") }
+            #expect(second.status.sentence.contains("role stranger"))
+            group.cancelAll()
+        }
+        stranger.end()
+    }
+
+    @Test func `a transaction that is open for long is named`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let followed = Followed()
+        let follower = try followed.follower(try server.outbox(name), clock: HurriedClock())
+        let slow = try PostgresSession(server, name)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try slow.run("BEGIN; INSERT INTO t VALUES (1)")
+            try server.sql("INSERT INTO t VALUES (2)", in: name)
+            _ = await Turns.yield { follower.status.warning != nil }
+            let sentence = follower.status.sentence
+            #expect(
+                sentence.contains("changed followed tables (process ")
+                    && sentence.contains("role postgres, psql"), "\(sentence)")
+            try slow.run("COMMIT")
+            await followed.until { $0.rows.count == 2 }
+            _ = await Turns.yield { follower.status.warning == nil }
+            group.cancelAll()
+        }
+        slow.end()
+    }
+
     @Test func `what was open when the rows were read is told as a change`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(

@@ -7,11 +7,11 @@ final class PostgresSession {
     private let input = Pipe()
     private let output = Pipe()
 
-    init(_ server: PostgresServer, _ database: String) throws {
+    init(_ server: PostgresServer, _ database: String, role: String = "postgres") throws {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [
             "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", server.folder, "-U",
-            "postgres", "-d", database,
+            role, "-d", database,
         ]
         process.standardInput = input
         process.standardOutput = output

@@ -93,6 +93,92 @@ struct ProblemTests {
         #expect(found == .slotLost("postgres"))
     }
 
+    @Test func `a publication that was dropped meanwhile is named, also when it is there again`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        var settings = try server.settings(name)
+        settings.endsBeforeItBegan = false
+        let followed = Followed()
+        let follower = try followed.follower(settings)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try server.sql("DROP PUBLICATION belfry; INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.words.contains("publicationMissing") }
+            try server.sql("CREATE PUBLICATION belfry FOR ALL TABLES", in: name)
+            await followed.until { $0.words.last == "publicationLost" }
+            let advice = follower.status.sentence
+            #expect(advice.contains("pg_drop_replication_slot") && advice.contains("--make"))
+            #expect(FollowProblem.publicationLost("").needsSomebody)
+            group.cancelAll()
+        }
+    }
+
+    @Test func `after a failover to a server without the slot, that is said, and how to go on`()
+        async throws
+    {
+        let first = try PostgresServer(["wal_level=logical"])
+        try first.sql("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        var settings = try first.settings("postgres") { $0.slot = "shop" }
+        settings.endsBeforeItBegan = false
+        let second = try PostgresServer(["wal_level=logical"], copyOf: first)
+        settings.target = try PostgresTarget(
+            "host=\(first.folder),\(second.folder) user=postgres dbname=postgres")
+        let followed = Followed()
+        let follower = try followed.follower(settings)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try second.sql("SELECT pg_promote()")
+            first.end()
+            await followed.until { $0.words.last == "slotMissing" }
+            #expect(follower.status.sentence == FollowProblem.slotMissing("shop").advice)
+            group.cancelAll()
+        }
+        // Whoever says it anew has all rows, and goes on.
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try second.sql("INSERT INTO t VALUES (2)")
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":1} snapshot"#, #"create t[id] - {"id":2}"#,
+            ])
+    }
+
+    @Test func `another cluster in the place of the one that was followed is not taken for it`()
+        async throws
+    {
+        let first = try PostgresServer.shared()
+        let name = try first.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let second = try PostgresServer(["wal_level=logical"])
+        try second.sql("CREATE DATABASE \(name)")
+        try second.sql(
+            "CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION belfry FOR TABLE t", in: name)
+        let place = second.folder + "/place"
+        let files = FileManager.default
+        try files.createSymbolicLink(atPath: place, withDestinationPath: first.folder)
+        var settings = try first.settings(name)
+        settings.endsBeforeItBegan = false
+        settings.target = try PostgresTarget("host=\(place) user=postgres dbname=\(name)")
+        let followed = Followed()
+        let follower = try followed.follower(settings)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try files.removeItem(atPath: place)
+            try files.createSymbolicLink(atPath: place, withDestinationPath: second.folder)
+            try first.sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'")
+            await followed.until { $0.words.contains("otherServer") }
+            group.cancelAll()
+        }
+    }
+
     @Test func `URLs hold no password, and nothing that is not allowed`() {
         func advice(_ url: String) -> String {
             do throws(FollowProblem) {
@@ -113,12 +199,15 @@ struct ProblemTests {
 
     @Test func `every problem has a word of its own, a sentence, and a line of the page`() throws {
         let all: [FollowProblem] = [
-            .badURL("x"), .unreachable("x"), .wrongPassword("x"), .databaseMissing("x"),
+            .badURL("x"), .unreachable("x"), .untrusted("x"), .wrongPassword("x"),
+            .databaseMissing("x"),
             .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
             .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
-            .slotMissing("x"), .slotLost("x"), .slotTaken("x"), .slotOfOtherKind("x"),
-            .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken,
-            .otherServer(expected: "x", found: "x"), .brokenStream("x"), .relayUnreachable("x"),
+            .publicationLost("x"), .slotMissing("x"), .slotLost("x"), .slotTaken("x"),
+            .slotOfOtherKind("x"),
+            .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken("x"),
+            .otherServer(expected: "x", found: "x"), .storeRestored("x"), .brokenStream("x"),
+            .relayUnreachable("x"),
             .relayRefuses("x"),
         ]
         #expect(all.map(\.code) == FollowProblem.codes)

@@ -22,8 +22,10 @@ struct ServedRelay: Sendable {
         await gateway.simulated.stop()
     }
 
-    private static func with(
-        _ store: TemporaryStore, _ gateway: SampleGateway,
+    /// Runs `body` with a relay on `store`, where `known` is a container that it has already, and
+    /// shuts it down gracefully.
+    static func with(
+        _ store: TemporaryStore, _ gateway: SampleGateway, known: SampleContainer? = nil,
         _ body: @escaping @Sendable (ServedRelay) async throws -> Void
     ) async throws {
         let values = try await ConfigurationValues.gather(
@@ -45,8 +47,14 @@ struct ServedRelay: Sendable {
             let client = RelayClient(
                 port: try await relay.ports.port(of: "http"),
                 adminPort: try await relay.ports.port(of: "admin"))
-            let container = try await SampleContainer.create(on: client, for: gateway)
-            for device in SampleDevice.usual { try await container.register(device) }
+            var container: SampleContainer
+            if let known {
+                container = known
+                container.client = client
+            } else {
+                container = try await SampleContainer.create(on: client, for: gateway)
+                for device in SampleDevice.usual { try await container.register(device) }
+            }
             let outcome: Result<Void, any Error>
             do {
                 try await body(

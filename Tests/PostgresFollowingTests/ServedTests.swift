@@ -1,7 +1,11 @@
+import Foundation
 import GatewaySimulator
 import PostgresFollowing
 import RelayModel
 import RelayTestKit
+import StorageSQL
+import StorageSQLite
+import Synchronization
 import Testing
 
 /// A relay follows the databases of its sources by itself.
@@ -159,6 +163,71 @@ struct ServedTests {
             ).expect(200)
             let anew = try await relay.source("shop", is: "following")
             #expect(anew.value(at: ["following", "rows"]) == 2)
+        }
+    }
+
+    @Test func `a restored store does not go on past what it lacks until somebody says so`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(Self.table)
+        let store = try TemporaryStore()
+        let gateway = try await SampleGateway.start(
+            in: URL(filePath: store.path).deletingLastPathComponent())
+        let made = Mutex<SampleContainer?>(nil)
+        try await ServedRelay.with(store, gateway) { relay in
+            made.withLock { $0 = relay.container }
+            try await relay.container.set(source: "shop", Self.follow(server, name))
+            _ = try await relay.source("shop", is: "following")
+        }
+        let copy = store.path + ".copy"
+        _ = try RelayStore.backUp(path: store.path, to: copy)
+        let container = made.withLock { $0 }
+        try server.sql("INSERT INTO orders VALUES (9, 'paid')", in: name)
+        let inserted = try server.sql("SELECT pg_current_wal_lsn()")
+        try await ServedRelay.with(store, gateway, known: container) { relay in
+            _ = try await relay.source("shop", is: "following") {
+                $0.value(at: ["following", "rows"]) == 1
+            }
+            // What is not confirmed would come again, and nothing would be missing.
+            try server.wait(
+                for: "t",
+                of: "SELECT confirmed_flush_lsn >= '\(inserted)' FROM pg_replication_slots "
+                    + "WHERE slot_name = '\(name)'")
+        }
+        _ = try RelayStore.restore(from: copy, to: store.path, over: .movedAside)
+        for makesAnew in [false, true] {
+            try await ServedRelay.with(store, gateway, known: container) { relay in
+                try await Self.decide(relay, server, name, makesAnew: makesAnew)
+            }
+            // From then on it is the store's own.
+            try await ServedRelay.with(store, gateway, known: container) { relay in
+                _ = try await relay.source("shop", is: "following")
+            }
+            guard !makesAnew else { break }
+            for ending in ["", "-wal", "-witness"] {
+                try? FileManager.default.removeItem(atPath: store.path + "-replaced" + ending)
+            }
+            _ = try RelayStore.restore(from: copy, to: store.path, over: .movedAside)
+        }
+        await gateway.simulated.stop()
+    }
+
+    /// Looks at what a restored relay says, and says that it goes on, or begins anew.
+    private static func decide(
+        _ relay: ServedRelay, _ server: PostgresServer, _ name: String, makesAnew: Bool
+    ) async throws {
+        let lacking = try await relay.source("shop", is: "storeRestored")
+        #expect(lacking.value(at: ["following", "verdict"]) == "broken")
+        let sentence = lacking.value(at: ["following", "sentence"])?.text ?? ""
+        #expect(sentence.contains("the slot \(name) is confirmed up to"), "\(sentence)")
+        #expect(sentence.contains("the last change that it holds is of "), "\(sentence)")
+        if makesAnew { try server.sql("SELECT pg_drop_replication_slot('\(name)')") }
+        try await relay.client.administer(
+            "PUT", "\(relay.container.path)/sources/shop", ["follow": ["make": true]]
+        ).expect(200)
+        _ = try await relay.source("shop", is: "following") {
+            $0.value(at: ["following", "rows"]) == (makesAnew ? 3 : 0)
         }
     }
 

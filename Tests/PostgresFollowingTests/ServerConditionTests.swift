@@ -49,11 +49,15 @@ struct ServerConditionTests {
                     + "sslrootcert=\(server.folder)/\(authority)")
             return try server.settings("postgres") { $0.target = target }
         }
-        for (host, authority) in [("localhost", "other.pem"), ("db.example", "server.pem")] {
-            let wrong = try settings(host, authority: authority)
-            try await Followed().follow(wrong) { followed in
-                await followed.until { $0.words.last == "unreachable" }
-            }
+        for (host, authority, reason) in [
+            ("localhost", "other.pem", "certificate verify failed"),
+            ("db.example", "server.pem", "does not match host name \"db.example\""),
+            ("localhost", "none.pem", "none.pem\" does not exist"),
+        ] {
+            let wrong = try await Followed().problem(try settings(host, authority: authority))
+            #expect(wrong?.code == "untrusted")
+            let advice = wrong?.advice ?? ""
+            #expect(advice.contains(reason) && advice.contains("sslrootcert"), "\(advice)")
         }
         try await Followed().follow(try settings("localhost", authority: "server.pem")) {
             followed in

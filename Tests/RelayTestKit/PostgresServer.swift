@@ -41,10 +41,11 @@ package final class PostgresServer: Sendable {
     /// - Parameters:
     ///   - settings: beside those of every test server.
     ///   - port: on the loopback interface, where the settings have it listen there.
+    ///   - original: the server that it is a standby of.
     ///   - prepare: puts files into its folder before it starts.
     /// - Throws: ``PostgresTestFailure`` if it does not start.
     package init(
-        _ settings: [String], port: Int = 5432,
+        _ settings: [String], port: Int = 5432, copyOf original: PostgresServer? = nil,
         prepare: (_ folder: String) throws -> Void = { _ in }
     ) throws {
         self.port = port
@@ -60,12 +61,20 @@ package final class PostgresServer: Sendable {
         // PostgreSQL refuses to run as root.
         let user = getuid() == 0 ? ["runuser", "-u", "postgres", "--"] : []
         if getuid() == 0 { try Self.run(["chown", "postgres", folder]) }
-        try Self.run(
-            user + [
-                programs + "/initdb", "-D", folder + "/data", "-N", "-E", "UTF8",
-                "--locale=C.UTF-8", "-U", "postgres", "--auth-local=trust",
-                "--auth-host=scram-sha-256",
-            ])
+        if let original {
+            try Self.run(
+                user + [
+                    programs + "/pg_basebackup", "-D", folder + "/data", "-R", "-N", "-c", "fast",
+                    "-h", original.folder, "-p", "\(original.port)", "-U", "postgres",
+                ])
+        } else {
+            try Self.run(
+                user + [
+                    programs + "/initdb", "-D", folder + "/data", "-N", "-E", "UTF8",
+                    "--locale=C.UTF-8", "-U", "postgres", "--auth-local=trust",
+                    "--auth-host=scram-sha-256",
+                ])
+        }
         try prepare(folder)
         let given = (["fsync=off", "port=\(port)", "listen_addresses="] + settings)
             .map { "-c \($0)" }.joined(separator: " ")
@@ -94,6 +103,9 @@ package final class PostgresServer: Sendable {
             throw PostgresTestFailure(description: "the server in \(folder) did not start")
         }
     }
+
+    /// Ends the server, as a machine that fails does.
+    package func end() { try? life.fileHandleForWriting.close() }
 
     /// Makes a database, and returns its name, which also names its slot and publication.
     package func database(_ sql: String = "") throws -> String {

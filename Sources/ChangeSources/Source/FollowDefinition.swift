@@ -20,9 +20,12 @@ package struct FollowDefinition: Sendable, Hashable {
     package var takesSnapshot = true
     /// How much the server may keep for the slot before it is warned of, in megabytes.
     package var warnMegabytes: Int64 = 1024
+    /// The identity of the store that follows it: another one was made of a copy of that.
+    package var store: String?
 
     private static let members = [
         "url", "publication", "slot", "outbox", "make", "tables", "snapshot", "warnMegabytes",
+        "store",
     ]
     /// The longest text here, in bytes: an URL with several hosts.
     private static let maximumText = 2048
@@ -64,6 +67,9 @@ package struct FollowDefinition: Sendable, Hashable {
         guard (1..<1 << 40).contains(warnMegabytes) else {
             throw reader.failure("warnMegabytes", "must be 1 to \((1 << 40) - 1)")
         }
+        if let identity = try reader.string("store") {
+            store = try Self.text("store", identity, reader)
+        }
     }
 
     private static func text(
@@ -85,11 +91,13 @@ package struct FollowDefinition: Sendable, Hashable {
 
     /// The JSON form.
     var json: JSONObject {
-        [
+        var object: JSONObject = [
             "url": .string(url), "publication": .string(publication), "slot": .string(slot),
             "outbox": .bool(readsOutbox), "make": .bool(makes),
             "tables": .array(tables.map { .string($0) }), "snapshot": .bool(takesSnapshot),
             "warnMegabytes": .integer(warnMegabytes),
         ]
+        object["store"] = store.map { .string($0) }
+        return object
     }
 }

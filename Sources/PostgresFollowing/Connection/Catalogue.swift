@@ -39,6 +39,18 @@ final class Catalogue: @unchecked Sendable {
         return (rows.first?[0] ?? "", rows.first?[1] == "t")
     }
 
+    /// Who a process of the server works for, in words.
+    func holder(_ process: String) throws -> String {
+        let rows = try connection.query(
+            """
+            SELECT usename, application_name, coalesce(host(client_addr), 'this machine')
+            FROM pg_stat_activity WHERE pid = $1::int
+            """, [process])
+        guard let row = rows.first, let role = row[0] else { return "process \(process)" }
+        let name = row[1].flatMap { $0.isEmpty ? nil : ", \($0.prefix(64))" } ?? ""
+        return "process \(process), role \(role)\(name)" + (row[2].map { ", from \($0)" } ?? "")
+    }
+
     // MARK: Publications
 
     func hasPublication(_ name: String) throws -> Bool {

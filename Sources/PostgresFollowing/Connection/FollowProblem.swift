@@ -4,6 +4,7 @@ package import PostgresLink
 package enum FollowProblem: Error, Sendable, Hashable {
     case badURL(String)
     case unreachable(String)
+    case untrusted(String)
     case wrongPassword(String)
     case databaseMissing(String)
     case serverTooOld(Int)
@@ -12,6 +13,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case notPermitted(String)
     case publicationMissing(String)
     case publicationEmpty(String)
+    case publicationLost(String)
     case slotMissing(String)
     case slotLost(String)
     case slotTaken(String)
@@ -20,8 +22,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case serverRefused(String)
     case outboxMissing
     case outboxEmpty
-    case outboxTaken
+    case outboxTaken(String)
     case otherServer(expected: String, found: String)
+    case storeRestored(String)
     case brokenStream(String)
     case relayUnreachable(String)
     case relayRefuses(String)
@@ -31,6 +34,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         switch self {
         case .badURL: "badURL"
         case .unreachable: "unreachable"
+        case .untrusted: "untrusted"
         case .wrongPassword: "wrongPassword"
         case .databaseMissing: "databaseMissing"
         case .serverTooOld: "serverTooOld"
@@ -39,6 +43,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .notPermitted: "notPermitted"
         case .publicationMissing: "publicationMissing"
         case .publicationEmpty: "publicationEmpty"
+        case .publicationLost: "publicationLost"
         case .slotMissing: "slotMissing"
         case .slotLost: "slotLost"
         case .slotTaken: "slotTaken"
@@ -49,6 +54,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .outboxEmpty: "outboxEmpty"
         case .outboxTaken: "outboxTaken"
         case .otherServer: "otherServer"
+        case .storeRestored: "storeRestored"
         case .brokenStream: "brokenStream"
         case .relayUnreachable: "relayUnreachable"
         case .relayRefuses: "relayRefuses"
@@ -57,11 +63,12 @@ package enum FollowProblem: Error, Sendable, Hashable {
 
     /// Every word that ``code`` can be, in the order of the documentation.
     package static let codes = [
-        "badURL", "unreachable", "wrongPassword", "databaseMissing", "serverTooOld", "walLevel",
-        "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
-        "slotMissing", "slotLost", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
-        "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "brokenStream",
-        "relayUnreachable", "relayRefuses",
+        "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
+        "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
+        "publicationLost", "slotMissing", "slotLost", "slotTaken", "slotOfOtherKind", "serverFull",
+        "serverRefused",
+        "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "storeRestored",
+        "brokenStream", "relayUnreachable", "relayRefuses",
     ]
 
     /// Whether it stays until somebody does something: trying again alone is of no use.
@@ -81,6 +88,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .unreachable(let reason):
             "PostgreSQL cannot be reached (\(reason)): check host, port and network; it is tried "
                 + "again."
+        case .untrusted(let reason):
+            "The server does not prove who it is (\(reason)): name the file with its authority in "
+                + "sslrootcert, and the host as its certificate has it."
         case .wrongPassword(let reason):
             "PostgreSQL does not let the role in (\(reason)): check the password in the file that "
                 + "PGPASSFILE names or in PGPASSWORD, and pg_hba.conf."
@@ -102,6 +112,10 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "--make with --tables."
         case .publicationEmpty(let name):
             "The publication \(name) has no table: ALTER PUBLICATION \(name) ADD TABLE …."
+        case .publicationLost(let reason):
+            "The server cannot tell what was changed while the publication was not there "
+                + "(\(reason)): make the publication, drop the slot with SELECT "
+                + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
         case .slotMissing(let name):
             "The server has no slot \(name), so that changes since it was lost cannot be told: say "
                 + "--make to begin anew with a snapshot."
@@ -124,11 +138,17 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .outboxEmpty:
             "No table has the outbox's triggers: say --make with --tables, or run what --print-sql "
                 + "shows."
-        case .outboxTaken:
-            "Somebody else follows by this outbox: end it; it is tried again."
+        case .outboxTaken(let holder):
+            "Somebody else follows by this outbox, or holds its lock (\(holder)): end it; it is "
+                + "tried again."
         case .otherServer(let expected, let found):
             "The server is another cluster (\(found), and it was \(expected)): name its slot and "
                 + "begin with a source of another name, because positions begin anew."
+        case .storeRestored(let reason):
+            "The store was restored, and what was followed after the copy may be missing "
+                + "(\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or the "
+                + "outbox with --drop, and save the source with --make to begin anew with a "
+                + "snapshot; or save it as it is to go on without what is missing."
         case .brokenStream(let reason):
             "What the server sends cannot be read (\(reason)): it is tried again; please report it."
         case .relayUnreachable(let reason):
@@ -149,12 +169,14 @@ extension PostgresError {
             case .database: .databaseMissing(message)
             case .full: .serverFull(message)
             case .unreachable: .unreachable(message)
+            case .untrusted: .untrusted(message)
             }
         }
         return switch state {
         case "42501": .notPermitted(message)
         case "53400", "53300": .serverFull(message)
         case "55006": .slotTaken(message)
+        case "42704" where message.contains("publication"): .publicationLost(message)
         default: .serverRefused("\(message) (\(state))")
         }
     }

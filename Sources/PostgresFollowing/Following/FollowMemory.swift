@@ -6,8 +6,8 @@ import Synchronization
 final class FollowMemory: Sendable {
     struct Contents: Sendable {
         var isStopped = false
-        /// Whether nothing is being posted.
-        var isIdle = true
+        /// Batches that were handed out and are not in the relay yet.
+        var outstanding = 0
         /// Up to where everything is durably in the relay.
         var confirmed = PostgresPosition.zero
         /// The last row that the relay took: what comes again up to it is left out.
@@ -16,6 +16,9 @@ final class FollowMemory: Sendable {
         var system: String?
         var hasFollowed = false
         var status: FollowStatus
+
+        /// Whether nothing is being posted, or prepared for it.
+        var isIdle: Bool { outstanding == 0 }
     }
 
     private let contents: Mutex<Contents>
@@ -28,15 +31,23 @@ final class FollowMemory: Sendable {
 
     var current: Contents { contents.withLock { $0 } }
     var isStopped: Bool { contents.withLock { $0.isStopped } }
+    var isIdle: Bool { contents.withLock { $0.isIdle } }
+    var outstanding: Int { contents.withLock { $0.outstanding } }
+    var last: RowPlace? { contents.withLock { $0.last } }
 
     func change(_ body: (inout Contents) -> Void) {
         contents.withLock { body(&$0) }
     }
 
-    /// Notes that the relay has all rows of a batch.
+    /// Notes that the relay has all rows of a batch that was handed out.
     func accepted(_ batch: RowBatch) {
+        change { $0.outstanding -= 1 }
+        confirm(batch)
+    }
+
+    /// Notes that the relay has all rows of a batch.
+    func confirm(_ batch: RowBatch) {
         contents.withLock { contents in
-            contents.isIdle = true
             contents.status.rows += UInt64(batch.rows.count)
             if let last = batch.last { contents.last = max(last, contents.last ?? last) }
             if let end = batch.end { contents.confirmed = max(contents.confirmed, end) }

@@ -27,10 +27,33 @@ package struct FollowSettings: Sendable, Hashable {
     package var endsBeforeItBegan = false
     /// How much of its log the server may keep for the slot before it is warned of.
     package var retainedWarning: UInt64 = 1024 * 1024 * 1024
+    /// What the store holds, where it was made of a copy of the one that followed before.
+    package var restored: RestoredHolding?
     /// The file with the authorities of servers' certificates.
     package var authorities: String?
 
     package init(_ target: PostgresTarget) {
         self.target = target
+    }
+}
+
+/// What a store that was restored holds of a database.
+package struct RestoredHolding: Sendable, Hashable {
+    /// The commit of the last change; `nil` where none is found.
+    package var last: PostgresPosition?
+
+    package init(last: PostgresPosition?) {
+        self.last = last
+    }
+
+    /// What is wrong with a slot that is confirmed up to `confirmed`.
+    ///
+    /// What ends behind the last change may hold changes or not: nobody knows any more.
+    func problem(_ slot: String, confirmed: PostgresPosition?) -> FollowProblem? {
+        guard let confirmed, confirmed > last ?? .zero else { return nil }
+        let held = last.map { "the last change that it holds is of \($0)" }
+        return .storeRestored(
+            "\(held ?? "it holds no change of it"), and the slot \(slot) is confirmed up to "
+                + "\(confirmed)")
     }
 }

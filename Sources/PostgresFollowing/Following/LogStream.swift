@@ -49,14 +49,14 @@ final class LogStream: RowStream, @unchecked Sendable {
             if memory.isStopped { throw CancellationError() }
             try look()
             try drain()
-            let isIdle = memory.current.isIdle
-            if isIdle, buffer.hasSomething {
+            // While something is posted, the next request is prepared if it is full already.
+            if buffer.isFull || buffer.hasSomething && memory.isIdle {
                 let batch = buffer.take()
                 if batch.rows.isEmpty {
-                    memory.accepted(batch)
+                    memory.confirm(batch)
                     continue
                 }
-                memory.change { $0.isIdle = false }
+                memory.change { $0.outstanding += 1 }
                 return batch
             }
             try tell()
@@ -64,16 +64,32 @@ final class LogStream: RowStream, @unchecked Sendable {
         }
     }
 
+    func awaitTurn() throws {
+        while memory.outstanding > 1 {
+            if memory.isStopped { throw CancellationError() }
+            try look()
+            try drain()
+            try tell()
+            log.wait(toRead: !buffer.isFull, for: Self.confirmPause)
+        }
+    }
+
     private func drain() throws {
         try log.receive()
+        var hasHeard = false
+        // What comes again was taken before, and is not taken while this runs.
+        let last = memory.last
         while !buffer.isFull, let bytes = try log.message() {
-            lastHeard = watch()
-            asked = false
+            hasHeard = true
             switch try StreamMessage(bytes) {
-            case .data: try take(LogMessage(bytes, from: StreamMessage.dataStart), bytes.count)
+            case .data:
+                try take(LogMessage(bytes, from: StreamMessage.dataStart), bytes.count, after: last)
             case .keepalive(let end, let wantsAnswer): try take(keepalive: end, wantsAnswer)
             }
         }
+        guard hasHeard else { return }
+        lastHeard = watch()
+        asked = false
     }
 
     private func take(keepalive end: PostgresPosition, _ wantsAnswer: Bool) throws {
@@ -88,7 +104,8 @@ final class LogStream: RowStream, @unchecked Sendable {
         if wantsAnswer { try tell(now: true) }
     }
 
-    private func take(_ message: LogMessage, _ bytes: Int) throws {
+    /// Takes a message of the log; rows up to `last` are there already.
+    private func take(_ message: LogMessage, _ bytes: Int, after last: RowPlace?) throws {
         for step in try reader.take(message) {
             switch step {
             case .unknownTable(let relation):
@@ -98,7 +115,7 @@ final class LogStream: RowStream, @unchecked Sendable {
                 }
                 reader.learn(TableShape(relation, primaryKey: key, types: types))
             case .row(let row, let place):
-                if let last = memory.current.last, place <= last { continue }
+                if let last, place <= last { continue }
                 buffer.add(row, at: place, bytes: bytes)
             case .committed(_, let end): buffer.complete(end: end)
             }
@@ -111,6 +128,8 @@ final class LogStream: RowStream, @unchecked Sendable {
         let time = watch()
         let isDue =
             time - lastTold >= (confirmed > told ? Self.confirmPause : Self.lifePause)
+        // Who is not listened to is not silent.
+        if buffer.isFull { lastHeard = time }
         let silence = time - lastHeard
         if silence > Self.silence {
             throw PostgresError(state: "", message: "the server is silent")

@@ -48,7 +48,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             if settings.makes, !memory.current.hasFollowed {
                 try Self.make(settings, catalogue)
             }
-            try Self.take(connection)
+            try Self.take(catalogue)
             return try catalogue.types()
         }
         state = try ServerAccess.told { try Self.state(connection) }
@@ -73,10 +73,19 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     }
 
     /// One follower reads an outbox: two would post what the other deletes.
-    private static func take(_ connection: PostgresConnection) throws {
-        let taken = try connection.query(
+    private static func take(_ catalogue: Catalogue) throws {
+        let taken = try catalogue.connection.query(
             "SELECT pg_try_advisory_lock(\(OutboxSQL.lockClass), \(OutboxSQL.followerLock))")
-        guard taken.first?.first == "t" else { throw FollowProblem.outboxTaken }
+        guard taken.first?.first != "t" else { return }
+        let holders = try catalogue.connection.query(
+            """
+            SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND classid = \(OutboxSQL.lockClass) AND objid = \(OutboxSQL.followerLock)
+            AND objsubid = 2 AND granted LIMIT 1
+            """)
+        let holder = try holders.first?[0].map { try catalogue.holder($0) }
+        throw FollowProblem.outboxTaken(holder ?? "it has just let go")
     }
 
     private static func state(_ connection: PostgresConnection) throws -> OutboxState {
@@ -91,7 +100,13 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             hasBegun: row[2] == "t")
     }
 
-    func goesOn() throws -> Bool { state.hasBegun }
+    func goesOn() throws -> Bool {
+        // What was taken was deleted.
+        if settings.restored != nil, state.hasBegun, !memory.current.hasFollowed {
+            throw FollowProblem.storeRestored("the outbox does not keep what was taken of it")
+        }
+        return state.hasBegun
+    }
 
     /// What was committed before the rows were read is in them, and is not told as changes.
     func begin() throws -> SnapshotReader? {

@@ -13,6 +13,9 @@ struct OutboxPlan: Sendable, Hashable {
 
     private var entries: ArraySlice<Entry>
 
+    /// Half of what a request may hold: a row whose key changed is two changes.
+    private static let maximumRows = RowBuffer.maximumChanges / 2
+
     init(_ entries: [Entry] = []) {
         self.entries = entries[...]
     }
@@ -27,7 +30,7 @@ struct OutboxPlan: Sendable, Hashable {
         var bytes = 0
         for (index, entry) in zip(1..., entries) {
             guard count == 0 || bytes + entry.bytes <= RowBuffer.maximumBytes,
-                count < RowBuffer.maximumRows
+                count < Self.maximumRows
             else { break }
             count = index
             bytes += entry.bytes

@@ -3,8 +3,9 @@ import PostgresLink
 /// What makes an outbox in a database, and removes it.
 ///
 /// Triggers write each changed row into a table in the transaction that changes it. A transaction
-/// that has written holds a lock in common with others until it has ended, by which the follower
-/// knows when a number can no longer appear. It tells the follower only if that has said that it
+/// that has written holds PostgreSQL's own lock on that table until it has ended, by which the
+/// follower knows when a number can no longer appear: only who may write to it can hold that one.
+/// It tells the follower only if that has said that it
 /// sleeps, because whoever notifies waits for all others who do when it commits.
 package struct OutboxSQL: Sendable {
     private let tables: [String]
@@ -19,9 +20,10 @@ package struct OutboxSQL: Sendable {
     }
 
     /// The locks that all who use an outbox share, within a database: the first key of each.
+    ///
+    /// Every role of the database can take them: nothing is lost by that, and whoever does is
+    /// named.
     static let lockClass = 0x62_656C_66
-    /// Held in common by transactions that have written to the outbox.
-    static let writersLock = 1
     /// Held by a follower that sleeps, and in common by transactions that saw it awake.
     static let sleepLock = 2
     /// Held by the one that follows.
@@ -102,8 +104,7 @@ package struct OutboxSQL: Sendable {
         SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$
         DECLARE place regclass := coalesce(pg_partition_root(tg_relid), tg_relid);
         BEGIN
-            -- Before the number is taken, and until the transaction has ended.
-            PERFORM pg_advisory_xact_lock_shared(\(lockClass), \(writersLock));
+            -- It locks the table before it takes the number, and until the transaction has ended.
             INSERT INTO belfry.outbox (number, transaction, at, operation, relation, "schema",
                 "table", columns, before, after, origin)
             VALUES (nextval('belfry.outbox_number'), pg_current_xact_id(), clock_timestamp(),

@@ -5,11 +5,12 @@ import RelayModel
 /// Reads an outbox: posts each row once it is certain that none can appear before it, and deletes
 /// it when the relay has it.
 ///
-/// Numbers are taken before transactions commit, so that a lower one may appear later. Whoever has
-/// taken one holds a lock until its transaction has ended: once all who held it when a number was
-/// seen have let go, nothing below that number is missing. Transactions are told in the order of
-/// their last numbers. Of two that change one record, the later one waits for the end of the
-/// earlier one and takes its number then: so each record's changes come as they were committed.
+/// Numbers are taken before transactions commit, so that a lower one may appear later. Whoever
+/// has taken one holds the table's lock until its transaction has ended: once all who held it
+/// when a number was seen have let go, nothing below that number is missing. Transactions are
+/// told in the order of their last numbers. Of two that change one record, the later one waits
+/// for the end of the earlier one and takes its number then: so each record's changes come as
+/// they were committed.
 ///
 /// It is used by the follower's thread alone, and that protects it.
 final class OutboxStream: RowStream, @unchecked Sendable {
@@ -29,6 +30,8 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private var window = OutboxStream.smallestWindow
     private var pause = OutboxStream.pauses.first
     private var isAsleep = false
+    /// The process that held the lock of a sleeping follower when it was last looked at.
+    private var obstructor: String?
     private var lastLooked = Duration.zero - OutboxStream.lookPause
 
     private var connection: PostgresConnection { catalogue.connection }
@@ -43,7 +46,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private static let longestSleep = Duration.seconds(30)
     private static let lookPause = Duration.seconds(10)
     /// How long a transaction may hold up others before it is said.
-    private static let patience = Duration.seconds(60)
+    private static let patience = Duration.seconds(15)
 
     init(
         _ catalogue: Catalogue, types: TypeCatalogue, identity: String, memory: FollowMemory,
@@ -61,13 +64,13 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         while true {
             if memory.isStopped { throw CancellationError() }
             try look()
-            let isIdle = memory.current.isIdle
+            let isIdle = memory.isIdle
             if isIdle {
                 try forget()
                 if let (numbers, batch) = next {
                     next = nil
                     handed = numbers
-                    memory.change { $0.isIdle = false }
+                    memory.change { $0.outstanding += 1 }
                     return batch
                 }
             }
@@ -75,13 +78,16 @@ final class OutboxStream: RowStream, @unchecked Sendable {
                 pause = Self.pauses.first
             } else if isIdle {
                 try rest()
-            } else if !memory.current.isIdle, !memory.isStopped {
+            } else if !memory.isIdle, !memory.isStopped {
                 // The end of the post wakes, unless it was before this question: the wait for an
                 // answer takes its signal then.
                 connection.wait(toRead: false, for: Self.longestSleep)
             }
         }
     }
+
+    /// A batch is handed out only when the one before is taken.
+    func awaitTurn() {}
 
     // MARK: Reading
 
@@ -147,10 +153,10 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private func writers() throws -> Set<String> {
         let rows = try connection.query(
             """
-            SELECT virtualtransaction FROM pg_locks WHERE locktype = 'advisory'
+            SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation'
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            AND classid = \(OutboxSQL.lockClass) AND objid = \(OutboxSQL.writersLock)
-            AND objsubid = 2 AND granted
+            AND relation = 'belfry.outbox'::regclass AND mode = 'RowExclusiveLock'
+            AND pid IS DISTINCT FROM pg_backend_pid() AND granted
             """)
         return Set(rows.compactMap { $0[0] })
     }
@@ -209,22 +215,55 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         lastLooked = watch()
         let size = try connection.query("SELECT pg_total_relation_size('belfry.outbox')")
             .first?.first.flatMap { $0 }.flatMap { UInt64($0) }
-        let held = barrier.map { watch() - $0.since } ?? .zero
-        let (leftOut, limit) = (reader.valuesLeftOut, settings.retainedWarning)
+        let leftOut = reader.valuesLeftOut
+        let warning = try heldUp() ?? obstructed() ?? large(size ?? 0)
         memory.change { memory in
             memory.status.retainedBytes = size
             memory.status.valuesLeftOut = leftOut
-            memory.status.warning = Self.warning(size: size ?? 0, over: limit, held: held)
+            memory.status.warning = warning
         }
     }
 
-    private static func warning(size: UInt64, over limit: UInt64, held: Duration) -> String? {
-        if held > patience {
-            return "A transaction that has changed followed tables is open for more than "
-                + "\(held.components.seconds) s: what was committed after it began waits for its "
-                + "end."
+    /// What is said of a transaction that holds up others.
+    private func heldUp() throws -> String? {
+        guard let barrier, watch() - barrier.since > Self.patience else { return nil }
+        let rows = try connection.query(
+            """
+            SELECT pid FROM pg_locks
+            WHERE virtualtransaction = ANY ($1::text[]) AND locktype = 'relation'
+            AND relation = 'belfry.outbox'::regclass LIMIT 1
+            """, ["{\(barrier.writers.sorted().map { "\"\($0)\"" }.joined(separator: ","))}"])
+        // What was prepared for a second phase belongs to no process.
+        let holder = try rows.first?.first.flatMap { $0 }.map { try catalogue.holder($0) }
+        return "A transaction that has changed followed tables (\(holder ?? "a prepared one")) is "
+            + "open for more than \((watch() - barrier.since).components.seconds) s: what was "
+            + "committed after it began waits for its end."
+    }
+
+    /// What is said of somebody else who holds the lock of a follower that sleeps: meanwhile
+    /// writers notify for nothing, and this one looks again and again.
+    private func obstructed() throws -> String? {
+        let rows = try connection.query(
+            """
+            SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND classid = \(OutboxSQL.lockClass) AND objid = \(OutboxSQL.sleepLock)
+            AND objsubid = 2 AND granted AND mode = 'ExclusiveLock'
+            AND pid IS DISTINCT FROM pg_backend_pid() LIMIT 1
+            """)
+        guard let process = rows.first?[0] else {
+            obstructor = nil
+            return nil
         }
-        guard size > limit else { return nil }
+        defer { obstructor = process }
+        guard obstructor == process else { return nil }
+        return "Somebody else (\(try catalogue.holder(process))) holds the advisory lock "
+            + "\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock), by which the follower sleeps: "
+            + "changes are followed all the same, at a higher cost; have it let go."
+    }
+
+    private func large(_ size: UInt64) -> String? {
+        guard size > settings.retainedWarning else { return nil }
         return "The outbox takes \(size / 1_048_576) MB: look why the relay is behind, or for "
             + "transactions that are open for long."
     }

@@ -20,6 +20,9 @@ package enum RowsTaken: Sendable, Hashable {
     case not(FollowProblem)
 }
 
+/// Takes rows that were prepared into the relay; it may be asked again until they are taken.
+package typealias PreparedRows = @Sendable () async -> RowsTaken
+
 /// Follows one PostgreSQL database, by a slot or an outbox, for as long as it runs.
 package final class PostgresFollower: Sendable {
     private let settings: FollowSettings
@@ -28,7 +31,7 @@ package final class PostgresFollower: Sendable {
     private let clock: any Clock<Duration>
     private let watch: @Sendable () -> Duration
     private let now: @Sendable () -> Timestamp
-    private let post: @Sendable ([FollowedRow]) async -> RowsTaken
+    private let prepare: @Sendable ([FollowedRow]) async -> PreparedRows
     private let changed: @Sendable (FollowStatus) -> Void
 
     /// The first wait before another attempt, and the longest.
@@ -39,13 +42,14 @@ package final class PostgresFollower: Sendable {
     ///   - clock: measures waits.
     ///   - now: the time of day.
     ///   - changed: is told of each new state.
-    ///   - post: takes rows into the relay, all in one request.
+    ///   - prepare: does all for rows that can be done while those before them are being taken,
+    ///     and returns what takes them into the relay, all in one request.
     /// - Throws: ``FollowProblem`` if the process has no descriptor left.
     package init(
         _ settings: FollowSettings, clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp,
         changed: @escaping @Sendable (FollowStatus) -> Void,
-        post: @escaping @Sendable ([FollowedRow]) async -> RowsTaken
+        prepare: @escaping @Sendable ([FollowedRow]) async -> PreparedRows
     ) throws {
         guard let wake = PostgresWake(), let thread = PostgresThread() else {
             throw FollowProblem.unreachable("the process has no file descriptor left")
@@ -54,7 +58,7 @@ package final class PostgresFollower: Sendable {
         self.clock = clock
         self.now = now
         self.changed = changed
-        self.post = post
+        self.prepare = prepare
         self.thread = thread
         watch = Self.watch(clock)
         memory = FollowMemory(FollowStatus(since: now()), wake: wake)
@@ -111,7 +115,7 @@ package final class PostgresFollower: Sendable {
     /// Connects and follows until something breaks.
     private func follow() async throws {
         if case .waiting = status.state {} else { enter(.connecting) }
-        memory.change { $0.isIdle = true }
+        memory.change { $0.outstanding = 0 }
         let (origin, goesOn) = try await thread.runUnlessCancelled { [settings, memory, watch] in
             let origin = try Self.origin(settings, memory, watch)
             return (origin, try origin.goesOn())
@@ -143,33 +147,37 @@ package final class PostgresFollower: Sendable {
                 rows += UInt64(batch.rows.count)
                 let table = try await thread.run { reader.table }
                 enter(.takingSnapshot(table: table, rows: rows))
-                try await hand(over: batch)
+                memory.change { $0.outstanding += 1 }
+                try await hand(over: batch, await prepare(batch.rows))
             }
         }
         try await thread.run { try origin.keep() }
     }
 
-    /// Hands over what the stream has, while it reads on.
+    /// Hands over what the stream has, one batch after the other, while the next is prepared and
+    /// the stream reads on.
     private func pass(_ stream: any RowStream) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             var isPosting = false
             while true {
-                // It comes back only once the batch before it is taken.
                 let batch = try await thread.run {
                     try ServerAccess.told { try stream.nextBatch() }
                 }
+                let rows = await prepare(batch.rows)
+                // Two at once could be taken in the wrong order.
+                try await thread.run { try ServerAccess.told { try stream.awaitTurn() } }
                 if isPosting { _ = try await group.next() }
-                group.addTask { try await self.hand(over: batch) }
+                group.addTask { try await self.hand(over: batch, rows) }
                 isPosting = true
             }
         }
     }
 
-    /// Posts a batch until it is taken.
-    private func hand(over batch: RowBatch) async throws {
+    /// Hands over a batch until it is taken.
+    private func hand(over batch: RowBatch, _ take: PreparedRows) async throws {
         let former = status.state
         var wait = Self.waits.first
-        while case .not(let problem) = await post(batch.rows) {
+        while case .not(let problem) = await take() {
             try Task.checkCancellation()
             enter(.waiting(problem))
             try await clock.sleep(for: wait)

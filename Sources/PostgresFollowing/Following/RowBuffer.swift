@@ -1,4 +1,5 @@
 import ChangeSources
+import RelayModel
 
 /// Rows that wait to be posted: whole transactions where they fit, and parts of larger ones.
 struct RowBuffer {
@@ -6,28 +7,39 @@ struct RowBuffer {
         let row: FollowedRow
         let place: RowPlace
         let bytes: Int
+        let changes: Int
     }
 
-    /// Rows of one request: half of what it may hold, because a row whose key changed is two
-    /// changes.
-    static let maximumRows = 500
+    /// The changes of one request.
+    static let maximumChanges = Limits.maximumChangesPerRequest
     /// What the rows of one request have in PostgreSQL's own form, if it is not one row alone.
     static let maximumBytes = 1024 * 1024
 
     private var entries: [Entry] = []
     private var bytes = 0
+    private var changes = 0
     /// How many of the rows belong to transactions that are complete, and where those end.
     private var whole = 0
     private var end: PostgresPosition?
 
-    var isFull: Bool { entries.count >= Self.maximumRows || bytes >= Self.maximumBytes }
+    /// Whether there may be no room for the changes of one row more.
+    var isFull: Bool {
+        changes > Self.maximumChanges - Self.mostChangesOfARow || bytes >= Self.maximumBytes
+    }
     var isEmpty: Bool { entries.isEmpty && end == nil }
     /// Whether something can be posted, or confirmed.
     var hasSomething: Bool { end != nil || isFull }
 
+    /// A row whose key changed is a deletion and a creation.
+    private static let mostChangesOfARow = 2
+
     mutating func add(_ row: FollowedRow, at place: RowPlace, bytes: Int) {
-        entries.append(Entry(row: row, place: place, bytes: bytes))
+        // Where nothing is known of the row before, its key cannot have changed.
+        let mayMove = row.operation == .update && row.before != nil
+        let changes = mayMove ? Self.mostChangesOfARow : 1
+        entries.append(Entry(row: row, place: place, bytes: bytes, changes: changes))
         self.bytes += bytes
+        self.changes += changes
     }
 
     /// Notes that all rows so far belong to transactions that are complete.
@@ -38,14 +50,19 @@ struct RowBuffer {
 
     /// Takes what is to be posted next: the transactions that are complete, or a part of one that
     /// is too large to be posted at once.
+    ///
+    /// There are rows in it if the buffer is full. So an end that has no rows before it is not
+    /// confirmed while others are being posted.
     mutating func take() -> RowBatch {
-        let count = end == nil ? entries.count : whole
+        let takesWhole = end != nil && (whole > 0 || !isFull)
+        let count = takesWhole ? whole : entries.count
         var batch = RowBatch()
         batch.rows = entries[..<count].map(\.row)
         batch.last = count > 0 ? entries[count - 1].place : nil
         batch.end = end
         entries.removeFirst(count)
         bytes = entries.reduce(0) { $0 + $1.bytes }
+        changes = entries.reduce(0) { $0 + $1.changes }
         (whole, end) = (0, nil)
         return batch
     }

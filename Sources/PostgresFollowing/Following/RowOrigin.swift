@@ -24,8 +24,14 @@ protocol RowOrigin: Sendable {
 
 /// Changes of rows, in the order in which they are posted.
 protocol RowStream: Sendable {
-    /// Waits until there is something to be posted and nothing is being posted, and takes it.
+    /// Waits until there is something to be posted, and takes it: what fills a request, or what
+    /// there is while nothing is being posted.
     ///
     /// - Throws: `CancellationError` once the follower is stopped.
     func nextBatch() throws -> RowBatch
+    /// Waits until all that was handed out before the last batch is taken, and keeps the stream
+    /// alive meanwhile.
+    ///
+    /// - Throws: `CancellationError` once the follower is stopped.
+    func awaitTurn() throws
 }

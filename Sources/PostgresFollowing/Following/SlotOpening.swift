@@ -49,14 +49,19 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
 
     /// Whether the slot is there; a slot that cannot be followed is a problem.
     func goesOn() throws -> Bool {
-        let hasSlot = try hasSlot()
+        let slot = try usableSlot()
         try openLog()
-        return hasSlot
+        if let restored = settings.restored, let slot, !memory.current.hasFollowed,
+            let problem = restored.problem(settings.slot, confirmed: slot.confirmed)
+        {
+            throw problem
+        }
+        return slot != nil
     }
 
-    private func hasSlot() throws -> Bool {
+    private func usableSlot() throws -> Catalogue.Slot? {
         try ServerAccess.told {
-            guard let slot = try catalogue.slot(settings.slot) else { return false }
+            guard let slot = try catalogue.slot(settings.slot) else { return nil }
             if slot.keeping == "lost" { throw FollowProblem.slotLost(settings.slot) }
             guard slot.plugin == "pgoutput" else {
                 throw FollowProblem.slotOfOtherKind(
@@ -67,7 +72,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                     "\(settings.slot) belongs to the database \(slot.database ?? "")")
             }
             if slot.isActive { throw FollowProblem.slotTaken("\(settings.slot) is active") }
-            return true
+            return slot
         }
     }
 

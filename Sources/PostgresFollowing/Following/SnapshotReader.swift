@@ -72,7 +72,7 @@ final class SnapshotReader: @unchecked Sendable {
             }
             // As many as fit a request by what these were; few at first, because nothing is known.
             let average = max(bytes / rows.count, 1)
-            fetched = min(max(RowBuffer.maximumBytes / average, 1), RowBuffer.maximumRows)
+            fetched = min(max(RowBuffer.maximumBytes / average, 1), RowBuffer.maximumChanges)
             return batch
         }
     }

@@ -31,8 +31,9 @@ package enum LogStep: Sendable, Hashable {
 package struct LogReader: Sendable {
     private struct Transaction {
         let commit: PostgresPosition
-        let number: UInt32
         let at: Timestamp
+        /// What the positions of its rows begin with: it is the same for all of them.
+        let origin: String
         var rows = 0
         var author: ChangeAuthor?
     }
@@ -68,7 +69,8 @@ package struct LogReader: Sendable {
         switch message {
         case .begin(let commit, let microseconds, let number):
             transaction = Transaction(
-                commit: commit, number: number, at: Self.moment(microseconds))
+                commit: commit, at: Self.moment(microseconds),
+                origin: "\(system)/\(commit)/\(number)/")
         case .commit(let end):
             guard let ended = transaction else { throw MalformedMessage("ends no transaction") }
             transaction = nil
@@ -119,7 +121,7 @@ package struct LogReader: Sendable {
         transaction = current
         var row = FollowedRow(
             operation, schema: shape.relation.schema, table: shape.relation.name, key: shape.key,
-            position: "\(system)/\(current.commit)/\(current.number)/\(place.index)")
+            position: current.origin + String(place.index))
         row.database = database
         row.deviceID = current.author?.deviceID
         row.userID = current.author?.userID

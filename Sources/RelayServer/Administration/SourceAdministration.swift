@@ -6,6 +6,8 @@ import Storage
 /// Change sources: list, show, set, rotate, delete; and webhooks that were refused.
 struct SourceAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
+    /// The identity of the store.
+    let store: UUIDBytes
     /// What became of webhooks.
     let ledger: SourceLedger
     /// Follow the databases of sources; `nil` where no relay runs.
@@ -63,6 +65,11 @@ struct SourceAdministration: AdministrationTable {
         if let follow = given["follow"], follow != .null, administrator.container != nil {
             throw AuthenticationRefusal.notAllowed(
                 "a source that follows a database needs a token that is good for all containers")
+        }
+        // Whoever says what is followed says it for this store, whatever a copy of it had taken.
+        if case .object(var follow)? = given["follow"] {
+            follow["store"] = .string(store.description)
+            given["follow"] = .object(follow)
         }
         let former = try await registry.source(name, of: container)
         let definition = try SourceDefinition(

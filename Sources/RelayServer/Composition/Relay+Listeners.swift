@@ -147,7 +147,7 @@ extension Relay {
     /// What follows the databases of sources; it appends as webhooks do.
     private func followers(_ dependencies: RelayDependencies) -> SourceFollowers {
         SourceFollowers(
-            registry: store,
+            registry: store, store: store.storeIdentity,
             intake: ChangeIntake(
                 log: store, shadow: store, registry: store,
                 turns: ContainerTurns(turns: dependencies.turns)),

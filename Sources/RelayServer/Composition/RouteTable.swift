@@ -142,8 +142,9 @@ struct RouteTable: Sendable {
 
     private var sources: SourceAdministration {
         SourceAdministration(
-            registry: relay.registry, ledger: relay.sourceLedger, followers: relay.followers,
-            publicURL: relay.publicURL, randomBytes: relay.randomBytes)
+            registry: relay.registry, store: relay.registry.storeIdentity,
+            ledger: relay.sourceLedger, followers: relay.followers, publicURL: relay.publicURL,
+            randomBytes: relay.randomBytes)
     }
 
     /// What the console's pages call besides.

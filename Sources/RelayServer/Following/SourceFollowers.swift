@@ -27,7 +27,9 @@ package final class SourceFollowers: Sendable {
         }
     }
 
-    private let registry: any ContainerRegistry & SourceRegistry
+    private let registry: any ContainerRegistry & SourceRegistry & ListRegistry
+    /// The identity of the store.
+    private let store: UUIDBytes
     private let intake: ChangeIntake
     private let ledger: SourceLedger
     private let world: World
@@ -37,6 +39,8 @@ package final class SourceFollowers: Sendable {
     private let running = Mutex<[SourcePlace: Running]>([:])
     /// What was saved or deleted since followers were arranged.
     private let changed = Mutex<Set<SourcePlace>>([])
+    /// Sources of a store that was restored, which are followed again.
+    private let adopted = Mutex<Set<SourcePlace>>([])
     private let news = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
     /// What goes into the log of every follower: how far it has come.
@@ -45,11 +49,13 @@ package final class SourceFollowers: Sendable {
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     init(
-        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
+        registry: any ContainerRegistry & SourceRegistry & ListRegistry, store: UUIDBytes,
+        intake: ChangeIntake,
         ledger: SourceLedger, metrics: any MetricsFactory, world: World, logger: Logger
     ) {
         meter = FollowMeter(metrics)
         self.registry = registry
+        self.store = store
         self.intake = intake
         self.ledger = ledger
         self.world = world
@@ -127,7 +133,8 @@ package final class SourceFollowers: Sendable {
         }
         let ended = running.withLock { running in
             let ended = running.filter { place, one in
-                wanted[place] != one.definition || changed.contains(place) && one.isWaiting
+                wanted[place].map { $0.differs(from: one.definition) } ?? true
+                    || changed.contains(place) && one.isWaiting
             }
             for place in ended.keys { running[place] = nil }
             return ended.values.map(\.task)
@@ -135,24 +142,68 @@ package final class SourceFollowers: Sendable {
         for task in ended { task.cancel() }
         // Two of the same slot would be in each other's way.
         for task in ended { await task.value }
+        try await adopt()
         for (place, definition) in wanted {
             guard running.withLock({ $0[place] == nil }) else { continue }
-            let begun = begin(definition, for: place)
+            let begun = begin(definition, for: place, try await holding(definition, place))
             running.withLock { $0[place] = begun }
         }
     }
 
-    private func begin(_ definition: FollowDefinition, for place: SourcePlace) -> Running {
+    /// What the store holds of a database, if it was restored since it was said to follow it.
+    private func holding(
+        _ definition: FollowDefinition, _ place: SourcePlace
+    ) async throws -> RestoredHolding? {
+        guard let former = definition.store, former != store.description else {
+            return nil
+        }
+        var filter = ChangeListFilter()
+        filter.source = place.source
+        let newest = try await registry.listedChanges(
+            of: place.container, filter, before: nil, PageBounds(rows: 1))
+        let version = newest.elements.first?.change?.version
+        return RestoredHolding(
+            last: version.map { PostgresPosition(rawValue: UInt64(clamping: $0)) })
+    }
+
+    /// Notes that sources are followed by this store, which began anew or lacks nothing.
+    private func adopt() async throws {
+        let places = adopted.withLock { adopted in
+            defer { adopted = [] }
+            return adopted
+        }
+        for place in places {
+            guard let stored = try await registry.source(place.source, of: place.container),
+                var source = try? sources.source(stored), source.follow != nil
+            else { continue }
+            source.follow?.store = store.description
+            try await registry.save(
+                StoredSource(
+                    container: place.container, name: place.source,
+                    definition: .object(source.json), savedAt: stored.savedAt))
+        }
+    }
+
+    private func begin(
+        _ definition: FollowDefinition, for place: SourcePlace, _ restored: RestoredHolding?
+    ) -> Running {
         var logger = logger
         logger[metadataKey: "container"] = "\(place.container)"
         logger[metadataKey: "source"] = "\(place.source)"
         let log = FollowLog(logger)
         do {
-            let settings = try FollowSettings(
+            var settings = try FollowSettings(
                 definition, authorities: FollowSettings.usualAuthorities)
+            settings.restored = restored
             let follower = try PostgresFollower(
-                settings, clock: world.clock, now: world.now, changed: log.note
-            ) { [self] rows in await take(rows, from: place) }
+                settings, clock: world.clock, now: world.now,
+                changed: { [self] status in
+                    log.note(status)
+                    guard restored != nil, status.state == .following else { return }
+                    adopted.withLock { _ = $0.insert(place) }
+                    news.continuation.yield()
+                }
+            ) { [self] rows in await prepare(rows, from: place) }
             let clock = world.clock
             let task = Task {
                 await withTaskGroup(of: Void.self) { group in
@@ -178,16 +229,42 @@ package final class SourceFollowers: Sendable {
 
     // MARK: Taking rows
 
+    /// Rows as a source decodes them.
+    private struct Decoded: Sendable {
+        let definition: JSONValue
+        let batch: DecodedBatch
+    }
+
+    /// Decodes rows, while those before them are being taken.
+    private func prepare(
+        _ rows: [FollowedRow], from place: SourcePlace
+    ) async -> PreparedRows {
+        // Why it cannot be said is found out, and said, when they are taken.
+        let stored = try? await registry.source(place.source, of: place.container)
+        let decoded = stored.flatMap { try? decode(rows, by: $0) }
+        return { [self] in await take(rows, decoded, from: place) }
+    }
+
+    private func decode(
+        _ rows: [FollowedRow], by stored: StoredSource
+    ) throws(JSONContractError) -> Decoded {
+        Decoded(definition: stored.definition, batch: try sources.source(stored).decode(rows))
+    }
+
     /// Takes rows as a webhook of the source that was believed.
-    private func take(_ rows: [FollowedRow], from place: SourcePlace) async -> RowsTaken {
+    private func take(
+        _ rows: [FollowedRow], _ decoded: Decoded?, from place: SourcePlace
+    ) async -> RowsTaken {
         let now = world.now()
         do {
             guard let stored = try await registry.source(place.source, of: place.container) else {
                 return .not(.relayRefuses("the source was deleted"))
             }
+            // The source may have been changed since.
+            let current = decoded?.definition == stored.definition ? decoded : nil
             let source = try sources.source(stored)
             let results = try await intake.take(
-                source.decode(rows), from: source, of: place.container,
+                current?.batch ?? source.decode(rows), from: source, of: place.container,
                 posted: { Self.webhook(rows, at: now) }, at: now)
             if let failure = results.failure { return refused(failure, place, at: now) }
             ledger.noteAccepted(
@@ -219,6 +296,15 @@ package final class SourceFollowers: Sendable {
                 at: now, source: place.source, address: nil, status: error.httpStatus,
                 reason: error.reason, requestID: "-"), of: place.container, isKnown: true)
         return .not(.relayRefuses(error.reason))
+    }
+}
+
+extension FollowDefinition {
+    /// Whether something else is to be followed, or otherwise; by whom is no difference.
+    func differs(from other: FollowDefinition) -> Bool {
+        var same = self
+        same.store = other.store
+        return same != other
     }
 }
 

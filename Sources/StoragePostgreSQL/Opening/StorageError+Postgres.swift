@@ -68,6 +68,9 @@ extension PostgresError {
                 + "PGPASSFILE names, and pg_hba.conf"
         case .database: "there is no such database (\(words)): name one that exists in storage.url"
         case .full: Self.full(words)
+        case .untrusted:
+            "the server does not prove who it is (\(words)): name the file with its authority in "
+                + "sslrootcert, and the host as its certificate has it"
         case .unreachable:
             "the server cannot be reached (\(words)): check host, port and network"
         }

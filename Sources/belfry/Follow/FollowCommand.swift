@@ -162,7 +162,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         do {
             let follower = try PostgresFollower(
                 try settings(), clock: World.real.clock, now: World.real.now, changed: log.note
-            ) { rows in await posting.post(rows) }
+            ) { rows in posting.prepare(rows) }
             let services: [any Service] = [
                 FollowService { try await follower.run() },
                 FollowService {

@@ -15,13 +15,17 @@ struct FollowPosting: Sendable {
     /// A relay that is busy with others answers late.
     private static let patience = TimeAmount.seconds(60)
 
-    /// Posts `rows` in their order; where they are too long for one request, in several.
-    func post(_ rows: [FollowedRow]) async -> RowsTaken {
-        for body in Self.bodies(of: rows) {
-            let outcome = await post(body)
-            guard outcome == .taken else { return outcome }
+    /// Makes ready what posts `rows` in their order; where they are too long for one request, in
+    /// several.
+    func prepare(_ rows: [FollowedRow]) -> PreparedRows {
+        let bodies = Self.bodies(of: rows)
+        return {
+            for body in bodies {
+                let outcome = await post(body)
+                guard outcome == .taken else { return outcome }
+            }
+            return .taken
         }
-        return .taken
     }
 
     /// The bodies of the requests.

@@ -1,0 +1,63 @@
+import ChangeSources
+import RelayModel
+import Testing
+
+@testable import PostgresFollowing
+
+/// What is posted together, and what is confirmed by it.
+@Suite struct RowBufferTests {
+    private static func row(_ operation: FollowedRow.Operation, moves: Bool = false) -> FollowedRow
+    {
+        var row = FollowedRow(operation, schema: "public", table: "t", key: ["id"], position: "p")
+        if moves { row.before = RecordImage(["id": .integer(1)]) }
+        return row
+    }
+
+    private func add(
+        _ count: Int, of commit: UInt64, to buffer: inout RowBuffer, moves: Bool = false,
+        bytes: Int = 10
+    ) {
+        for index in 0..<count {
+            buffer.add(
+                Self.row(.update, moves: moves),
+                at: RowPlace(commit: PostgresPosition(rawValue: commit), index: index),
+                bytes: bytes)
+        }
+    }
+
+    @Test func `whole transactions go together, and a larger one in parts`() {
+        var buffer = RowBuffer()
+        add(3, of: 1, to: &buffer)
+        #expect(!buffer.hasSomething)
+        buffer.complete(end: PostgresPosition(rawValue: 2))
+        add(2, of: 5, to: &buffer)
+        #expect(buffer.hasSomething && !buffer.isFull)
+        let whole = buffer.take()
+        #expect(whole.rows.count == 3 && whole.end == PostgresPosition(rawValue: 2))
+        #expect(!buffer.hasSomething && !buffer.isEmpty)
+        while !buffer.isFull { add(1, of: 5, to: &buffer) }
+        let part = buffer.take()
+        #expect(part.rows.count == 999 && part.end == nil)
+    }
+
+    @Test func `a row that may be two changes counts as two, and bytes fill a request too`() {
+        var buffer = RowBuffer()
+        add(499, of: 1, to: &buffer, moves: true)
+        #expect(!buffer.isFull)
+        add(1, of: 1, to: &buffer, moves: true)
+        #expect(buffer.isFull)
+        _ = buffer.take()
+        add(2, of: 1, to: &buffer, bytes: 600_000)
+        #expect(buffer.isFull)
+    }
+
+    @Test
+    func `an end without rows before it is confirmed no earlier than rows that fill a request`() {
+        var buffer = RowBuffer()
+        buffer.complete(end: PostgresPosition(rawValue: 2))
+        while !buffer.isFull { add(1, of: 5, to: &buffer) }
+        // Others may be on their way: a batch without rows would be confirmed before them.
+        let batch = buffer.take()
+        #expect(batch.rows.count == 999 && batch.end == PostgresPosition(rawValue: 2))
+    }
+}
