@@ -168,7 +168,8 @@ extension Relay {
             router: RelayRouter.make(dependencies, surfaces: surfaces),
             server: try server(limiter, sockets),
             configuration: ApplicationConfiguration(
-                address: .hostname(place.host, port: place.port), serverName: "belfry"),
+                address: .hostname(place.host, port: place.port), serverName: "belfry",
+                backlog: ConnectionLimiter.backlog),
             onServerRunning: { channel in
                 await limiter.stand(at: channel)
                 let port = channel.localAddress?.port ?? place.port

@@ -19,6 +19,13 @@ final class ConnectionLimiter: Sendable {
         var wasFull = false
     }
 
+    /// How many connections may stand in the system's line, if `net.core.somaxconn` is not less:
+    /// when a relay comes back all its clients do, and who finds the line full tries again after
+    /// one, two, four seconds, and so on for minutes.
+    static let backlog = 4096
+    /// How many are taken from the line at a time; in between, the event loop serves the others.
+    private static let takenTogether: UInt = 16
+
     private let state: Mutex<State>
     private let proxies: TrustedProxies
     private let logger: Logger
@@ -93,6 +100,8 @@ final class ConnectionLimiter: Sendable {
             try await listener.eventLoop.submit { [self] in
                 try listener.pipeline.syncOperations.addHandler(
                     AcceptHandler(limiter: self), position: .first)
+                try listener.syncOptions?.setOption(
+                    .maxMessagesPerRead, value: Self.takenTogether)
             }.get()
         } catch {
             // The listener was closed at once: there is nothing to keep.
