@@ -109,9 +109,19 @@ import Testing
         }
     }
 
+    @Test func `a token's bytes have one spelling`() {
+        #expect(Base64.decodeToken("Zg") == [0x66])
+        #expect(Base64.decodeToken("Zm8") == [0x66, 0x6F])
+        #expect(Base64.decodeToken("-_-_") == [0xFB, 0xFF, 0xBF])
+        for wrong in ["Zg==", "Zh", "Zm9", "Zg=", "+/+/", "-_+_", "Z", "Zg\u{E9}"] {
+            #expect(Base64.decodeToken(wrong) == nil)
+        }
+    }
+
     @Test func `every byte goes through both texts`() {
         let bytes = Array(UInt8.min...UInt8.max)
         #expect(Base64.decode(Base64.encode(bytes)) == bytes)
+        #expect(Base64.decodeToken(Base64.encodeToken(bytes)) == bytes)
         #expect(Hexadecimal.decode(Hexadecimal.encode(bytes)) == bytes)
         #expect(Hexadecimal.encode([0x00, 0xAF]) == "00af")
         #expect(Hexadecimal.decode("00AF") == [0x00, 0xAF])

@@ -1,22 +1,25 @@
 /// Base64 (RFC 4648 §4), without Foundation.
 public enum Base64 {
-    private static let alphabet = Array(
+    private static let standard = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let urlSafe = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    private static let padding = UInt8(ascii: "=")
+
+    /// What each letter stands for, those of both alphabets; `noValue` for all others.
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: noValue, count: 256)
+        for alphabet in [standard, urlSafe] {
+            for (value, digit) in alphabet.enumerated() { values[Int(digit)] = UInt8(value) }
+        }
+        return values
+    }()
+    private static let noValue: UInt8 = 255
 
     /// The text for `bytes`, with padding.
     public static func encode(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = (0..<3).map { start + $0 < bytes.count ? UInt32(bytes[start + $0]) : 0 }
-            let bits = group[0] << 16 | group[1] << 8 | group[2]
-            for digit in 0..<4 {
-                let isPadding = start + digit > bytes.count
-                text.append(
-                    isPadding
-                        ? UInt8(ascii: "=") : alphabet[Int(bits >> UInt32(18 - 6 * digit) & 63)])
-            }
-        }
+        var text = digits(of: bytes, in: standard)
+        while !text.count.isMultiple(of: 4) { text.append(padding) }
         return String(decoding: text, as: UTF8.self)
     }
 
@@ -25,22 +28,8 @@ public enum Base64 {
     /// Padding may be left out; the URL-safe letters are understood.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var digits = Array(text.utf8)
-        while digits.last == UInt8(ascii: "=") { digits.removeLast() }
-        guard digits.count % 4 != 1 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(digits.count / 4 * 3 + 2)
-        var bits: UInt32 = 0
-        var count = 0
-        for digit in digits {
-            guard let value = value(of: digit) else { return nil }
-            bits = bits << 6 | value
-            count += 6
-            if count >= 8 {
-                count -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            }
-        }
-        return bytes
+        while digits.last == padding { digits.removeLast() }
+        return bytes(of: digits)?.bytes
     }
 
     /// The bytes of `text` in base64url as JSON Web Tokens have it (RFC 7515 §2), or `nil` if it is
@@ -48,38 +37,56 @@ public enum Base64 {
     ///
     /// So the same bytes have one spelling, and nobody can write a token in another way.
     public static func decodeToken(_ text: some StringProtocol) -> [UInt8]? {
-        guard text.utf8.allSatisfy({ isTokenDigit($0) }), let bytes = decode(text),
-            encodeToken(bytes).utf8.elementsEqual(text.utf8)
-        else { return nil }
+        let digits = Array(text.utf8)
+        for digit in digits where digit == UInt8(ascii: "+") || digit == UInt8(ascii: "/") {
+            return nil
+        }
+        guard let (bytes, rest) = bytes(of: digits), rest == 0 else { return nil }
         return bytes
     }
 
     /// The base64url text for `bytes`, without padding.
     public static func encodeToken(_ bytes: [UInt8]) -> String {
-        let digits = encode(bytes).utf8.compactMap { digit -> UInt8? in
-            switch digit {
-            case UInt8(ascii: "+"): UInt8(ascii: "-")
-            case UInt8(ascii: "/"): UInt8(ascii: "_")
-            case UInt8(ascii: "="): nil
-            default: digit
+        String(decoding: digits(of: bytes, in: urlSafe), as: UTF8.self)
+    }
+
+    private static func digits(of bytes: [UInt8], in alphabet: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        var bits: UInt32 = 0
+        var count: UInt32 = 0
+        for byte in bytes {
+            bits = bits << 8 | UInt32(byte)
+            count += 8
+            while count >= 6 {
+                count -= 6
+                text.append(alphabet[Int(bits >> count & 63)])
             }
         }
-        return String(decoding: digits, as: UTF8.self)
+        if count > 0 { text.append(alphabet[Int(bits << (6 - count) & 63)]) }
+        return text
     }
 
-    private static func isTokenDigit(_ digit: UInt8) -> Bool {
-        value(of: digit) != nil && digit != UInt8(ascii: "+") && digit != UInt8(ascii: "/")
-    }
-
-    private static func value(of digit: UInt8) -> UInt32? {
-        switch digit {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a") + 26)
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0") + 52)
-        case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
-        case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
-        default: nil
+    /// What `digits` stand for, and the bits behind the last whole byte; `nil` if one is none, or
+    /// the last stands alone.
+    private static func bytes(of digits: [UInt8]) -> (bytes: [UInt8], rest: UInt32)? {
+        guard digits.count % 4 != 1 else { return nil }
+        let values = values
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(digits.count / 4 * 3 + 2)
+        var bits: UInt32 = 0
+        var count: UInt32 = 0
+        for digit in digits {
+            let value = values[Int(digit)]
+            guard value != noValue else { return nil }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> count))
+            }
         }
+        return (bytes, bits & (1 << count - 1))
     }
 }
 

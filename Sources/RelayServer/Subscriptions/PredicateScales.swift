@@ -19,8 +19,7 @@ struct PredicateScales: Sendable {
         _ subscription: Subscription, path: String,
         isCharged: (PredicateCost) -> Bool = { _ in false }
     ) throws -> PredicateCost {
-        // Where nothing was saved there is no index yet, and any will do.
-        let index = indexes.index(of: subscription.container) ?? SubscriptionIndex(seed: 0)
+        let index = indexes.index(of: subscription.container) ?? indexes.empty
         let indexed = try IndexedSubscription(subscription, serial: 0)
         let cost = PredicateCost(index.cost(of: indexed), of: indexed.predicate)
         if cost.isNoticeable, !isCharged(cost) { try check(cost, of: subscription, path: path) }
