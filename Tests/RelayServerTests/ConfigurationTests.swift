@@ -133,9 +133,14 @@ import Testing
                 "http.port (--http-port, BELFRY_HTTP_PORT): \"1,2\" must be a whole number from 0 "
                     + "to 65535"
             ])
-        try await withFile(#"{"http":{"metrics":true}}"#) { path in
+        try await withFile(#"{"http":{"metrics":true,"port":false,"host":null}}"#) { path in
             let kinds = try await problems(["--config", path])
-            #expect(kinds.count == 1)
+            #expect(
+                kinds == [
+                    "http.metrics in \(path): true must be one of off, on",
+                    "http.port in \(path): false must be a whole number from 0 to 65535",
+                    "http.host in \(path): null must be a text that is not empty",
+                ])
         }
     }
 

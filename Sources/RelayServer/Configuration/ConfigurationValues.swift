@@ -28,7 +28,7 @@ package struct ConfigurationValues: Sendable {
         var providers: [any ConfigProvider] = [flags, variables]
         var problems = problems(with: arguments)
         if let path = ConfigReader(providers: providers).string(forKey: "config") {
-            problems += try unknownMembers(path: path)
+            problems += try Self.problems(withFile: path)
             providers.append(try await file(path))
         }
         guard problems.isEmpty else { throw ConfigurationError(problems) }
@@ -151,7 +151,8 @@ package struct ConfigurationValues: Sendable {
     /// More than these say nothing new.
     private static let maximumRemarks = 20
 
-    private static func unknownMembers(path: String) throws -> [String] {
+    /// What in the file names no setting, or is no kind of value that a setting has.
+    private static func problems(withFile path: String) throws -> [String] {
         let text: [UInt8]
         do {
             text = Array(try Data(contentsOf: URL(filePath: path)))
@@ -159,16 +160,29 @@ package struct ConfigurationValues: Sendable {
             throw ConfigurationError(["the file \(path) cannot be read"])
         }
         do throws(JSONSyntaxError) {
-            let known = Set(ConfigurationKeys.all.map(\.name))
-            return leaves(try JSONValue(parsing: text), below: "").filter { !known.contains($0) }
-                .map { noSetting($0, in: path, among: ConfigurationKeys.all.map(\.name)) }
+            let keys = Dictionary(
+                ConfigurationKeys.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first }
+            )
+            return leaves(try JSONValue(parsing: text), below: "").compactMap { name, value in
+                guard let key = keys[name] else {
+                    return noSetting(name, in: path, among: ConfigurationKeys.all.map(\.name))
+                }
+                // The reader of the file would take true for 1, and pass null over.
+                switch value {
+                case .bool(let flag): return "\(name) in \(path): \(flag) must be \(key.rule)"
+                case .null: return "\(name) in \(path): null must be \(key.rule)"
+                default: return nil
+                }
+            }
         } catch {
             throw ConfigurationError(["the file \(path) is \(error.description)"])
         }
     }
 
-    private static func leaves(_ value: JSONValue, below path: String) -> [String] {
-        guard case .object(let object) = value else { return [path] }
+    private static func leaves(
+        _ value: JSONValue, below path: String
+    ) -> [(name: String, value: JSONValue)] {
+        guard case .object(let object) = value else { return [(path, value)] }
         return object.members.flatMap { member in
             leaves(member.value, below: path.isEmpty ? member.name : "\(path).\(member.name)")
         }
