@@ -23,6 +23,8 @@ struct BenchIntakeCommand: AsyncParsableCommand {
 
     @Option(help: "A directory on the disk to be measured; the files in it are removed afterwards.")
     var directory = NSTemporaryDirectory()
+    @Option(name: .customLong("storage-url"), help: ArgumentHelp(BenchStore.help))
+    var storageURL: String?
     @Option(help: "Seconds of each measurement.")
     var seconds = 5.0
     @Option(help: "Connections.")
@@ -54,18 +56,20 @@ struct BenchIntakeCommand: AsyncParsableCommand {
                 path: place.appending(path: "bare\(batch).sqlite").path, bytes: bytes,
                 perCommit: batch == 1 ? connections : 256, seconds: min(seconds, 3))
             let figures = try await measure(
-                in: place.appending(path: "relay\(batch).sqlite").path, batch, connections)
+                BenchStore(
+                    path: place.appending(path: "relay\(batch).sqlite").path, url: storageURL),
+                batch, connections)
             print(figures.line(batch: batch, connections: connections, bare: bare))
         }
     }
 
     private func measure(
-        in path: String, _ batch: Int, _ connections: Int
+        _ place: BenchStore, _ batch: Int, _ connections: Int
     ) async throws -> IntakeFigures {
-        try await Self.furnish(path)
+        try await Self.furnish(place)
         let values = try await ConfigurationValues.gather(
-            arguments: [
-                "--storage-path", path, "--http-port", "0", "--admin-port", "0",
+            arguments: place.settings + [
+                "--http-port", "0", "--admin-port", "0",
                 "--apns-url", "https://127.0.0.1:1",
                 "--storage-commit-milliseconds", "\(commitMilliseconds)",
             ], environment: [:])
@@ -85,8 +89,8 @@ struct BenchIntakeCommand: AsyncParsableCommand {
         return figures
     }
 
-    private static func furnish(_ path: String) async throws {
-        let store = try RelayStore.open(path: path)
+    private static func furnish(_ place: BenchStore) async throws {
+        let store = try place.open()
         let key = try IntakeTarget.containerKey
         let now = World.real.now()
         try await store.save(ContainerSettings(key: key, topics: ["com.example.Art"]), at: now)

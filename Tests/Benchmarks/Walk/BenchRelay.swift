@@ -8,7 +8,6 @@ import RelayModel
 import RelayServer
 import Storage
 import StorageSQL
-import StorageSQLite
 
 /// The rooms of the walk on a store of their own, joined as in a relay, without its listeners.
 struct BenchRelay: Sendable {
@@ -21,7 +20,7 @@ struct BenchRelay: Sendable {
     private let logger = Logger(label: "belfry.bench", factory: { _ in SwiftLogNoOpLogHandler() })
 
     /// Opens the store and fills it with what the load needs.
-    init(store path: String, gateway: CurlGatewaySettings, load: RelayLoad) async throws {
+    init(store place: BenchStore, gateway: CurlGatewaySettings, load: RelayLoad) async throws {
         self.load = load
         settings = ContainerSettings(key: try load.container, topics: ["com.example.bench"])
         var storeSettings = StoreSettings()
@@ -30,7 +29,7 @@ struct BenchRelay: Sendable {
         storeSettings.quotas[.subscriptionBytes] = Quota.largest
         storeSettings.quotas[.devices] = Quota.largest
         storeSettings.quotas[.userDevices] = Quota.largest
-        store = try RelayStore.open(path: path, settings: storeSettings)
+        store = try place.open(storeSettings)
         try await store.save(settings, at: world.now())
         let key = GatewayCredential.SigningKey(
             teamID: "BENCHTEAM0", keyID: "BENCHKEY00",

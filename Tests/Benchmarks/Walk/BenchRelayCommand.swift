@@ -47,6 +47,8 @@ struct BenchRelayCommand: AsyncParsableCommand {
     var streams = 500
     @Option(help: "A directory on the disk to be measured; the files in it are removed afterwards.")
     var directory = NSTemporaryDirectory()
+    @Option(name: .customLong("storage-url"), help: ArgumentHelp(BenchStore.help))
+    var storageURL: String?
     @Flag(help: "Raise a badge with each push, so that no two payloads are the same.")
     var badge = false
 
@@ -93,7 +95,9 @@ struct BenchRelayCommand: AsyncParsableCommand {
         let load = RelayLoad(
             users: users, devicesPerUser: devices, subscribers: subscribers, raisesBadges: badge)
         let relay = try await BenchRelay(
-            store: place.appending(path: "belfry.sqlite").path, gateway: settings, load: load)
+            store: BenchStore(
+                path: place.appending(path: "belfry.sqlite").path, url: storageURL),
+            gateway: settings, load: load)
         let figures = try await relay.run {
             try await relay.append(warmUp, rate: 0, batch: batch)
             try await relay.waitUntilSettled()
