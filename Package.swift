@@ -58,6 +58,12 @@ let package = Package(
         .library(name: "PredicateLanguage", targets: ["PredicateLanguage"]),
         .library(name: "RelayModel", targets: ["RelayModel"]),
     ],
+    traits: [
+        .trait(
+            name: "PostgreSQL",
+            description: "Stores on PostgreSQL, and following one: needs libpq."),
+        .default(enabledTraits: ["PostgreSQL"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
@@ -94,7 +100,11 @@ let package = Package(
         .target(
             name: "PostgresFollowing",
             dependencies: ["RelayModel", "ChangeSources", "PostgresLink"]),
-        .target(name: "PostgresLink", dependencies: ["CPQ"]),
+        .target(
+            name: "PostgresLink",
+            dependencies: [
+                .target(name: "CPQ", condition: .when(traits: ["PostgreSQL"])), "CNoPQ",
+            ]),
         .target(name: "Storage", dependencies: ["RelayModel", crypto]),
         .target(name: "StorageSQL", dependencies: ["RelayModel", "Storage", crypto]),
         .target(
@@ -168,6 +178,7 @@ let package = Package(
         // What is not Swift, and the schema.
         .target(name: "CBuildStamp"),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "CNoPQ"),
         .target(name: "CPQ", linkerSettings: [.linkedLibrary("pq")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CSQLite"),
@@ -291,11 +302,12 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "Storage",
-                "StorageSQL", "StorageSQLite", "Fanout", "Gateway", "Delivery", "RelayServer",
+                "StorageSQL", "StorageSQLite", "StoragePostgreSQL", "Fanout", "Gateway",
+                "Delivery", "RelayServer",
                 "GatewaySimulator", argumentParser, coreMetrics, crypto, logging, metrics,
                 nioCore, nioPosix, nioSSL, serviceLifecycle,
             ],
-            path: "Tests/Benchmarks", exclude: ["count-allocations", "measure"]),
+            path: "Tests/Benchmarks", exclude: ["count-allocations", "engines", "measure"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

@@ -1,4 +1,8 @@
-import CPQ
+#if PostgreSQL
+    import CPQ
+#else
+    import CNoPQ
+#endif
 
 /// One connection to a server.
 ///

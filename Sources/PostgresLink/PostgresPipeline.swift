@@ -1,4 +1,8 @@
-import CPQ
+#if PostgreSQL
+    import CPQ
+#else
+    import CNoPQ
+#endif
 
 /// Statements that go to the server together, and are answered together.
 ///

@@ -1,4 +1,8 @@
-import CPQ
+#if PostgreSQL
+    import CPQ
+#else
+    import CNoPQ
+#endif
 
 /// What a statement answered: rows, and how many it changed.
 ///

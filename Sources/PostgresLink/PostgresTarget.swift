@@ -1,4 +1,8 @@
-import CPQ
+#if PostgreSQL
+    import CPQ
+#else
+    import CNoPQ
+#endif
 
 /// Where a server is, and how it is reached: what libpq is told.
 package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,8 @@
-import CPQ
+#if PostgreSQL
+    import CPQ
+#else
+    import CNoPQ
+#endif
 
 /// Wakes a thread out of waiting for a server.
 package final class PostgresWake: Sendable {

@@ -13,7 +13,7 @@ import Testing
         "RegularExpressions": ["RelayModel", "PredicateLanguage", "CRE2"],
         "Matching": ["RelayModel", "PredicateLanguage", "RegularExpressions"],
         "ChangeSources": ["RelayModel"],
-        "PostgresLink": ["CPQ"],
+        "PostgresLink": ["CPQ", "CNoPQ"],
         "PostgresFollowing": ["RelayModel", "ChangeSources", "PostgresLink"],
         "Storage": ["RelayModel"],
         "StoragePostgreSQL": [
@@ -31,7 +31,7 @@ import Testing
     ]
 
     static let rooms: Set<String> = Set(neighbours.keys).union([
-        "RelayServer", "belfry", "Migrations", "CCurl", "CRE2", "CSQLite", "CPQ", "GRDB",
+        "RelayServer", "belfry", "Migrations", "CCurl", "CRE2", "CSQLite", "CPQ", "CNoPQ", "GRDB",
         "GRDBSQLite",
     ])
 
