@@ -1,4 +1,5 @@
 package import Foundation
+import Synchronization
 
 /// What an engine gives the shared steps: a connection, within one transaction of it.
 ///
@@ -85,6 +86,8 @@ package protocol SQLFailure: Error {}
 package final class ColumnNames: Sendable {
     /// The names, in order.
     package let names: [String]
+    /// Where names stand that the engine spells otherwise: as many as statements ask for.
+    private let others = Mutex<[String: Int?]>([:])
 
     package init(_ names: [String]) {
         self.names = names
@@ -93,7 +96,14 @@ package final class ColumnNames: Sendable {
     /// The first column with a name, whatever the case of its letters: PostgreSQL has small ones
     /// only.
     package func index(of name: String) -> Int? {
-        names.firstIndex { Self.isSame($0, name) }
+        // Asked for each value of each row: most names are as they are spelt.
+        if let index = names.firstIndex(of: name) { return index }
+        return others.withLock { others in
+            if let known = others[name] { return known }
+            let index = names.firstIndex { Self.isSame($0, name) }
+            others[name] = .some(index)
+            return index
+        }
     }
 
     /// The last column with a name: what was joined comes after a table's own.
