@@ -48,5 +48,6 @@ extension LiveEngine {
                 frames.append(told)
             }
         }
+        written = WrittenRecords()
     }
 }

@@ -12,7 +12,10 @@ extension LiveEngine {
     ) -> LiveGroupFrame? {
         guard let first = items.first else { return nil }
         let number = group.number
-        var told = LiveGroupFrame(number, writer.items(items, of: group.query, number, by: origin))
+        func frame(_ items: [LiveItem]) -> LiveFrame? {
+            writer.items(items, of: group.query, number, by: origin, &written)
+        }
+        var told = LiveGroupFrame(number, frame(items))
         // Somebody's own result holds what that one may read, and nothing else.
         guard group.reader == nil else { return told }
         told.readers = first.record.readers
@@ -20,8 +23,8 @@ extension LiveEngine {
         guard first.operation == .changed, let before = first.before else { return told }
         told.readersBefore = before.readers
         guard told.readers != nil || told.readersBefore != nil else { return told }
-        told.entered = writer.items([first.whereEntered], of: group.query, number, by: origin)
-        told.left = writer.items([first.whereLeft], of: group.query, number, by: origin)
+        told.entered = frame([first.whereEntered])
+        told.left = frame([first.whereLeft])
         return told
     }
 

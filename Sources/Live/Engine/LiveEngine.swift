@@ -47,6 +47,8 @@ package actor LiveEngine {
     /// Those who wait until the engine has come so far.
     var waiters: [(position: LogPosition, continuation: CheckedContinuation<Void, Never>)] = []
     var frames: [LiveGroupFrame] = []
+    /// What has been written of the change that is told now.
+    var written = WrittenRecords()
     /// Queries that end with what is told next.
     private var ending: [(LiveWaiter, LiveGroup)] = []
     /// What is coalesced of what is read now.
@@ -187,6 +189,7 @@ package actor LiveEngine {
         let took = clock.measure {
             tell(change, entry, in: container)
             show(change, entry, in: container)
+            written = WrittenRecords()
         }
         meter.count(change: took)
     }

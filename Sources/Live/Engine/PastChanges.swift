@@ -114,6 +114,7 @@ struct Telling {
     private var frames: [Int: LiveGroupFrame] = [:]
     private var items: [LogPosition: [LiveItem]] = [:]
     private var shared: [LogPosition: LiveFrame] = [:]
+    private var written = WrittenRecords()
 
     init(
         _ group: LiveGroup, _ past: PastChanges, upTo end: LogPosition,
@@ -152,7 +153,8 @@ struct Telling {
         if let known = shared[since] { return known }
         let items = items(since: since)
         let frame = writer.items(
-            items.compactMap { group.readable($0, for: reader) }, of: group.query, group.number)
+            items.compactMap { group.readable($0, for: reader) }, of: group.query, group.number,
+            &written)
         let isForAll =
             group.reader != nil
             || items.allSatisfy { $0.record.readers == nil && $0.before?.readers == nil }

@@ -46,50 +46,47 @@ struct FrameWriter: Sendable {
     }
 
     /// What was done to a result; `nil` if nothing was.
+    ///
+    /// `written` has what was written of the same records for other groups.
     func items(
-        _ items: [LiveItem], of query: LiveQuery, _ group: UInt32, by origin: ChangeOrigin? = nil
+        _ items: [LiveItem], of query: LiveQuery, _ group: UInt32, by origin: ChangeOrigin? = nil,
+        _ written: inout WrittenRecords
     ) -> LiveFrame? {
         guard !items.isEmpty else { return nil }
-        let name = origin.flatMap(writing.name)
-        return LiveFrame([
-            "type": "items", "group": .integer(Int64(group)),
-            "items": .array(items.map { .object(item($0, query, name)) }),
-        ])
+        let name = origin.flatMap { written.name(of: $0, by: writing) }
+        var text = JSONObjectText()
+        text.append("type", "items")
+        text.append("group", .integer(Int64(group)))
+        text.append("items", items) { append($0, query, name, &written, to: &$1) }
+        return LiveFrame("items", text)
     }
 
-    private func item(_ item: LiveItem, _ query: LiveQuery, _ by: String?) -> JSONObject {
-        var object: JSONObject = ["op": .string(item.operation.rawValue)]
-        object["why"] = item.reason.map { .string($0.rawValue) }
+    private func append(
+        _ item: LiveItem, _ query: LiveQuery, _ by: String?, _ written: inout WrittenRecords,
+        to text: inout JSONObjectText
+    ) {
+        text.append("op", .string(item.operation.rawValue))
+        if let reason = item.reason { text.append("why", .string(reason.rawValue)) }
         switch item.operation {
         case .added, .changed:
-            object["record"] = .object(writing.record(item.record.record, for: query))
+            text.append("record", written: written.record(item.record, for: query, by: writing))
             if query.isOrdered {
-                object["previous"] =
-                    item.previous.map { .string(Self.key(of: $0)) } ?? .null
+                text.append(
+                    "previous", item.previous.map { .string(Self.key(of: $0)) } ?? .null)
             }
         case .removed:
-            object["record"] = .object(writing.identity(item.record.record, for: query))
+            text.append("record", .object(writing.identity(item.record.record, for: query)))
         }
-        if item.moved { object["moved"] = true }
+        if item.moved { text.append("moved", true) }
         let tellsBefore = item.operation == .changed || item.reason != .unreadable
         if query.showsBefore, tellsBefore, let before = item.before {
-            object["before"] = .object(writing.record(before.record, for: query))
+            text.append("before", written: written.record(before, for: query, by: writing))
         }
         if item.operation == .changed, let before = item.before {
-            object["changedKeys"] = .array(
-                Self.changedKeys(before, item.record, query).map { .string($0) })
+            text.append(
+                "changedKeys", written: written.changedKeys(before, item.record, for: query))
         }
-        object["by"] = by.map { .string($0) }
-        return object
-    }
-
-    private static func changedKeys(
-        _ before: LiveRecord, _ after: LiveRecord, _ query: LiveQuery
-    ) -> [String] {
-        let names =
-            query.desiredKeys.map { Set($0) }
-            ?? Set(before.record.fields.keys).union(after.record.fields.keys)
-        return names.filter { before.record.fields[$0] != after.record.fields[$0] }.sorted()
+        if let by { text.append("by", .string(by)) }
     }
 
     /// The name of a record in the members `previous`: that of its zone comes before it where that

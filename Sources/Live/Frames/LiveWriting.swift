@@ -33,6 +33,14 @@ package final class LiveFrame: Sendable {
         default: complete = nil
         }
     }
+
+    /// A frame of this type that closes nothing, as it has been written.
+    init(_ type: String, _ text: consuming JSONObjectText) {
+        self.type = type
+        token = nil
+        complete = nil
+        bytes = text.ended()
+    }
 }
 
 /// What goes to the members of a group.
