@@ -6,6 +6,7 @@ The ledger has one JSON object a line:
   {"change": R, "acknowledged": bool, "big": bool, "round": N}
   {"once": S, "user": U, "round": N}            acknowledged before the changes of its round
   {"kill": N, "offset": bytes of the record at that moment}
+  {"kill": N, "offset": at its begin, "until": at its end}    what the relay that lost sent meanwhile
 """
 import json, sys
 from bisect import bisect_left
@@ -25,7 +26,7 @@ def compare(ledger, record, window):
         elif "once" in entry:
             once[(entry["user"], entry["once"])] = entry
         elif "kill" in entry:
-            kills.append(entry["offset"])
+            kills.append((entry.get("until", entry["offset"]), entry["offset"]))
         elif "change" in entry:
             known = changes.setdefault(entry["change"], entry)
             known["acknowledged"] |= entry["acknowledged"]
@@ -60,14 +61,15 @@ def compare(ledger, record, window):
                 if not accepted[key]:
                     any_missing = True
         lost += any_missing
+    kills.sort()
     repeated, between, other_ids, by_kill = 0, 0, 0, Counter()
     for key, offsets in accepted.items():
         if len(offsets) > 1:
             repeated += len(offsets) - 1
             for first, second in zip(offsets, offsets[1:]):
-                # It was in flight at the first kill after its first copy.
-                kill = bisect_left(kills, first)
-                if kill < len(kills) and kills[kill] <= second:
+                # It was in flight at the first kill that had not ended with its first copy.
+                kill = bisect_left(kills, (first, 0))
+                if kill < len(kills) and kills[kill][1] <= second:
                     by_kill[kill] += 1
                 else:
                     between += 1

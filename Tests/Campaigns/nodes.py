@@ -9,7 +9,7 @@ again; in the end the primary is lost and its synchronous standby promoted.
   python3 Tests/Campaigns/nodes.py --rounds 5
   python3 Tests/Campaigns/nodes.py --rounds 100 --seconds 3000 --faults kill,pause
 """
-import argparse, http.client, json, os, random, shutil, signal, subprocess, sys, tempfile
+import argparse, contextlib, http.client, json, os, random, shutil, signal, subprocess, sys, tempfile
 import threading, time
 from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, exchange, free_port
 from compare import compare
@@ -156,6 +156,14 @@ class Field:
         time.sleep(1.5)
         self.mark()
 
+    @contextlib.contextmanager
+    def zombie(self):
+        """Meanwhile a relay may still send what it had read before it knows that it has lost the
+        store; that may even be ahead of the one that has it."""
+        began = self.gateway.size()
+        yield
+        self.ledger.write(kill=self.round, offset=began, until=self.record_at_rest())
+
     def record_at_rest(self):
         size = -1
         while size != (size := self.gateway.size()):
@@ -232,11 +240,11 @@ class Field:
     def wake(self, act):
         since = self.other.said()
         self.mark()
-        act()
-        self.ends()
+        with self.zombie():
+            act()
+            self.ends()
         if not self.other.has_said("another relay", since):
             raise SystemExit(f"{self.other.name} does not say why it ended")
-        self.mark()
         self.other.stand_by()
 
     def ends(self):
@@ -252,10 +260,11 @@ class Field:
         began = time.monotonic()
         self.primary.crash()
         self.mark_what_was_under_way()
-        self.primary.start()
-        started = time.monotonic()
-        self.note("database died: until it is back", started - began)
-        self.answering(started, "database died")
+        with self.zombie():
+            self.primary.start()
+            started = time.monotonic()
+            self.note("database died: until it is back", started - began)
+            self.answering(started, "database died")
 
     def answering(self, began, what):
         """Waits for the next acknowledgement by anybody. Who gave it is the owner: a relay that lost
@@ -288,10 +297,10 @@ class Field:
         for node in self.nodes:
             node.wires[0].end()
         self.mark_what_was_under_way()
-        self.standby.promote()
-        self.standby.until("SELECT pg_is_in_recovery()", "f")
-        self.answering(time.monotonic(), "primary lost")
-        self.mark()
+        with self.zombie():
+            self.standby.promote()
+            self.standby.until("SELECT pg_is_in_recovery()", "f")
+            self.answering(time.monotonic(), "primary lost")
 
 
 def campaign(options, folder):
