@@ -93,7 +93,8 @@ extension LiveEngine {
         var cursor: RecordID?
         repeat {
             let scan = RecordScan(of: shelf.type, in: place, after: cursor)
-            let slice = try await shadow.scanRecords(scan, into: reading) { reading, scanned in
+            // Into what is its own: what was found before would be copied for each slice.
+            let slice = try await shadow.scanRecords(scan, into: Reading()) { reading, scanned in
                 let record = LiveRecord(scanned.record, readers: nil)
                 do throws(DearChange) {
                     let groups = try LiveContainer.results(of: record, in: place, by: waiting)
@@ -105,7 +106,8 @@ extension LiveEngine {
                 }
                 return true
             }
-            reading = slice.value
+            reading.found += slice.value.found
+            reading.dear = slice.value.dear ?? reading.dear
             reading.rows += slice.rows
             cursor = slice.cursor
         } while cursor != nil && reading.rows <= settings.rowsPerReading
