@@ -104,6 +104,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0023_countSeen",
             sql: String(decoding: PackageResources.v0023_countSeen_sql, as: UTF8.self),
             checksum: "3779c61e4851fc8ddd78811e94cf1dfe4baacfbb6e040a88f2d6515cbf5ce66e"),
+        Migration(
+            name: "v0024_keepThrottles",
+            sql: String(decoding: PackageResources.v0024_keepThrottles_sql, as: UTF8.self),
+            checksum: "2711a64969ffdc541d64e7dd9bd3e250a20619bc528c3c51afe908d5364af451"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -113,6 +117,10 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0001_createSchema",
             sql: String(decoding: PackageResources.p0001_createSchema_sql, as: UTF8.self),
-            checksum: "e8dfcdd48d0ac80b7e8c38314edf7c934ac635bb0f2a8666ad47d73d6304ff5d")
+            checksum: "e8dfcdd48d0ac80b7e8c38314edf7c934ac635bb0f2a8666ad47d73d6304ff5d"),
+        Migration(
+            name: "p0002_keepThrottles",
+            sql: String(decoding: PackageResources.p0002_keepThrottles_sql, as: UTF8.self),
+            checksum: "aab83cf95a6dc536bd6f3d6f57bc433968478464fcec418da6f6831d3d8545f5"),
     ]
 }

@@ -16,6 +16,15 @@ extension RelayStore {
         }
     }
 
+    package func throttlePasts(
+        of lines: [ThrottledLine], at now: Timestamp
+    ) async throws -> [ThrottlePast] {
+        guard !lines.isEmpty else { return [] }
+        return try await read { db in
+            try lines.map { try ThrottlePast($0, at: now, in: db) }
+        }
+    }
+
     package var heldReleased: AsyncStream<Void> { releases.stream }
 
     package func release(

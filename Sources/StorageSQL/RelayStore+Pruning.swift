@@ -37,6 +37,8 @@ extension RelayStore {
             counts.digests = try await delete(
                 "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
         }
+        counts.throttlePlaces = try await delete(
+            ThrottlePast.forgetting, [now.stored, portion], portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
         counts.quarantined = try await pruneQuarantine(retention, at: now, portion)

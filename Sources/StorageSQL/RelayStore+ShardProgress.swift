@@ -9,7 +9,8 @@ extension RelayStore: ShardProgress {
 
     package func settle(_ step: SettledStep) async throws {
         let writing = try SettleStep(step, epoch: epoch, inboxLimit: settings.inboxPerUser)
-        let rows = step.retries.count + step.deadLetters.count + step.inbox.count
+        let rows =
+            step.retries.count + step.deadLetters.count + step.inbox.count + step.places.count
         try await write(changes: max(1, rows)) { commit in
             try writing.run(in: &commit)
         }

@@ -189,6 +189,28 @@ final class FaultyProgress: ShardProgress {
         try await counted { try await store.renewWaits(at: now) }
     }
 
+    func throttlePasts(
+        of lines: [ThrottledLine], at now: Timestamp
+    ) async throws -> [ThrottlePast] {
+        try await counted { try await store.throttlePasts(of: lines, at: now) }
+    }
+
+    func kindness(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Kindness] {
+        try await counted { try await store.kindness(among: deliveries) }
+    }
+
+    func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest] {
+        try await counted { try await store.dueDigests(at: now, limit: limit) }
+    }
+
+    func nextDigestDue() async throws -> Timestamp? {
+        try await counted { try await store.nextDigestDue() }
+    }
+
+    func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int {
+        try await counted { try await store.close(digests, at: now) }
+    }
+
     func collapsingRetries(limit: Int) async throws -> [Retry] {
         try await counted { try await store.collapsingRetries(limit: limit) }
     }

@@ -236,6 +236,8 @@ struct SimulatedRelay {
         let isSuspect =
             attempts != nil || !store.endedDevices(among: [delivery.deviceSerial]).isEmpty
         let withdrawals = isSuspect ? try await store.withdrawals(among: [delivery]) : [:]
+        let unknown = throttles.unknownLines(among: [delivery])
+        throttles.learn(try await store.throttlePasts(of: Array(unknown), at: now), at: now)
         guard let withdrawal = withdrawals[delivery.delivery.id] else {
             if let hold = hold(on: delivery, attempts, at: now) {
                 let held = judge.held(delivery, attempts: attempts ?? 0, hold, at: now)
@@ -271,7 +273,24 @@ struct SimulatedRelay {
         }
         if let hold = holds.hold(on: delivery, attempts: attempts ?? 0, at: now) { return hold }
         guard let throttle = delivery.kindness?.subscription.throttle else { return nil }
-        return throttles.place(delivery.delivery, throttle, at: now).map { .throttled(until: $0) }
+        return throttles.place(
+            delivery.delivery, throttle, hasGone: attempts ?? 0 > 0, at: now
+        ).map { .throttled(until: $0) }
+    }
+
+    /// Settles what was sent, with the place that its throttle gave it.
+    mutating func settle(
+        _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of delivery: OwedDelivery
+    ) {
+        var resolution = resolution
+        resolution.place = throttles.unrecordedPlace(of: delivery.delivery)
+        tracker.settle(ticket, resolution)
+    }
+
+    /// Learns that a step is durable.
+    mutating func stepRecorded(_ step: SettledStep) {
+        tracker.stepRecorded()
+        throttles.recorded(step.places)
     }
 
     /// Connections say whether they told of what waits for them, or go.

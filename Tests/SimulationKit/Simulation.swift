@@ -77,7 +77,7 @@ struct Simulation {
     private var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
     /// What was seen, so that it was not sent: in this life, or durably.
     private var seen: Set<DeliveryID> = []
-    /// What was sent in this life of subscriptions with a throttle, and when first.
+    /// What was sent of subscriptions with a throttle, and when first.
     private var throttled = ThrottleModel()
     private var once: [UInt64: LogPosition] = [:]
     /// What the log owes up to a position, as one that never crashed would hand it over: known
@@ -237,7 +237,7 @@ struct Simulation {
         }
         let verdict = judge.judge(
             outcome, of: delivery, attempts: attempts, at: now, using: &generator)
-        relay.tracker.settle(ticket, verdict.resolution)
+        relay.settle(ticket, verdict.resolution, of: delivery)
     }
 
     private func outcome(_ generator: inout SeededGenerator) -> PushOutcome {
@@ -268,8 +268,9 @@ struct Simulation {
         if !survives, generator.chance(50) { return try await crash() }
         try await store.settle(part)
         unrecorded.subtract(part.receipts.map(\.deliveryID))
+        throttled.recorded(part.receipts.lazy.map(\.deliveryID))
         if !survives { return try await crash() }
-        relay.tracker.stepRecorded()
+        relay.stepRecorded(part)
     }
 
     /// Takes in what the relay did not send because it was seen.
@@ -287,7 +288,7 @@ struct Simulation {
         done.subtract(unrecorded)
         seen.subtract(unrecorded)
         unrecorded = []
-        throttled = ThrottleModel()
+        throttled.crash()
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
         if let sentence = try await audience?.crash() { throw broken(sentence) }
     }

@@ -1,36 +1,59 @@
 import RelayModel
+import Storage
 
-/// How often devices got pushes of subscriptions that are not to push more than so often, in one
-/// life: a restart begins with no places taken.
+/// How often devices got pushes of subscriptions that are not to push more than so often, across
+/// crashes: what was with the gateway at a crash and is not durable may go once more.
 struct ThrottleModel {
-    private struct Key: Hashable {
-        let container: ContainerKey
-        let token: DeviceToken
-        let subscription: SubscriptionID
+    private struct Push {
+        let id: DeliveryID
+        var at: Timestamp
+        var isDurable = false
     }
 
-    private var sent: [Key: [(id: DeliveryID, at: Timestamp)]] = [:]
+    private var sent: [ThrottledLine: [Push]] = [:]
+    private var lines: [DeliveryID: ThrottledLine] = [:]
 
     /// Notes that a delivery is sent; says what is wrong about that, if anything is.
     ///
     /// What is sent again has had its place.
     mutating func note(_ owed: OwedDelivery, at now: Timestamp) -> String? {
         guard let throttle = owed.kindness?.subscription.throttle else { return nil }
-        let delivery = owed.delivery
-        let key = Key(
-            container: delivery.container, token: delivery.token,
-            subscription: delivery.subscriptionID)
-        let times = sent[key] ?? []
-        guard !times.contains(where: { $0.id == delivery.id }) else { return nil }
-        sent[key] = times + [(delivery.id, now)]
+        let line = ThrottledLine(owed.delivery)
+        let pushes = sent[line] ?? []
+        guard !pushes.contains(where: { $0.id == owed.delivery.id }) else { return nil }
+        sent[line] = pushes + [Push(id: owed.delivery.id, at: now)]
+        lines[owed.delivery.id] = line
         let span = Duration.seconds(throttle.seconds)
-        let recent = times.count { now < $0.at.advanced(by: span) }
+        let recent = pushes.count { now < $0.at.advanced(by: span) }
         guard recent >= throttle.pushes else { return nil }
         return "is push \(recent + 1) of \(throttle.pushes) in \(throttle.seconds) seconds"
     }
 
+    /// What these deliveries came to is durable.
+    mutating func recorded(_ ids: some Sequence<DeliveryID>) {
+        for id in ids {
+            guard let line = lines[id] else { continue }
+            sent[line] = sent[line]?.map { push in
+                var push = push
+                push.isDurable = push.isDurable || push.id == id
+                return push
+            }
+        }
+    }
+
+    /// The relay dies: what is not durable is not known any more.
+    mutating func crash() {
+        sent = sent.mapValues { $0.filter(\.isDurable) }
+    }
+
     /// The clock goes `step` later than it did.
     mutating func clockWasSetBack(by step: Duration) {
-        sent = sent.mapValues { $0.map { ($0.id, $0.at.advanced(by: .zero - step)) } }
+        sent = sent.mapValues { pushes in
+            pushes.map { push in
+                var push = push
+                push.at = push.at.advanced(by: .zero - step)
+                return push
+            }
+        }
     }
 }

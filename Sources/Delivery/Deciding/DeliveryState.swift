@@ -154,7 +154,7 @@ struct DeliveryState: ~Copyable, Sendable {
             let ticket = tracker.admit(retry)
             admission.taken += 1
             if case .settle(let ending) = decision {
-                settle(ticket, ending, of: owed.delivery, at: now)
+                settle(ticket, ending, of: owed, at: now)
             } else {
                 let number = tickets.open(ticket)
                 admission.requests.append(PushRequest(owed.delivery, ticket: number))
@@ -169,6 +169,18 @@ struct DeliveryState: ~Copyable, Sendable {
         for retry in waiting { rules.remember(retry.delivery.delivery) }
     }
 
+    /// The subscriptions and devices of `deliveries` of which it must learn what their throttles
+    /// have let go, before those are admitted.
+    mutating func unknownLines(among deliveries: some Sequence<OwedDelivery>) -> Set<ThrottledLine>
+    {
+        rules.unknownLines(among: deliveries)
+    }
+
+    /// Learns what throttles have let go, as far as that is durable.
+    mutating func learn(_ pasts: [ThrottlePast], at now: Timestamp) {
+        rules.learn(pasts, at: now)
+    }
+
     // MARK: Admitting
 
     /// Sends what was just admitted, or settles it at once.
@@ -178,7 +190,7 @@ struct DeliveryState: ~Copyable, Sendable {
     ) {
         rules.remember(owed.delivery)
         if let ending = rules.firstEnding(of: owed, withdrawal, at: now) {
-            settle(ticket, ending, of: owed.delivery, at: now)
+            settle(ticket, ending, of: owed, at: now)
         } else {
             admission.requests.append(
                 PushRequest(owed.delivery, ticket: tickets.open(ticket)))
@@ -194,11 +206,13 @@ struct DeliveryState: ~Copyable, Sendable {
 
     /// Settles a ticket, and counts what the delivery came to.
     private mutating func settle(
-        _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of delivery: Delivery,
+        _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of owed: OwedDelivery,
         at now: Timestamp
     ) {
+        var resolution = resolution
+        resolution.place = rules.unrecordedPlace(of: owed)
         tracker.settle(ticket, resolution)
-        tally.add(resolution, of: delivery, at: now)
+        tally.add(resolution, of: owed.delivery, at: now)
     }
 
     private mutating func countRest(into actions: inout [DeliveryAction]) {
@@ -263,7 +277,7 @@ struct DeliveryState: ~Copyable, Sendable {
                 judgement.outcome, judgement.resolution, of: delivery, attempts: attempts,
                 latency: completion.latency, at: now))
         answers.note(judgement.outcome, of: delivery, at: now)
-        settle(ticket, judgement.resolution, of: delivery, at: now)
+        settle(ticket, judgement.resolution, of: owed, at: now)
         return alarms.note(judgement.outcome, of: delivery, at: now)
     }
 
@@ -301,6 +315,7 @@ struct DeliveryState: ~Copyable, Sendable {
     /// Learns that the step taken last is durable.
     mutating func stepRecorded(_ step: SettledStep) -> [DeliveryAction] {
         tracker.stepRecorded()
+        if !step.places.isEmpty { rules.recorded(step.places) }
         var actions: [DeliveryAction] = [
             .showProgress(tracker.recordedMark, inFlight: tracker.inFlight), .wake(.log),
             .wake(.ranges),

@@ -1,5 +1,5 @@
 package import RelayModel
-import Storage
+package import Storage
 
 /// What a settled delivery came to, for the metrics.
 package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
@@ -49,6 +49,9 @@ package struct Resolution: Sendable, Hashable {
     let deadToken: DeadToken?
     /// What it came to.
     package let ending: SettledEnding
+    /// The place that the push took among those of its subscription's throttle, until that is
+    /// durable.
+    package var place: ThrottlePlace?
 
     /// The gateway accepted the push.
     package init(accepted delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
@@ -124,6 +127,7 @@ package struct Resolution: Sendable, Hashable {
         if receipt.outcome == .seen {
             step.tallies[container, default: DeliveryTally()].seen += 1
         }
+        if let place { step.places.append(place) }
         if let retry { step.retries.append(retry) }
         if let deadLetter { step.deadLetters.append(deadLetter) }
         if let deadToken { step.deadTokens.append(deadToken) }

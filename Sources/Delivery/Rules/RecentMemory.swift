@@ -23,6 +23,18 @@ struct RecentMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
+    /// Whether a key is remembered; it stays so at least until half as many others as are
+    /// remembered at most have come.
+    mutating func keep(_ key: Key) -> Bool {
+        guard let (value, turn) = values[key] else { return false }
+        // The place that it leaves counts until it is the oldest: hence not at every turn.
+        if turns - turn >= limit / 2 {
+            values[key] = nil
+            self[key] = value
+        }
+        return true
+    }
+
     /// The value of a key; `nil` if none is remembered.
     ///
     /// A key that is set to `nil` keeps its turn among the oldest, so that nothing has to look for

@@ -74,6 +74,30 @@ struct SendRules: Sendable {
         self.generator = generator
     }
 
+    // MARK: What throttles count
+
+    /// The lines of `deliveries` of which it must learn what is durable before they are decided on.
+    mutating func unknownLines(among deliveries: some Sequence<OwedDelivery>) -> Set<ThrottledLine>
+    {
+        throttles.unknownLines(among: deliveries)
+    }
+
+    /// Takes in what is durable of lines.
+    mutating func learn(_ pasts: [ThrottlePast], at now: Timestamp) {
+        throttles.learn(pasts, at: now)
+    }
+
+    /// The place that a push took and that is to become durable.
+    func unrecordedPlace(of owed: OwedDelivery) -> ThrottlePlace? {
+        owed.kindness?.subscription.throttle == nil
+            ? nil : throttles.unrecordedPlace(of: owed.delivery)
+    }
+
+    /// Learns that places are durable.
+    mutating func recorded(_ places: [ThrottlePlace]) {
+        throttles.recorded(places)
+    }
+
     // MARK: Before it is sent
 
     /// Remembers a delivery that is owed: older ones of its record may be of no use any more.
@@ -111,7 +135,8 @@ struct SendRules: Sendable {
             return .wait(halt)
         }
         if let throttle = delivery.kindness?.subscription.throttle,
-            let until = throttles.place(delivery.delivery, throttle, at: now)
+            let until = throttles.place(
+                delivery.delivery, throttle, hasGone: past.attempts > 0, at: now)
         {
             return .settle(
                 judge.held(delivery, attempts: past.attempts, .throttled(until: until), at: now))

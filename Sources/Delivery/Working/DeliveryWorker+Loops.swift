@@ -112,6 +112,7 @@ extension DeliveryWorker {
         for index in due.indices where !kindness.isEmpty {
             due[index].delivery.kindness = kindness[due[index].delivery.delivery.id]
         }
+        try await learnThrottles(of: due.map(\.delivery))
         let admission = ledger.withStateNow { [due] in
             $0.admit(due: due, withdrawn: withdrawn, at: $1)
         }

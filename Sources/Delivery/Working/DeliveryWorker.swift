@@ -45,6 +45,7 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.room) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
+            try await learnThrottles(of: rest.prefix(room))
             let admission = ledger.withStateNow {
                 $0.admit(rest, atMost: room, withdrawn: withdrawn, at: $1)
             }
@@ -93,6 +94,7 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.rangeRoom) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
+            try await learnThrottles(of: rest.prefix(room))
             let admission = ledger.withStateNow {
                 $0.admit(rest, of: batch, atMost: room, withdrawn: withdrawn, at: $1)
             }
@@ -120,6 +122,18 @@ package final class DeliveryWorker: Sendable {
         guard !ended.isEmpty else { return [:] }
         return try await progress.withdrawals(
             among: deliveries.filter { ended.contains($0.deviceSerial) })
+    }
+
+    /// Has the state learn what the throttles of `deliveries` have let go, where it does not
+    /// remember it: before anything of theirs is decided.
+    func learnThrottles(of deliveries: some Sequence<OwedDelivery> & Sendable) async throws {
+        // Most have none, and need no lock.
+        let throttled = deliveries.filter { $0.kindness?.subscription.throttle != nil }
+        guard !throttled.isEmpty else { return }
+        let unknown = ledger.withState { $0.unknownLines(among: throttled) }
+        guard !unknown.isEmpty else { return }
+        let pasts = try await progress.throttlePasts(of: Array(unknown), at: ledger.now())
+        ledger.withStateNow { $0.learn(pasts, at: $1) }
     }
 
     // MARK: The end

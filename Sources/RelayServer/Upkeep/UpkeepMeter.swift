@@ -112,7 +112,7 @@ final class UpkeepMeter: Sendable {
         let tables = [
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
             ("pastVersions", counts.pastVersions), ("subscription", counts.expired),
-            ("digest", counts.digests),
+            ("digest", counts.digests), ("throttlePlace", counts.throttlePlaces),
             ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
             ("clientReceipt", counts.clientReceipts),
             ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),

@@ -68,6 +68,8 @@ package struct PrunedCounts: Sendable, Hashable {
     package var clientReceipts = 0
     /// Digests that were closed.
     package var digests = 0
+    /// Pushes that no throttle counts any more.
+    package var throttlePlaces = 0
     /// Dead letters; the accounts remember how many.
     package var deadLetters = 0
     /// Parked changes.

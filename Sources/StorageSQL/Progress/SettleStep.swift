@@ -48,6 +48,7 @@ struct SettleStep: Sendable {
         }
         try forgetDeadTokens(in: &commit)
         try saveBadges(in: commit.db)
+        for place in step.places { try ThrottleRow(place).save(in: commit.db) }
         try ranges.run(in: commit.db)
         for (key, tally) in step.tallies {
             try commit.db.addToAccount(

@@ -13,6 +13,12 @@ struct HeldGroup {
         device = delivery.deviceID.rawValue
     }
 
+    init(_ line: ThrottledLine) {
+        owner = line.owner.rawValue
+        subscription = Self.subscription(line.subscriptionID, in: line.database)
+        device = line.deviceID.rawValue
+    }
+
     /// How a subscription is named there.
     static func subscription(_ id: SubscriptionID, in database: DatabaseScope?) -> String {
         "\(database?.rawValue ?? "")/\(id.rawValue)"

@@ -12,6 +12,7 @@ enum HeldConformance {
         ConformanceCase("what waited for a connection is released by name", check: connected),
         ConformanceCase("what was judged before an edit is judged again", check: outdated),
         ConformanceCase("what became of a held delivery is told", check: fates),
+        ConformanceCase("what throttles let go is known while it counts", check: throttles),
         ConformanceCase("a device keeps what it asked for, until it says otherwise", check: kept),
         ConformanceCase("subscriptions that have expired end a day later", check: expiry),
     ]
@@ -251,6 +252,46 @@ enum HeldConformance {
         #expect(
             try await fate(at: 10)
                 == .closed(at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id))
+    }
+
+    static func throttles(_ factory: any StoreFactory) async throws {
+        let bench = try await Bench(factory)
+        let line = ThrottledLine(bench.held(1).delivery.delivery)
+        func place(_ number: UInt64, at seconds: Int64) -> ThrottlePlace {
+            ThrottlePlace(
+                line, Sample.deliveryID(number), takenAt: Sample.moment(seconds),
+                endsAt: Sample.moment(seconds + 60))
+        }
+        func past(at seconds: Int64) async throws -> ThrottlePast? {
+            try await bench.store.throttlePasts(of: [line], at: Sample.moment(seconds)).first
+        }
+        func record(_ places: ThrottlePlace...) async throws {
+            var step = SettledStep(from: .start, to: .start)
+            step.places = places
+            try await bench.store.settle(step)
+        }
+        #expect(try await past(at: 5) == ThrottlePast(line, places: [], isWaitedFor: false))
+        try await record(place(2, at: 20), place(1, at: 10))
+        #expect(try await past(at: 30)?.places == [place(1, at: 10), place(2, at: 20)])
+        #expect(try await past(at: 70)?.places == [place(2, at: 20)])
+        // One that went again counts from then on.
+        try await record(place(2, at: 75))
+        #expect(try await past(at: 30)?.places == [place(2, at: 75)], "what ended is forgotten")
+        let other = ThrottledLine(Sample.owed(7).delivery)
+        #expect(
+            try await bench.store.throttlePasts(of: [other, line], at: Sample.moment(76)).map(
+                \.places.count) == [0, 1])
+        try await bench.hold([bench.held(5, .digest)])
+        #expect(try await past(at: 76)?.isWaitedFor == true)
+        let early = try await bench.store.prune(
+            Retention(), at: Sample.moment(134), portion: 9)
+        #expect(early.throttlePlaces == 0)
+        let late = try await bench.store.prune(
+            Retention(), at: Sample.moment(135), portion: 9)
+        #expect(late.throttlePlaces == 1)
+        #expect(try await past(at: 76)?.places == [])
+        try await record(place(3, at: 200))
+        #expect(try await past(at: 201)?.places == [place(3, at: 200)])
     }
 
     static func kept(_ factory: any StoreFactory) async throws {

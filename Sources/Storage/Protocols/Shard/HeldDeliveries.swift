@@ -12,6 +12,13 @@ extension ShardProgress {
     /// There are no digests.
     package func nextDigestDue() async throws -> Timestamp? { nil }
 
+    /// Nothing has gone.
+    package func throttlePasts(
+        of lines: [ThrottledLine], at now: Timestamp
+    ) async throws -> [ThrottlePast] {
+        lines.map { ThrottlePast($0, places: [], isWaitedFor: false) }
+    }
+
     /// Nothing is released.
     package var heldReleased: AsyncStream<Void> { AsyncStream { _ in } }
 

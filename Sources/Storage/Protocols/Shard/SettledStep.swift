@@ -12,6 +12,8 @@ package struct SettledStep: Sendable, Hashable {
     package var retries: [Retry] = []
     /// Retries that ended, with or without success.
     package var endedRetries: [DeliveryID] = []
+    /// The places that pushes took among those of their subscriptions' throttles.
+    package var places: [ThrottlePlace] = []
     /// Deliveries that ended without success.
     package var deadLetters: [DeadLetter] = []
     /// Tokens that the gateway says are dead.

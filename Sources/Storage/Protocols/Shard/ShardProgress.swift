@@ -66,6 +66,10 @@ package protocol ShardProgress: Sendable {
     func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest]
     /// When the time of the next digest comes; `nil` if none is open.
     func nextDigestDue() async throws -> Timestamp?
+    /// What of the places of throttles counts still at `now`, of each of `lines`.
+    func throttlePasts(
+        of lines: [ThrottledLine], at now: Timestamp
+    ) async throws -> [ThrottlePast]
     /// Closes digests: each becomes a retry, in the same transaction. One that has grown since it
     /// was read stays open.
     ///
