@@ -164,11 +164,14 @@ extension RelayStore {
             guard let row else { return nil }
             let stored = StoredRow(row: row, table: "digest")
             guard row["closedAt"] as Int64? != nil else {
-                return .open(until: stored.moment("dueAt"), deliveries: row["count"])
+                return .open(
+                    until: stored.moment("dueAt"), deliveries: row["count"],
+                    reason: HoldReason(rawValue: row["reason"]))
             }
             return .closed(
                 at: stored.moment("closedAt"), count: row["count"],
-                by: try stored.require("deliveryID", DeliveryID(stored: row["deliveryID"])))
+                by: try stored.require("deliveryID", DeliveryID(stored: row["deliveryID"])),
+                position: LogPosition(stored: row["position"]))
         }
     }
 

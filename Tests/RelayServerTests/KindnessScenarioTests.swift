@@ -235,6 +235,8 @@ import Testing
             let held = try await Self.device(positions[4], relay)
             let sentence = held?.value(at: ["sentence"])?.string ?? ""
             #expect(sentence.hasPrefix("It is held with others, 3 in all"), "\(sentence)")
+            #expect(
+                sentence.hasSuffix(": enough pushes for this device in the span."), "\(sentence)")
             // Without the throttle they go, as one.
             _ = try await Self.update(.query("q"), relay)
             let pushes = try await relay.pushes(6)
@@ -242,6 +244,53 @@ import Testing
                 try JSONValue(stored: $0.payload).value(at: ["belfry", "count"])
             }
             #expect(counts == [3, 3])
+        }
+    }
+
+    @Test func `of a chain of digests the last push is named, and what became of it`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            func query(_ seconds: Int64) -> JSONValue {
+                .query("q", adding: ["throttle": ["pushes": 1, "seconds": .integer(seconds)]])
+            }
+            try await relay.container.save(query(86_400))
+            var positions: [String] = []
+            func post() async throws {
+                positions.append(
+                    try await Scenario.post(.change("create", "a\(positions.count)"), relay))
+                try await relay.relay.waitUntilSettled(within: .patience)
+            }
+            for _ in 1...3 { try await post() }
+            // What is held is judged again, finds no place again, and waits with what comes.
+            _ = try await Self.update(query(86_401), relay)
+            for device in ["phone", "tablet"] {
+                let isHeldAgain = try await Turns.yield {
+                    let steps = try await Self.device(positions[2], relay, device)?
+                        .value(at: ["steps"])
+                    guard case .array(let steps)? = steps else { return false }
+                    return steps.count { $0.value(at: ["step"]) == "attempt" } == 2
+                }
+                #expect(isHeldAgain)
+            }
+            try await post()
+            _ = try await Self.update(.query("q"), relay)
+            let pushes = try await relay.pushes(4)
+            let counts = try pushes.compactMap {
+                try JSONValue(stored: $0.payload).value(at: ["belfry", "count"])
+            }
+            #expect(counts == [3, 3])
+            let isTold = try await Turns.yield {
+                let told =
+                    try await Self.device(positions[1], relay)?
+                    .value(at: ["sentence"])?.string ?? ""
+                return told.contains("3 in all, by the delivery ")
+                    && told.contains("of the change at \(positions[3]), 2")
+                    && told.hasSuffix("which was delivered.")
+            }
+            let device = try await Self.device(positions[1], relay)
+            #expect(isTold, "\(device?.text ?? "")")
+            #expect(device?.value(at: ["standing"]) == "folded")
         }
     }
 

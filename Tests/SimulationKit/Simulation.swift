@@ -347,7 +347,7 @@ struct Simulation {
         let told = Set(deliveries)
         for id in deliveries {
             guard let (delivery, at) = all[id],
-                case .closed(_, _, let leader)? = try await store.digestFate(
+                case .closed(_, _, let leader, _)? = try await store.digestFate(
                     of: delivery, heldAt: at), leader != id,
                 accepted[leader] != nil || letters.contains(leader) || told.contains(leader)
             else { throw broken("\(id) is neither accepted nor a dead letter, nor told") }

@@ -11,8 +11,13 @@ package struct DeviceFacts: Sendable {
     package var waitsFor: String?
     /// Until when a retry waits.
     package var waitsUntil: Timestamp?
-    /// What became of it if it was held back with others.
+    /// What became of it if it was held back with others: of the last digest, where one was held
+    /// back with another.
     package var digest: DigestFate?
+    /// The row of the delivery by which it was told with others, if that has one.
+    package var tellerException: DeliveryException?
+    /// The last attempt of that delivery.
+    package var tellerReceipt: DeliveryReceipt?
     /// How the device ended, if it had.
     package var ending: DeviceEnding?
     /// What became of it in the queue of a web courier.
@@ -233,7 +238,7 @@ extension Explainer {
         case nil: break
         }
         if let digest = facts.digest {
-            explainDigest(digest, &explained)
+            explainDigest(digest, facts, &explained)
             return
         }
         let newest = facts.receipts.max { ($0.at, $0.attempt) < ($1.at, $1.attempt) }
@@ -264,29 +269,53 @@ extension Explainer {
     }
 
     /// It has no row of its own: a digest counts it.
-    private func explainDigest(_ digest: DigestFate, _ explained: inout ExplainedDevice) {
+    private func explainDigest(
+        _ digest: DigestFate, _ facts: DeviceFacts, _ explained: inout ExplainedDevice
+    ) {
         switch digest {
-        case .open(let until, let count):
+        case .open(let until, let count, let reason):
             let says =
                 "it is held with others, \(count) in all, to be told together "
-                + until.iso8601Seconds
-            explained.note(
-                .held, .failed, says,
-                ["until": .string(until.iso8601), "standsFor": .integer(count)])
+                + until.iso8601Seconds + (reason.map { ": \($0.words)" } ?? "")
+            var details: JSONObject = [
+                "until": .string(until.iso8601), "standsFor": .integer(count),
+            ]
+            details["reason"] = reason.map { .string(WaitReason.held($0).text) }
+            explained.note(.held, .failed, says, details)
             explained.end(.waiting, .held, says)
-        case .closed(let at, let count, let id):
-            let says =
+        case .closed(let at, let count, let id, let position):
+            var says =
                 id == explained.deliveryID
                 ? "it was told for \(count), \(at.iso8601Seconds)"
-                : "it was told with others, \(count) in all, by the delivery \(id), "
-                    + at.iso8601Seconds
+                : "it was told with others, \(count) in all, by the delivery \(id) of the change "
+                    + "at \(position), \(at.iso8601Seconds)"
+            if id != explained.deliveryID, let fate = Self.text(ofTeller: facts) {
+                says += ", which \(fate)"
+            }
             explained.note(
                 .held, .passed, says,
                 [
                     "at": .string(at.iso8601), "standsFor": .integer(count),
                     "deliveryID": .string(id.description),
+                    "position": .string(position.description),
                 ])
             explained.end(.folded, .held, says)
+        }
+    }
+
+    /// What became of the delivery by which others were told, after "which".
+    private static func text(ofTeller facts: DeviceFacts) -> String? {
+        switch (facts.tellerException, facts.tellerReceipt?.outcome) {
+        case (.retry(let retry)?, _):
+            "waits until \(retry.dueAt.iso8601Seconds): \(retry.reason.text)"
+        case (.deadLetter(let letter)?, _):
+            letter.status == 0
+                ? "was not delivered: \(letter.reason)"
+                : "the gateway refused: \(letter.status) \(letter.reason)"
+        case (nil, .accepted?): "was delivered"
+        case (nil, .seen?): "was told over the device's connection"
+        case (nil, .dead?), (nil, .unregistered?): "was not delivered"
+        case (nil, .deferred?), (nil, nil): nil
         }
     }
 

@@ -60,8 +60,8 @@ struct DeviceReading: Sendable {
         }
         facts.receipts = receipts[id] ?? []
         let newest = facts.receipts.max { $0.at < $1.at }
-        if facts.exception == nil, let newest, WaitReason(stored: newest.reason).hold != nil {
-            facts.digest = try await registry.digestFate(of: owed.delivery, heldAt: newest.at)
+        if facts.exception == nil, let newest, newest.isHeld {
+            try await readDigests(of: owed.delivery, heldAt: newest.at, &facts)
         }
         facts.isInRanges = isInRanges
         facts.client = said.merged(of: change.position, owed.subscriptionSerial, to: device.id)
@@ -73,4 +73,37 @@ struct DeviceReading: Sendable {
         }
         return facts
     }
+
+    /// Digests that were held back with another, one after the other, at most.
+    private static let mostDigests = 100
+
+    /// Reads by which delivery one was told that was held back with others: the last of a chain,
+    /// where the delivery of a digest found no place either and was put into the next.
+    private func readDigests(
+        of delivery: Delivery, heldAt moment: Timestamp, _ facts: inout DeviceFacts
+    ) async throws {
+        facts.digest = try await registry.digestFate(of: delivery, heldAt: moment)
+        for _ in 0..<Self.mostDigests {
+            guard case .closed(_, _, let teller, let position)? = facts.digest,
+                try !reading.isOver()
+            else { return }
+            var filter = ReceiptFilter()
+            filter.position = position
+            filter.deliveryID = teller
+            facts.tellerException = try await registry.exception(teller)
+            facts.tellerReceipt = try await registry.receipts(
+                matching: filter, limit: Self.mostReceipts
+            ).max { $0.at < $1.at }
+            guard facts.tellerException == nil, let last = facts.tellerReceipt, last.isHeld,
+                let next = try await registry.digestFate(of: delivery, heldAt: last.at),
+                next != facts.digest
+            else { return }
+            facts.digest = next
+        }
+    }
+}
+
+private extension DeliveryReceipt {
+    /// Whether it says that the delivery was held back for its recipient's sake.
+    var isHeld: Bool { outcome == .deferred && WaitReason(stored: reason).hold != nil }
 }

@@ -239,19 +239,27 @@ enum HeldConformance {
             try await bench.store.digestFate(of: delivery, heldAt: Sample.moment(seconds))
         }
         #expect(try await fate(at: 9) == nil)
-        #expect(try await fate(at: 10) == .open(until: Sample.moment(1000), deliveries: 2))
+        #expect(
+            try await fate(at: 10)
+                == .open(until: Sample.moment(1000), deliveries: 2, reason: .paused))
         let now = Sample.moment(1000)
         let due = try await bench.store.dueDigests(at: now, limit: 9)
         _ = try await bench.store.close(due.map { ClosingDigest($0, as: $0.newest) }, at: now)
         #expect(
             try await fate(at: 10)
-                == .closed(at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id))
+                == .closed(
+                    at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id,
+                    position: LogPosition(1)))
         // What is held in the very moment in which others are told is not among those.
         try await bench.hold([bench.held(most + 3, at: 1000, until: 2000, .digest)])
-        #expect(try await fate(at: 1000) == .open(until: Sample.moment(2000), deliveries: 1))
+        #expect(
+            try await fate(at: 1000)
+                == .open(until: Sample.moment(2000), deliveries: 1, reason: .digest))
         #expect(
             try await fate(at: 10)
-                == .closed(at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id))
+                == .closed(
+                    at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id,
+                    position: LogPosition(1)))
     }
 
     static func throttles(_ factory: any StoreFactory) async throws {

@@ -92,7 +92,10 @@ package struct HeldCount: Sendable, Hashable {
 /// What became of a delivery that was held back with others.
 package enum DigestFate: Sendable, Hashable {
     /// It waits to be told with the others.
-    case open(until: Timestamp, deliveries: Int64)
-    /// It was told with the others, by the delivery of this ID.
-    case closed(at: Timestamp, count: Int64, by: DeliveryID)
+    ///
+    /// `reason` is why the first of them was held back.
+    case open(until: Timestamp, deliveries: Int64, reason: HoldReason?)
+    /// It was told with the others, by the delivery of this ID, which the change at `position`
+    /// owed; that may have been held back with others itself.
+    case closed(at: Timestamp, count: Int64, by: DeliveryID, position: LogPosition)
 }
