@@ -54,6 +54,41 @@ extension RelayStore {
         }
     }
 
+    package func appendedChanges(
+        ofDelivery id: String, from source: SourceName, in container: ContainerKey,
+        at now: Timestamp, limit: Int
+    ) async throws -> [RememberedChange] {
+        // Of a delivery of several changes each is known by its place: "id#2", "id#2/1" or "id/1".
+        let ranges = [("", "\0"), ("#", "$"), ("/", "0")].map { from, to in
+            (Data((id + from).utf8), Data((id + to).utf8))
+        }
+        return try await read { db in
+            guard let known = try db.containerIfKnown(container) else { return [] }
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT key, position, rememberedUntil FROM dedupe
+                    WHERE container = ? AND source = ? AND kind = ? AND key >= ? AND key < ?
+                        AND rememberedUntil > ?
+                    ORDER BY key LIMIT ?
+                    """)
+            var found: [LogPosition: RememberedChange] = [:]
+            for (from, to) in ranges {
+                let rows = try Row.fetchAll(
+                    statement,
+                    arguments: [
+                        known.id, source.rawValue, DedupeKey.Kind.delivery.stored, from, to,
+                        now.stored, max(0, limit),
+                    ])
+                for row in rows where DedupeKey.names(row["key"], changeOf: id) {
+                    let position = LogPosition(stored: row["position"])
+                    found[position] = RememberedChange(
+                        position: position, until: Timestamp(stored: row["rememberedUntil"]))
+                }
+            }
+            return Array(found.values.sorted { $0.position < $1.position }.prefix(max(0, limit)))
+        }
+    }
+
     package func pastChanges(_ search: PastSearch) async throws -> [PastChange] {
         let needles = try search.needles
         let least = search.before.stored - Int64(search.entries)
@@ -247,5 +282,14 @@ private extension LoggedPastChange {
             position: LogPosition(stored: row[0]), appendedAt: stored.moment("appendedAt"),
             source: try stored.identifier("source"), change: .stored(row[3]),
             mayNameReaders: row[4], mayNameOrigin: row[5])
+    }
+}
+
+private extension DedupeKey {
+    /// Whether a stored key is that of a delivery as a whole, or of a change by its place in it.
+    static func names(_ key: Data, changeOf delivery: String) -> Bool {
+        let text = String(decoding: key, as: UTF8.self)
+        guard text.hasPrefix(delivery) else { return false }
+        return text.dropFirst(delivery.count).wholeMatch(of: /(?:#[0-9]+)?(?:\/[0-9]+)?/) != nil
     }
 }

@@ -9,6 +9,8 @@ struct ExplainQuestion: Sendable {
         case position(LogPosition)
         /// The latest of one record.
         case record(RecordType, RecordName)
+        /// Those that a source sent under this ID of its own.
+        case sent(SourceName, webhookID: String)
         /// The latest, whatever they are of.
         case latest
     }
@@ -33,11 +35,18 @@ struct ExplainQuestion: Sendable {
     /// How many changes.
     var limit: Int
 
+    /// Whether the changes are named by what a source sent.
+    var namesWhatWasSent: Bool {
+        if case .sent = changes { true } else { false }
+    }
+
     /// What is given, by whatever way.
     struct Parts {
         var position: UInt64?
         var recordType: RecordType?
         var recordName: RecordName?
+        var source: SourceName?
+        var webhookID: String?
         var subscription: SubscriptionID?
         var user: UserID?
         var device: DeviceID?
@@ -50,7 +59,9 @@ struct ExplainQuestion: Sendable {
     ///
     /// - Throws: 400 that says what is missing, or does not go together.
     init(_ parts: Parts, names: Names) throws(APIError) {
-        if parts.recordName != nil || parts.recordType != nil {
+        if parts.source != nil || parts.webhookID != nil {
+            changes = try Self.sent(parts)
+        } else if parts.recordName != nil || parts.recordType != nil {
             guard let type = parts.recordType, let name = parts.recordName else {
                 let missing = parts.recordType == nil ? "recordType" : "recordName"
                 throw APIError(
@@ -93,6 +104,31 @@ struct ExplainQuestion: Sendable {
         }
     }
 
+    /// What a source sent under an ID of its own.
+    private static func sent(_ parts: Parts) throws(APIError) -> Changes {
+        guard let source = parts.source, let id = parts.webhookID else {
+            let missing = parts.source == nil ? "source" : "webhookID"
+            throw APIError(
+                .badRequest,
+                "\(missing): what a source sent is named by source and webhookID")
+        }
+        let isNamedOtherwise =
+            parts.recordName != nil || parts.recordType != nil || parts.position != nil
+            || parts.delivery != nil
+        guard !isNamedOtherwise else {
+            throw APIError(
+                .badRequest,
+                "webhookID: a change is named by this or by its position or record, not by both")
+        }
+        guard (1...Limits.maximumNameBytes).contains(id.utf8.count) else {
+            throw APIError(
+                .badRequest,
+                "webhookID: must have 1 to \(Limits.maximumNameBytes) bytes, found "
+                    + "\(id.utf8.count)")
+        }
+        return .sent(source, webhookID: id)
+    }
+
     /// What parts are called where they come from.
     struct Names {
         let subscription, delivery: String
@@ -133,6 +169,8 @@ extension ExplainQuestion {
         parts.position = try request.number("position")
         parts.recordType = try request.parameter("recordType")
         parts.recordName = try request.parameter("recordName")
+        parts.source = try request.parameter("source")
+        parts.webhookID = request.query["webhookID"]
         parts.subscription = try request.parameter("subscription")
         parts.user = try request.parameter("user")
         parts.device = try request.parameter("device")

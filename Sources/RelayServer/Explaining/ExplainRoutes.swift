@@ -47,7 +47,10 @@ struct ExplainAdministration: AdministrationTable {
     private func explain(_ request: RelayRequest) async throws -> RelayAnswer {
         let settings = try await registry.settings(in: request)
         var question = try ExplainQuestion(request)
-        if question.user == nil, question.delivery == nil {
+        // What a source sent is told of without anybody's subscriptions, too.
+        if question.user == nil, question.delivery == nil,
+            !question.namesWhatWasSent || question.device != nil
+        {
             question.user = try await user(of: question, in: settings.key)
         }
         let asked = question
@@ -86,6 +89,7 @@ extension AdministrationCall {
             + "with a subscription alone.",
         query: [
             .maybe("position", .count), .maybe("recordType", .name), .maybe("recordName", .name),
+            .maybe("source", .name), .maybe("webhookID", .name),
             .maybe("subscription", .name), .user, .maybe("device", .name),
             .maybe("delivery", .uuid),
             .maybe("database", .words(of: DatabaseScope.self)),

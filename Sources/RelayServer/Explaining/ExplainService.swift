@@ -53,8 +53,10 @@ struct ExplainService: Sendable {
         var lookedThrough: ClosedRange<UInt64>?
         /// Whether the time was over before all was looked at.
         var isCut = false
-        /// The numbers of parked changes that name the record.
+        /// The numbers of parked changes that name the record, or came under the ID.
         var parked: [UInt64] = []
+        /// What was appended under the ID that a source gave it, where that was asked about.
+        var known: [RememberedChange] = []
     }
 
     /// Answers a question about a container, as far as its time allows.
@@ -94,6 +96,8 @@ struct ExplainService: Sendable {
             return try await answer([change], question, reading)
         case .record(let type, let name):
             return try await answer(type, name, question, reading)
+        case .sent(let source, let id):
+            return try await answer(source, id, question, reading)
         case .latest:
             return try await answerLatest(question, reading)
         }
@@ -142,16 +146,71 @@ struct ExplainService: Sendable {
             "No change of \(type)/\(name) stands in the log from position "
             + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
         guard reading.asker == .administrator else { return answer }
-        let parked = try await registry.parkedChanges(
-            of: reading.container, after: 0, limit: 1000)
-        answer.parked = parked.filter { parked in
+        answer.parked = try await parked(reading) { parked in
             String(decoding: parked.body, as: UTF8.self).contains(name.rawValue)
-        }.map(\.number)
+        }
         if !answer.parked.isEmpty {
             answer.sentence +=
                 " \(answer.parked.count) parked "
                 + (answer.parked.count == 1 ? "change names it." : "changes name it.")
         }
+        return answer
+    }
+
+    /// The numbers of the first parked changes that are meant.
+    private func parked(
+        _ reading: ExplainReading, where isMeant: (ParkedChange) -> Bool
+    ) async throws -> [UInt64] {
+        try await registry.parkedChanges(of: reading.container, after: 0, limit: 1000)
+            .filter(isMeant).map(\.number)
+    }
+
+    // MARK: What a source sent
+
+    private func answer(
+        _ source: SourceName, _ id: String, _ question: ExplainQuestion,
+        _ reading: ExplainReading
+    ) async throws -> Answer {
+        let known = try await registry.appendedChanges(
+            ofDelivery: id, from: source, in: reading.container, at: reading.now,
+            limit: ExplainQuestion.mostChanges)
+        guard let first = known.first else {
+            var answer = Answer()
+            answer.parked = try await parked(reading) { parked in
+                parked.source == source && parked.headers.values.contains(id)
+            }
+            answer.sentence =
+                answer.parked.isEmpty
+                ? "Nothing is known of \"\(id)\" from \(source): it did not come, was refused, or "
+                    + "is remembered no more."
+                : "What came as \"\(id)\" from \(source) could not be mapped, and is parked."
+            return answer
+        }
+        var answer = Answer()
+        if question.user != nil {
+            var changes: [PastChange] = []
+            var gone: [Explanation] = []
+            for place in known.prefix(question.limit) {
+                if let change = try await reading.change(at: place.position) {
+                    changes.append(change)
+                } else {
+                    gone.append(reading.gone(place.position, question))
+                }
+            }
+            answer = try await self.answer(changes, question, reading)
+            answer.explanations += gone
+            answer = answer.concluded
+        }
+        answer.known = known
+        let places =
+            known.count == 1
+            ? "position \(first.position)"
+            : "\(known.count) positions from \(first.position) on"
+        let until = known.map(\.until).min() ?? first.until
+        answer.sentence =
+            "What \(source) sent as \"\(id)\" was appended at \(places); what comes under this ID "
+            + "again before \(until.iso8601Seconds) is a duplicate, and fires nothing."
+            + (answer.sentence.isEmpty ? "" : " \(answer.sentence)")
         return answer
     }
 

@@ -1,5 +1,6 @@
 import Fanout
 import RelayModel
+import Storage
 
 extension Explanation {
     /// The explanation as answers have it.
@@ -63,6 +64,15 @@ extension ExplainService.Answer {
             ]
         }
         if isCut { object["cut"] = true }
+        if !known.isEmpty {
+            object["known"] = .array(
+                known.map { known in
+                    [
+                        "position": .string(known.position.description),
+                        "until": .string(known.until.iso8601),
+                    ]
+                })
+        }
         if !parked.isEmpty { object["parked"] = .array(parked.map { .string(String($0)) }) }
         return .object(object)
     }

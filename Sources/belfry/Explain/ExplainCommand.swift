@@ -16,6 +16,7 @@ struct ExplainCommand: AsyncParsableCommand {
               belfry explain --change 1234 --device carols-phone
               belfry explain --delivery 71e7c0de-0000-8000-8000-000000000000
               belfry explain --subscription urgent --user carol
+              belfry explain --source shop --webhook-id msg_2kWq
             """)
 
     @OptionGroup var options: AdministrationOptions
@@ -26,6 +27,8 @@ struct ExplainCommand: AsyncParsableCommand {
 
     @Option(help: "The change at this position of the log.") var change: UInt64?
     @Option(help: "The latest changes of this record, as Type/name.") var record: String?
+    @Option(help: "What this source sent, with --webhook-id.") var source: String?
+    @Option(help: "The ID under which the source sent it.") var webhookID: String?
     @Option(help: "The subscription's ID.") var subscription: String?
     @Option(help: "Whose subscription or device it is.") var user: String?
     @Option(help: "The device's ID.") var device: String?
@@ -35,9 +38,13 @@ struct ExplainCommand: AsyncParsableCommand {
     @Flag(help: "Show every step, not only the one that decided.") var steps = false
 
     func validate() throws {
-        guard change != nil || record != nil || subscription != nil || delivery != nil else {
+        guard
+            change != nil || record != nil || subscription != nil || delivery != nil
+                || webhookID != nil
+        else {
             throw ValidationError(
-                "say what is to be explained: --change, --record, --delivery or --subscription")
+                "say what is to be explained: --change, --record, --webhook-id, --delivery or "
+                    + "--subscription")
         }
         if record != nil, Self.parts(of: record) == nil {
             throw ValidationError("--record: a type and a name are expected, as Todo/t1")
@@ -52,7 +59,8 @@ struct ExplainCommand: AsyncParsableCommand {
                 ["container": try DevAddress.place(container), "environment": environment],
                 query: [
                     ("position", change.map(String.init)), ("recordType", record?.type),
-                    ("recordName", record?.name), ("subscription", subscription), ("user", user),
+                    ("recordName", record?.name), ("source", source), ("webhookID", webhookID),
+                    ("subscription", subscription), ("user", user),
                     ("device", device), ("delivery", delivery), ("database", scope),
                     ("limit", limit.map(String.init)),
                 ])
@@ -99,7 +107,9 @@ struct ExplanationText {
             let isOne = explanations.count == 1
             var blocks: [String] = []
             let sentence = try answer.string("sentence") ?? ""
-            if !isOne { blocks.append(CommandOutput.shown(.string(sentence))) }
+            if !isOne || answer.value("known") != nil {
+                blocks.append(CommandOutput.shown(.string(sentence)))
+            }
             for explanation in explanations {
                 blocks.append(try block(explanation, withSteps: isOne || showsSteps))
             }

@@ -16,6 +16,8 @@ package enum PastConformance {
         ConformanceCase(
             "unread changes are found in pages, without those that fire nothing", check: unread),
         ConformanceCase("how far back it goes is told", check: span),
+        ConformanceCase(
+            "changes are found by the ID of the delivery that brought them", check: sent),
     ]
 
     private static let ann = Sample.owner("ann")
@@ -154,6 +156,38 @@ package enum PastConformance {
             causes.append(try await store.ending(ofDevice: device.serial, at: ended)?.cause)
         }
         return causes
+    }
+
+    static func sent(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let keys: [(DedupeKey.Kind, String)] = [
+            (.delivery, "m#1"), (.delivery, "m#0/2"), (.delivery, "m"), (.delivery, "m1"),
+            (.delivery, "m#x"), (.delivery, "m#1/"), (.delivery, "M"), (.position, "m"),
+            (.content, "m/1"), (.delivery, "m/3"),
+        ]
+        let outcomes = try await store.append(
+            keys.enumerated().map { Sample.keyed("r\($0)", $1.0, $1.1) },
+            container: Sample.container, source: Sample.source, at: Sample.moment(2))
+        let positions = outcomes.map { outcome -> LogPosition? in
+            if case .appended(let position) = outcome { position } else { nil }
+        }
+        func found(
+            _ id: String = "m", in container: ContainerKey = Sample.container, limit: Int = 9,
+            source: String = "\(Sample.source)", at seconds: Int64 = 3
+        ) async throws -> [LogPosition?] {
+            try await store.appendedChanges(
+                ofDelivery: id, from: Sample.identifier(source), in: container,
+                at: Sample.moment(seconds), limit: limit
+            ).map(\.position)
+        }
+        #expect(
+            try await found() == [positions[0], positions[1], positions[2], positions[9]])
+        #expect(try await found(limit: 1).count == 1)
+        #expect(try await found("m1") == [positions[3]])
+        #expect(try await found("n") == [])
+        #expect(try await found(in: Sample.otherContainer) == [])
+        #expect(try await found(source: "other") == [])
+        #expect(try await found(at: 4_000_000) == [], "they are forgotten")
     }
 
     static func changes(_ factory: any StoreFactory) async throws {

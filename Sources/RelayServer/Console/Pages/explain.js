@@ -5,7 +5,7 @@ import { badge, choice, empty, field, folded, head, input, json, load, suggested
 import { latest, tones } from "./tail.js";
 import { brief, counted, happened, shorten, visible, words } from "./text.js";
 
-const asked = ["position", "recordType", "recordName", "subscription", "user", "device", "delivery", "database", "limit"];
+const asked = ["position", "recordType", "recordName", "source", "webhookID", "subscription", "user", "device", "delivery", "database", "limit"];
 const ways = { change: "By a change", subscription: "By a subscription", delivery: "By a delivery" };
 
 export async function show(host, context) {
@@ -17,7 +17,7 @@ export async function show(host, context) {
       h("a", { href: context.to("explain", { ...kept(params), way: name }), "aria-current": name === way ? "page" : undefined }, title))),
     form(way, context, answer), answer);
   const isAsked = way === "delivery" ? params.delivery : way === "subscription" ? params.subscription && params.user
-    : (params.position || params.recordName) && (params.user || params.device);
+    : (params.position || params.recordName) && (params.user || params.device) || params.source && params.webhookID;
   if (isAsked) await explain(answer, way, context);
   else fill(answer, empty("Ask about a push", {
     change: "Name a change, by its record or its position in the log, and whose subscriptions you wonder about.",
@@ -36,7 +36,8 @@ function form(way, context, answer) {
   const subscription = subscriptionField(context, () => user.querySelector("input").value);
   const fields = {
     change: () => [changeField(context), field("Record type", input("recordType", params.recordType)), field("Record name", input("recordName", params.recordName)),
-      field("or position", input("position", params.position, { inputmode: "numeric", class: "mono" })), user, subscription, field("Device", input("device", params.device))],
+      field("or position", input("position", params.position, { inputmode: "numeric", class: "mono" })), field("or source", input("source", params.source)),
+      field("and its webhook-id", input("webhookID", params.webhookID, { class: "mono" })), user, subscription, field("Device", input("device", params.device))],
     subscription: () => [user, subscription, field("Changes", choice("limit", ["5", "20", "50"], params.limit ?? "20"))],
     delivery: () => [h("div", { class: "field wide" }, field("apns-id", input("delivery", params.delivery, { class: "mono", placeholder: "2aa5a5a5-bd81-83b4-84d9-464f85d1272c" }))),
       field("Position, if it is known", input("position", params.position, { inputmode: "numeric", class: "mono" }))],
@@ -48,6 +49,7 @@ function form(way, context, answer) {
     delete values.pick;
     // A change is named once: by its position where one is given.
     if (way === "change" && values.position) delete values.recordType, delete values.recordName;
+    if (way === "change" && (values.position || values.recordName)) delete values.source, delete values.webhookID;
     const cleared = Object.fromEntries(asked.map((name) => [name, undefined]));
     keep({ ...cleared, ...Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.trim?.() === "" ? undefined : value])), way });
     explain(answer, way, context);
@@ -112,8 +114,9 @@ async function explain(place, way, context) {
     // A position beside an apns-id says where to look for it.
     const found = await relay.get(`${base}/explain`, query, signal);
     const isOne = found.explanations.length === 1;
-    return [!isOne && h("p", { class: "lead" }, said(found.sentence, 1000)),
-      found.explanations.length === 0 && empty("Nothing to explain", "No change and no subscription of this user fits the question."),
+    return [(!isOne || found.known) && h("p", { class: "lead" }, said(found.sentence, 1000)),
+      found.known && h("p", { class: "dim" }, "Appended at ", found.known.map(({ position }, index) => [index > 0 && ", ", link(context.to("explain", { position, user: params.user, way: "change" }), code(position))]), "."),
+      found.explanations.length === 0 && !found.known && empty("Nothing to explain", "No change and no subscription of this user fits the question."),
       found.explanations.map((one) => explanation(one, context, isOne)),
       found.others > 0 && h("p", { class: "dim" }, `${counted(found.others, "other")} of the user's subscriptions did not fire and came less near.`),
       found.parked?.length > 0 && h("p", null, "Parked changes may be meant: ", link(context.to("parked"), found.parked.join(", "))),

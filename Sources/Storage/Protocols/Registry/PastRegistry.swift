@@ -23,6 +23,12 @@ package protocol PastRegistry: Sendable {
     func loggedChanges(_ search: PastSearch) async throws -> LoggedChangePage
     /// When entries of the log were appended, of those that it still has.
     func moments(of positions: [LogPosition]) async throws -> [LogPosition: Timestamp]
+    /// The changes that were appended under the sender's ID of a delivery, as long as it is
+    /// remembered at `now`, by their positions, at most `limit`.
+    func appendedChanges(
+        ofDelivery id: String, from source: SourceName, in container: ContainerKey,
+        at now: Timestamp, limit: Int
+    ) async throws -> [RememberedChange]
     /// Where the last change of a record stands, as far as the relay remembers the record.
     func lastChange(
         of record: RecordID, _ type: RecordType, in owner: SubscriptionOwner
@@ -113,6 +119,20 @@ package struct PastChange: Sendable, Hashable {
         self.isStale = isStale
         self.change = change
         self.setAside = setAside
+    }
+}
+
+/// A change that is known by the sender's ID of its delivery: what comes again under it is a
+/// duplicate.
+package struct RememberedChange: Sendable, Hashable {
+    /// Its place.
+    package var position: LogPosition
+    /// Until when it is known.
+    package var until: Timestamp
+
+    package init(position: LogPosition, until: Timestamp) {
+        self.position = position
+        self.until = until
     }
 }
 

@@ -1,0 +1,94 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// What the operator is told of a delivery that a source names by its own ID: which changes it
+/// brought, and that it is known, so that what comes again is a duplicate.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainSentTests {
+    private static func ask(
+        _ query: String, _ relay: RunningRelay
+    ) async throws -> RelayClient.Reply {
+        try await relay.client.administer("GET", "\(relay.container.path)/explain?\(query)")
+    }
+
+    @Test func `a duplicate is told by the ID that its sender gave it`() async throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        let check = SchemaCheck(document: document)
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q", "price < 100"))
+            let headers = ["webhook-id": "msg_1"]
+            let batch: JSONValue = [
+                .change("create", "a1", ["price": 1]), .change("create", "a2", ["price": 120]),
+            ]
+            let first = try await relay.container.post(batch, headers: headers)
+            // IDs that begin alike are others.
+            try await relay.container.post(
+                .change("create", "a3"), headers: ["webhook-id": "msg_1#x"])
+            try await relay.container.post(
+                .change("create", "a4"), headers: ["webhook-id": "msg_10"])
+            let again = try await relay.container.post(batch, headers: headers)
+            #expect(again["results", "0", "status"] == "duplicate")
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let known = try await Self.ask("source=database&webhookID=msg_1", relay).expect(200)
+            let positions = [first["results", "0", "position"], first["results", "1", "position"]]
+            #expect(known["known", "0", "position"] == positions[0], "\(known.text)")
+            #expect(known["known", "1", "position"] == positions[1])
+            #expect(known["known", "2"] == nil)
+            #expect(known["explanations"] == [])
+            let sentence = known["sentence"]?.string ?? ""
+            #expect(
+                sentence.hasPrefix(
+                    "What database sent as \"msg_1\" was appended at 2 positions from "),
+                "\(sentence)")
+            #expect(sentence.hasSuffix(" is a duplicate, and fires nothing."), "\(sentence)")
+            let alice = try await Self.ask(
+                "source=database&webhookID=msg_1&user=alice", relay
+            ).expect(200)
+            #expect(alice["explanations", "0", "verdict"] == "fired", "\(alice.text)")
+            #expect(alice["explanations", "1", "verdict"] == "didNotFire")
+            for reply in [known, alice] {
+                let schema: JSONValue = ["$ref": "#/components/schemas/Explanations"]
+                #expect(check.problems(reply.json, schema) == [], "\(reply.text)")
+            }
+        }
+    }
+
+    @Test func `what is not known, or parked, is told as that`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.set(
+                source: "shop",
+                [
+                    "preset": "belfry", "verification": ["scheme": "none"],
+                    "onUnmappable": "park",
+                ])
+            try await relay.container.post(
+                ["operation": "create"], to: "shop", headers: ["webhook-id": "msg_p"])
+            let parked = try await Self.ask("source=shop&webhookID=msg_p", relay).expect(200)
+            #expect(
+                parked["sentence"]
+                    == "What came as \"msg_p\" from shop could not be mapped, and is parked.",
+                "\(parked.text)")
+            #expect(parked["parked", "0"] == "1")
+            let none = try await Self.ask("source=database&webhookID=msg_p", relay).expect(200)
+            let sentence = none["sentence"]?.string ?? ""
+            #expect(sentence.hasPrefix("Nothing is known of \"msg_p\" from database"))
+            for (query, reason) in [
+                ("source=shop", "webhookID: what a source sent is named by"),
+                ("webhookID=m", "source: what a source sent is named by"),
+                ("source=shop&webhookID=m&position=1&user=alice", "not by both"),
+                ("source=shop&webhookID=", "webhookID: must have 1 to 255 bytes, found 0"),
+                ("source=shop&webhookID=m&device=none", "nobody has a device"),
+            ] {
+                let reply = try await Self.ask(query, relay)
+                #expect(reply.status == 400, "\(query): \(reply.text)")
+                #expect(reply.text.contains(reason), "\(reply.text)")
+            }
+            // Whose change source it was is in no user's answer, and in no user's question.
+            let user = try await ExplainScenarioTests.ask(
+                ["source": "shop", "webhookID": "msg_p"], relay)
+            #expect(user.status == 400, "\(user.text)")
+        }
+    }
+}
