@@ -109,21 +109,23 @@ class BuiltRelay {
     const privateKey = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" });
     await this.ask("PUT", this.base, { topics: ["com.example.Art"], keepsInbox: true, apns: { teamID: "TEAM123456", keyID: "KEY1234567", privateKey }, userTokens: { sharedSecret: userSecret } });
     this.apiToken = (await this.ask("POST", `${this.base}/keys`, { kind: "apiToken", label: "app" })).secret;
+    await this.ask("POST", `${this.base}/keys`, { kind: "bearer", label: hostile.text });
     await this.ask("PUT", `${this.base}/sources/database`, { preset: "belfry", verification: { scheme: "none" } });
     await this.ask("PUT", `${this.base}/sources/shop`, { preset: "debezium", verification: { scheme: "none" }, onUnmappable: "park" });
     this.readerToken = (await this.ask("POST", "/admin/1/tokens", { label: "dashboard", access: "read" })).secret;
-    for (const [user, device] of [["ann", "anns-phone"], ["ann", "anns-tablet"], ["bob", "bobs-phone"], ["dora", "dead-phone"], [hostile.user, "strange-phone"]]) {
+    await this.ask("POST", "/admin/1/tokens", { label: hostile.text, access: "read" });
+    for (const [user, device] of [["ann", "anns-phone"], ["ann", "anns-tablet"], ["bob", "bobs-phone"], ["dora", "dead-phone"], [hostile.user, hostile.device]]) {
       await this.client("tokens/register", { apnsEnvironment: "development", deviceID: device, apnsToken: deviceToken(device) }, user);
     }
     await this.save("ann", "cheap", "price < 100", "A cheap one");
     await this.save("bob", "by-monet", 'artist == "Monet" AND price < 50');
     await this.save("dora", "doomed", "doomed == 1");
-    await this.save(hostile.user, "strange", `title == "${hostile.text}"`, hostile.alert);
+    await this.save(hostile.user, hostile.subscription, `title == "${hostile.text}"`, hostile.alert);
     const make = (recordName, after) => ({ operation: "create", recordType: "Artwork", recordName, after });
     await this.post("database", [make("sea", { title: "Sea", artist: "Monet", price: 40 }), make("sky", { title: "Sky", artist: "Turner", price: 120 }),
       make(hostile.record, { title: hostile.text, price: 300, note: "x".repeat(10_000), big: 1 }), make("reeds", { title: "Reeds", artist: "Monet", price: 70 }),
       ...[1, 2, 3, 4].map((number) => make(`doomed-${number}`, { title: "Doomed", doomed: 1, price: 900 }))]);
-    for (const number of [1, 2]) await this.post("shop", { before: null, after: { title: `Parked ${number}` }, source: { connector: "postgresql", name: "shop", schema: "public", table: "Artwork", lsn: 100 + number, txId: 7 }, op: "c" });
+    for (const number of [1, 2]) await this.post("shop", { before: null, after: { title: `Parked ${number}`, [hostile.text]: hostile.record }, source: { connector: "postgresql", name: "shop", schema: "public", table: "Artwork", lsn: 100 + number, txId: 7 }, op: "c" });
     await until("everything is settled", async () => {
       const overview = await this.ask("GET", "/admin/1/overview");
       return overview.behind === "0" && overview.retries === 0;
@@ -139,6 +141,9 @@ class BuiltRelay {
 const hostile = {
   user: "<b onmouseover=hit()>u\u202eser",
   record: '"><img src=x onerror=hit()>\u202egpj',
+  device: "<img src=x onerror=hit()>",
+  subscription: "\"><svg onload=hit()>",
+  name: "<svg/onload=hit()>",
   text: "</script><script>hit()</script>${hit()}{{hit()}}",
   alert: "<svg onload=hit()>\nline\u0007 \u200f" + "long ".repeat(300),
 };
@@ -476,8 +481,12 @@ class Campaign {
 
   async strangers() {
     await this.relay.post("database", { operation: "create", recordType: "Artwork", recordName: hostile.record, after: { title: hostile.text, price: 1 } });
-    const views = [["tail"], ["users"], ["users", { user: hostile.user }], ["deliveries"], ["deadletters"], ["explain", { recordType: "Artwork", recordName: hostile.record, user: hostile.user }],
-      ["rehearse", { user: hostile.user, subscription: "strange" }], ["containers", { tab: "schema" }], ["explain", { subscription: "strange", user: hostile.user }]];
+    await this.relay.post("database", { operation: "create", recordType: hostile.name, recordName: hostile.name, zoneID: { zoneName: hostile.name }, after: { [hostile.name]: hostile.text } });
+    const { deliveries: [delivery] } = await this.relay.get(`/deliveries?user=${encodeURIComponent(hostile.user)}`);
+    const views = [["now"], ["tail"], ["users"], ["users", { user: hostile.user }], ["deliveries"], ["deliveries", { delivery: delivery.deliveryID, position: delivery.position }], ["deadletters"],
+      ["explain", { recordType: "Artwork", recordName: hostile.record, user: hostile.user }], ["explain", { delivery: delivery.deliveryID, position: delivery.position }], ["explain", { subscription: hostile.subscription, user: hostile.user }],
+      ["explain", { recordType: hostile.name, recordName: hostile.name, user: hostile.user }], ["rehearse", { user: hostile.user, subscription: hostile.subscription, recordType: "Artwork", predicate: `title == "${hostile.text}"`, run: 1 }],
+      ["send", { source: "database" }], ["parked"], ["containers", { tab: "schema" }], ["containers", { tab: "keys" }], ["tokens"], ["audit"]];
     for (const [page, params] of views) {
       await this.open(page, params);
       await this.tab.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true");
@@ -678,6 +687,7 @@ try {
   end(0);
 } catch (error) {
   console.error(relay.process?.output?.slice(-2000) ?? "");
+  if (relay.process && (relay.process.exitCode ?? relay.process.signalCode) !== null) console.error(`the relay had ended: ${relay.process.exitCode ?? relay.process.signalCode}`);
   if (campaign?.tab && option("pictures")) await campaign.tab.picture(path.join(option("pictures"), "failed.png")).catch(() => {});
   end(1, `failed: ${error.stack}`);
 }

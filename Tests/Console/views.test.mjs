@@ -91,6 +91,9 @@ test("A draft has what the form says and nothing else", () => {
   assert.deepEqual(draftOf(form), { subscriptionType: "query", query: { recordType: "Artwork", predicate: " price < 3 " }, firesOn: ["create", "delete"], notificationInfo: { shouldSendContentAvailable: true } });
   assert.deepEqual(draftOf({ ...form, predicate: "", firesWhen: "entered", changedKeys: "a, b,", alertBody: "x" }),
     { subscriptionType: "query", query: { recordType: "Artwork" }, firesOn: ["create", "delete"], firesWhen: "entered", changedKeys: ["a", "b"], notificationInfo: { alertBody: "x" } });
+  const kind = draftOf({ ...form, pushes: "3", seconds: "3600", digest: "60" });
+  assert.deepEqual([kind.throttle, kind.digest], [{ pushes: 3, seconds: 3600 }, { seconds: 60 }]);
+  assert.deepEqual(draftOf({ ...form, pushes: "some", seconds: "" }).throttle, { pushes: "some", seconds: undefined }, "the relay refuses it at its place");
 });
 
 test("The line for the shell has the URL and the body, and never a secret", () => {

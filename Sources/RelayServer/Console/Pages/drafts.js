@@ -61,7 +61,7 @@ export function curlOf({ url, verification }, text) {
 export const operations = ["create", "update", "delete"];
 
 /** The draft that a form describes. */
-export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody }) {
+export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody, pushes, seconds, digest }) {
   const keys = (changedKeys ?? "").split(",").map((key) => key.trim()).filter(Boolean);
   const draft = {
     subscriptionType: "query", query: { recordType, ...(predicate.trim() ? { predicate } : {}) }, firesOn: on ? on.split(" ") : [],
@@ -69,8 +69,13 @@ export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, ale
   };
   if (firesWhen && firesWhen !== "matches") draft.firesWhen = firesWhen;
   if (keys.length) draft.changedKeys = keys;
+  if (pushes || seconds) draft.throttle = { pushes: whole(pushes), seconds: whole(seconds) };
+  if (digest) draft.digest = { seconds: whole(digest) };
   return draft;
 }
+
+/** A number as it was typed; what is none is for the relay to refuse. */
+const whole = (text) => (/^\d+$/.test(text ?? "") ? Number(text) : text || undefined);
 
 /** Adds up what the calls of one rehearsal answered. */
 export function added(sum, next) {
@@ -81,7 +86,8 @@ export function added(sum, next) {
     return [...counts].sort().map(([name, fired]) => ({ [key]: name, fired }));
   };
   return {
-    ...sum, sentence: next.sentence, fired: sum.fired + next.fired, pushes: sum.pushes + next.pushes, once: next.once ?? sum.once,
+    ...sum, kindness: sum.kindness && { ...sum.kindness, ...Object.fromEntries(["pushes", "together", "waiting"].map((name) => [name, sum.kindness[name] + (next.kindness?.[name] ?? 0)])) },
+    sentence: next.sentence, fired: sum.fired + next.fired, pushes: sum.pushes + next.pushes, once: next.once ?? sum.once,
     lookedAt: { ...next.lookedAt, changes: sum.lookedAt.changes + next.lookedAt.changes, to: sum.lookedAt.to ?? next.lookedAt.to, from: next.lookedAt.from ?? sum.lookedAt.from },
     byOperation: Object.fromEntries(operations.map((word) => [word, sum.byOperation[word] + next.byOperation[word]])),
     byDay: put(sum.byDay, next.byDay, "day"), byHour: put(sum.byHour, next.byHour, "hour"),

@@ -17,8 +17,8 @@ const plots = [
   { title: "Lag: not settled", lines: ["behind"], form: count },
   { title: "Window: in flight", lines: ["inFlight"], form: count },
   { title: "Waiting", lines: ["waiting"], form: count, tone: "warn" },
-  { title: "Gateway's answer, slowest 1 %", lines: ["latencyMedian", "latencyHigh"], form: milliseconds },
-  { title: "Change to yes, slowest 1 %", lines: ["delayMedian", "delayHigh"], form: milliseconds },
+  { title: "Gateway's answer, p99", lines: ["latencyMedian", "latencyHigh"], form: milliseconds },
+  { title: "Change to yes, p99", lines: ["delayMedian", "delayHigh"], form: milliseconds },
   { title: "Halts", lines: ["halts"], form: count, tone: "bad" },
 ];
 

@@ -30,7 +30,8 @@ export async function show(host, context) {
     h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fires when a record is"), h("div", { class: "row" }, on)),
     h("div", { class: "grid" }, field("Of updates", choice("firesWhen", Object.entries(moments), params.firesWhen)),
       field("Only if one of these fields changed", input("changedKeys", params.changedKeys, { placeholder: "price, title" })),
-      field("Text of the push", input("alertBody", params.alertBody ?? "")), field("Judged by", choice("changes", Object.entries(spans), params.changes ?? "10000"))),
+      field("Text of the push", input("alertBody", params.alertBody ?? "")), field("At most so many pushes", input("pushes", params.pushes, { inputmode: "numeric", placeholder: "any number" })),
+      field("in so many seconds", input("seconds", params.seconds, { inputmode: "numeric" })), field("Told together, seconds after the first", input("digest", params.digest, { inputmode: "numeric", placeholder: "at once" })), field("Judged by", choice("changes", Object.entries(spans), params.changes ?? "10000"))),
     h("div", { class: "actions" }, h("button", { class: "primary" }, "Rehearse"), h("span", { class: "dim small" }, "Nothing is saved or sent.")));
 
   const read = () => {
@@ -59,6 +60,9 @@ export async function show(host, context) {
     elements.firesWhen.value = one.firesWhen ?? "matches";
     elements.changedKeys.value = (one.changedKeys ?? []).join(", ");
     elements.alertBody.value = one.notificationInfo?.alertBody ?? "";
+    elements.pushes.value = one.throttle?.pushes ?? "";
+    elements.seconds.value = one.throttle?.seconds ?? "";
+    elements.digest.value = one.digest?.seconds ?? "";
     for (const box of form.querySelectorAll("[name=on]")) box.checked = !one.firesOn || one.firesOn.includes(box.value);
     check();
   }
@@ -188,10 +192,11 @@ async function rehearse(place, values, { relay, base, signal, ...context }) {
 
 function result(found, values, context) {
   const number = (amount, word) => h("div", null, h("span", { class: "big" }, count(amount)), h("span", { class: "dim small" }, word));
-  const { change, examples, nearMisses, errors, byHour, byDay } = found;
+  const { change, examples, nearMisses, errors, byHour, byDay, kindness } = found;
   const isDaily = byDay.length > 3;
   return [section(found.isSum ? `Would have fired ${count(found.fired)} times in ${counted(found.lookedAt.changes, "change")}.` : said(found.sentence, 1000),
     h("div", { class: "numbers" }, number(found.fired, "times fired"), number(found.pushes, "pushes"), number(found.devices, "devices"), number(found.lookedAt.changes, "changes judged"),
+      kindness && [number(kindness.pushes, "would have gone"), number(kindness.together, "told with others"), kindness.waiting > 0 && number(kindness.waiting, "would wait still")],
       change && [number(change.firedBefore, "times, as saved"), number(change.added, "added"), number(change.removed, "removed")]),
     h("p", { class: "dim" }, operations.filter((word) => found.byOperation[word]).map((word) => `${happened(word)} ${count(found.byOperation[word])}`).join(", "), found.predicateCost && ` · ${costOf(found.predicateCost)}`),
     found.fired > 0 && bars(isDaily ? byDay : byHour, isDaily ? "day" : "hour"),
