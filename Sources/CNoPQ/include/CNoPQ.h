@@ -38,7 +38,6 @@ static char cnopq_reason[] =
 /* Also the connection, at which nobody looks. */
 static char cnopq_nothing[] = "";
 
-
 static inline PQconninfoOption *PQconninfoParse(const char *text, char **why) {
     (void)text;
     *why = strdup(cnopq_reason);
