@@ -119,4 +119,26 @@ import Testing
         #expect(kinds.isSuperset(of: ["POSIX", "FLOCK"]), "\(kinds)")
         await store.close()
     }
+
+    @Test func `a store that is closed is free, though a child that was forked has its files`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        // What a fork does: other descriptors of the same open files.
+        let copies = try Self.descriptors(of: [home.path, home.path + ".lock"]).map { dup($0) }
+        defer { for copy in copies { close(copy) } }
+        #expect(copies.count >= 2)
+        await store.close()
+        await (try home.open()).close()
+    }
+
+    /// The descriptors of this process that lead to one of `paths`.
+    private static func descriptors(of paths: Set<String>) throws -> [Int32] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+            let target = try? FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/self/fd/\(name)")
+            return target.map(paths.contains) ?? false
+        }.compactMap { Int32($0) }
+    }
 }

@@ -209,8 +209,17 @@ final class StoreLock: Sendable {
             return held
         }
         guard let released else { return }
-        if let file = released.file { Glibc.close(file) }
-        Glibc.close(released.lock)
+        if let file = released.file { Self.give(back: file) }
+        Self.give(back: released.lock)
+    }
+
+    /// Unlocks and closes a descriptor.
+    ///
+    /// Closing alone does not end a lock of `flock`: a process that was just forked has the same
+    /// open file until it executes its program, and the lock with it.
+    private static func give(back descriptor: Int32) {
+        flock(descriptor, LOCK_UN)
+        Glibc.close(descriptor)
     }
 
     private static func holder(_ text: String) -> String? {
