@@ -39,9 +39,13 @@ let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics
 let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTPTypes = Target.Dependency.product(
     name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioHTTPTypesHTTP1 = Target.Dependency.product(
+    name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
+let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
 let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -148,11 +152,11 @@ let package = Package(
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "PostgresFollowing", "Storage",
                 "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "LogShipping",
-                "Fanout", "Live", "Gateway", "Delivery", configuration, crypto, cryptoExtras,
-                httpTypes,
+                "Fanout", "Live", "Gateway", "Delivery", asn1, certificates, collections,
+                configuration, crypto, cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
-                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle,
-                "CMalloc",
+                nioCore, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioTLS,
+                serviceLifecycle, "CMalloc",
             ],
             resources: [
                 .embedInCode("OpenAPI/openapi.json"), .embedInCode("Live/belfry-live.js"),
@@ -273,10 +277,11 @@ let package = Package(
         .testTarget(
             name: "RelayServerTests",
             dependencies: [
-                "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite", "Gateway",
-                "Delivery",
+                "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite",
+                "StoragePostgreSQL", "Gateway", "Delivery",
                 "GatewaySimulator", "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird,
-                hummingbirdTesting, jwt, logging, nioCore, nioPosix, serviceLifecycle,
+                hummingbirdTesting, jwt, logging, nioCore, nioEmbedded, nioHTTPTypes,
+                nioPosix, nioSSL, serviceLifecycle,
             ]),
         .testTarget(
             name: "CommandLineTests",

@@ -1,9 +1,11 @@
 #include "CPQ.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int cpq_wake_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
@@ -40,4 +42,13 @@ static void note(void *count, const PGresult *remark) {
 
 void cpq_count_warnings(PGconn *connection, int *count) {
     PQsetNoticeReceiver(connection, note, count);
+}
+
+int cpq_own_address(int socket, char *buffer, int size) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(socket, (struct sockaddr *)&address, &length) != 0) return 0;
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return 0;
+    return getnameinfo((struct sockaddr *)&address, length, buffer, (socklen_t)size, 0, 0,
+                       NI_NUMERICHOST) == 0;
 }

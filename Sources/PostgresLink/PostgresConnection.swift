@@ -62,6 +62,15 @@ package final class PostgresConnection: @unchecked Sendable {
     package var serverVersion: Int { Int(PQserverVersion(handle)) }
     /// The number of the server's process, as the server told it when the connection was made.
     package var serverProcess: Int { Int(PQbackendPID(handle)) }
+    /// The address of this end, as `10.0.0.5`; the loopback's where no network is between.
+    package var ownAddress: String {
+        var buffer = [CChar](repeating: 0, count: Int(CPQ_ADDRESS_BYTES))
+        guard cpq_own_address(PQsocket(handle), &buffer, Int32(buffer.count)) != 0 else {
+            return "127.0.0.1"
+        }
+        let digits = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return String(decoding: digits, as: UTF8.self)
+    }
     /// The database's name.
     package var database: String { String(cString: PQdb(handle)) }
 

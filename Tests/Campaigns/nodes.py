@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Relays on one PostgreSQL: one owns the store, another stands by, and faults go round among them.
+"""Relays on one PostgreSQL: one owns the store, another hands on what it is asked, and faults go
+round among them.
 
-A ledger has what was posted and acknowledged by whichever relay answered; the gateway's record is
-compared with it. Faults, in turn: the owner is killed; ends in order; is stopped and wakes when
-another has the store; is cut off from the database and comes back; the database dies and starts
-again; in the end the primary is lost and its synchronous standby promoted.
+A ledger has what was posted, to both in turn, and acknowledged by whichever answered; the gateway's
+record is compared with it. Faults, in turn: the owner is killed; ends in order; is stopped and wakes
+when another has the store; is cut off from the database and comes back; the database dies and
+starts again; in the end the primary is lost and its synchronous standby promoted.
 
   python3 Tests/Campaigns/nodes.py --rounds 5
   python3 Tests/Campaigns/nodes.py --rounds 100 --seconds 3000 --faults kill,pause
 """
-import argparse, contextlib, http.client, json, os, random, shutil, signal, subprocess, sys, tempfile
+import argparse, contextlib, http.client, json, os, random, shutil, signal, statistics, subprocess
+import sys, tempfile
 import threading, time
 from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, exchange, free_port
 from compare import compare
@@ -19,6 +21,8 @@ from database import Postgres, Wire
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 SCHEMA = "relay"
 
+# Longer than a lease, in seconds: who has owned the store for so long is not about to lose it.
+LEASE = 6
 FAULTS = ["kill", "stop", "pause", "cut", "crash"]
 
 
@@ -29,13 +33,14 @@ class Node(Relay):
         place = os.path.join(folder, name)
         os.mkdir(place)
         super().__init__(belfry, place, gateway.port, gateway.ca)
-        self.name, self.own_port = name, free_port()
+        self.name, self.own_port, self.door = name, free_port(), free_port()
         self.wires = [Wire(port) for port in hosts]
         names = ",".join(f"127.0.0.1:{wire.port}" for wire in self.wires)
         self.settings = {
             "storage-url": f"postgresql://postgres@{names}/postgres", "storage-schema": SCHEMA,
             "delivery-in-flight": WINDOW, "delivery-range-in-flight": RANGE_WINDOW,
             "delivery-retry-in-flight": RETRY_WINDOW, "fanout-range-threshold": 10,
+            "nodes-port": self.door,
             "log-level": "notice"}
 
     def begin(self):
@@ -50,24 +55,35 @@ class Node(Relay):
         return os.path.getsize(os.path.join(self.folder, "relay.log"))
 
     def stand_by(self):
-        """Starts it beside an owner, and waits until it stands by."""
-        since = self.said()
-        self.begin()
+        """Starts it beside an owner, and waits until it stands by. On a busy machine the database
+        may not answer in time, and it ends with that: then it is started again, as whoever runs it
+        does."""
         end = time.monotonic() + PATIENCE
-        while not self.has_said("standing by for the store", since):
-            if time.monotonic() > end or self.process.poll() is not None:
-                raise SystemExit(f"{self.name} does not stand by")
-            time.sleep(0.02)
+        for _ in range(5):
+            since = self.said()
+            self.begin()
+            while self.process.poll() is None:
+                if self.has_said("standing by for the store", since):
+                    return
+                if time.monotonic() > end:
+                    raise SystemExit(f"{self.name} does not stand by")
+                time.sleep(0.02)
+            if not self.has_said("the server cannot be reached", since):
+                break
+        raise SystemExit(f"{self.name} ended, and does not stand by")
 
     def is_owner(self):
+        """Whether it says that it owns the store, and is ready: which it may do in good faith while
+        another has the store, until it is told. The database knows who owns it."""
         try:
-            return self.call("GET", "/readyz", timeout=2)[0] == 200
+            status, answer = self.call("GET", "/readyz", timeout=2)
+            return status == 200 and answer.get("role") == "owner"
         except OSError:
             return False
 
 
 class Driver(threading.Thread):
-    """Posts changes to whoever takes them."""
+    """Posts changes to all relays in turn, and each that is not taken to the next."""
 
     def __init__(self, field, number):
         super().__init__(daemon=True)
@@ -75,13 +91,14 @@ class Driver(threading.Thread):
         self.generator = random.Random(number)
 
     def run(self):
-        nodes, at, connection = self.field.nodes, 0, None
-        change = None
+        nodes, at = self.field.nodes, self.number
+        connections, change = {}, None
         while not self.stopping:
             if change is None:
                 name = f"d{self.number}-{self.posted}"
                 self.posted += 1
                 big = self.generator.random() < 0.05
+                at = (at + 1) % len(nodes)
                 change = name, {
                     "operation": "create", "recordType": "Artwork", "recordName": name,
                     "after": {"artist": "a", "big": 1 if big else 0}}, big
@@ -89,32 +106,74 @@ class Driver(threading.Thread):
                     change=name, acknowledged=False, big=big, round=self.field.round)
             name, body, big = change
             try:
-                connection = connection or http.client.HTTPConnection(
-                    "127.0.0.1", nodes[at].own_port, timeout=3)
+                if at not in connections:
+                    connections[at] = http.client.HTTPConnection(
+                        "127.0.0.1", nodes[at].own_port, timeout=8)
                 status, _ = exchange(
-                    connection, "POST", CHANGES, body, {"webhook-id": name})
-            except OSError:
+                    connections[at], "POST", CHANGES, body, {"webhook-id": name})
+            except (OSError, http.client.HTTPException):
                 status = None
             if status == 200:
                 self.field.ledger.write(
                     change=name, acknowledged=True, big=big, round=self.field.round)
-                self.field.acknowledged = time.monotonic(), nodes[at]
+                self.field.acknowledged.add()
+                self.field.count(nodes[at])
                 change = None
             else:
                 # The same once more, wherever it is taken: whether it was stored is not known.
-                if connection:
-                    connection.close()
-                connection, at = None, (at + 1) % len(nodes)
+                if at in connections:
+                    connections.pop(at).close()
+                at = (at + 1) % len(nodes)
                 time.sleep(0.02)
         if change:
             self.field.doubtful.append(change)
+
+
+class Moments:
+    """When something happened; the last of them."""
+
+    MOST = 100_000
+
+    def __init__(self):
+        self.lock, self.moments = threading.Lock(), []
+
+    def add(self):
+        with self.lock:
+            self.moments.append(time.monotonic())
+            del self.moments[:-self.MOST]
+
+    def last(self):
+        with self.lock:
+            return self.moments[-1] if self.moments else 0
+
+    def pause(self, began):
+        """The longest time between two that ended after `began`."""
+        with self.lock:
+            moments = self.moments[:]
+        return max((after - before for before, after in zip(moments, moments[1:])
+                    if after >= began), default=0)
+
+
+class Sight(threading.Thread):
+    """Notes when the gateway records something, to some milliseconds."""
+
+    def __init__(self, gateway):
+        super().__init__(daemon=True)
+        self.gateway, self.moments = gateway, Moments()
+
+    def run(self):
+        size = self.gateway.size()
+        while True:
+            time.sleep(0.004)
+            if size != (size := self.gateway.size()):
+                self.moments.add()
 
 
 class Field:
     """Two relays, the gateway, the primary and its standby."""
 
     def __init__(self, options, folder):
-        self.folder, self.round, self.doubtful, self.acknowledged = folder, 0, [], (0, None)
+        self.folder, self.round, self.doubtful, self.acknowledged = folder, 0, [], Moments()
         self.belfry = binary(options.binary)
         self.ledger = Ledger(os.path.join(folder, "ledger.jsonl"))
         self.gateway = Gateway(self.belfry, folder, {"rules": [{"answers": [
@@ -127,7 +186,9 @@ class Field:
             Node(name, self.belfry, folder, self.gateway, [self.primary.port, self.standby.port])
             for name in ("one", "two")]
         self.owner, self.other = self.nodes
-        self.figures = {}
+        self.figures, self.answers = {}, {}
+        self.sight = Sight(self.gateway)
+        self.sight.start()
 
     def start(self):
         self.owner.begin()
@@ -138,6 +199,33 @@ class Field:
         # From here on nothing is acknowledged that the standby does not have.
         self.synchronous()
         self.other.stand_by()
+        self.compare_ways()
+
+    def compare_ways(self):
+        """How much longer a call takes by way of the relay that stands by, in milliseconds."""
+        self.ways = {}
+        for node, way in ((self.owner, "by the owner"), (self.other, "by the other")):
+            connection = http.client.HTTPConnection("127.0.0.1", node.own_port, timeout=PATIENCE)
+            times = []
+            for _ in range(200):
+                began = time.perf_counter()
+                exchange(connection, "GET", "/")
+                times.append((time.perf_counter() - began) * 1000)
+            connection.close()
+            self.ways[way] = round(statistics.median(times), 2)
+
+    def owning(self):
+        """The relay that owns the store, as the database says; None while it says nobody, or cannot
+        be asked."""
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (self.primary, self.standby))
+        asked = subprocess.run(
+            [self.belfry, "nodes", "--database", f"postgresql://postgres@{hosts}/postgres",
+             "--schema", SCHEMA, "--json"], capture_output=True, text=True)
+        if asked.returncode:
+            return None
+        doors = [node["address"] for node in json.loads(asked.stdout)["nodes"]
+                 if node["role"] == "owner"]
+        return next((node for node in self.nodes if f"127.0.0.1:{node.door}" in doors), None)
 
     def synchronous(self):
         self.primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = 'standby{self.standby.port}'")
@@ -170,13 +258,19 @@ class Field:
             time.sleep(0.15)
         return size
 
+    def count(self, node):
+        """Counts an acknowledgement, by what the relay was that answered."""
+        role = "owner" if node is self.owner else "standing by"
+        self.answers[role] = self.answers.get(role, 0) + 1
+
     def note(self, what, seconds):
         self.figures.setdefault(what, []).append(round(seconds, 3))
 
     def once(self):
         """Each round has a wish that fires once, whatever happens in the round."""
         name, user = f"once{self.round}", f"once{self.round % 4}"
-        status, answer = self.owner.save(
+        # By either.
+        status, answer = self.nodes[self.round % 2].save(
             name, user, f"artist == 'a' OR artist == '{self.round}'", firesOnce=True)
         if status == 200 and "serverErrorCode" not in json.dumps(answer):
             self.ledger.write(once=name, user=user, round=self.round)
@@ -204,17 +298,25 @@ class Field:
         record = self.gateway.quiet()
         self.ledger.write(kill=self.round, offset=record)
         self.taken_over(began, "killed", record)
+        self.note("killed: without an acknowledgement", self.acknowledged.pause(began))
         self.other.stand_by()
 
     def stop(self):
         """Nothing comes twice after an end in order."""
-        process = self.owner.process
+        process, told = self.owner.process, time.monotonic()
         process.send_signal(signal.SIGTERM)
         code = process.wait(PATIENCE)
         if code != 0:
             raise SystemExit(f"{self.owner.name} ended with {code}")
         began = time.monotonic()
-        self.taken_over(began, "ended in order")
+        self.note("ended in order: until it has ended", began - told)
+        self.taken_over(began, "ended in order", self.gateway.size())
+        # The pause is over, and noted, once another send is.
+        sent = time.monotonic()
+        while self.sight.moments.last() < sent and time.monotonic() < sent + PATIENCE:
+            time.sleep(0.005)
+        self.note("ended in order: without a send", self.sight.moments.pause(told))
+        self.note("ended in order: without an acknowledgement", self.acknowledged.pause(told))
         self.other.stand_by()
 
     def pause(self):
@@ -233,6 +335,11 @@ class Field:
         for wire in self.owner.wires:
             wire.cut()
         self.mark_what_was_under_way()
+        while self.owner.is_owner():
+            if time.monotonic() > began + PATIENCE:
+                raise SystemExit(f"{self.owner.name} says ready and has lost its database")
+            time.sleep(0.02)
+        self.note("cut off: until it says that it is not ready", time.monotonic() - began)
         self.taken_over(began, "cut off", self.gateway.size())
         time.sleep(0.5)
         self.wake(lambda: [wire.mend() for wire in self.other.wires])
@@ -267,22 +374,32 @@ class Field:
             self.answering(started, "database died")
 
     def answering(self, began, what):
-        """Waits for the next acknowledgement by anybody. Who gave it is the owner: a relay that lost
-        the store while nobody could tell it says that it is ready until it knows."""
-        while self.acknowledged[0] < began:
+        """Waits for the next acknowledgement by anybody, and until it is settled who owns the
+        store. Who lost it ends, and stands by then."""
+        while self.acknowledged.last() < began:
             self.expect_life(began, what)
             time.sleep(0.01)
-        acknowledged, by = self.acknowledged
-        self.note(what + ": until a change is acknowledged", acknowledged - began)
-        while not by.is_owner():
-            self.expect_life(began, what)
-            time.sleep(0.05)
-        if by is not self.owner:
+        self.note(what + ": until a change is acknowledged", self.acknowledged.last() - began)
+        if self.settled_owner(began, what) is not self.owner:
             self.owner, self.other = self.other, self.owner
             self.ends()
             self.other.stand_by()
         elif self.other.process.poll() is not None:
             self.other.stand_by()
+
+    def settled_owner(self, began, what):
+        """Waits until the database and one relay alone say that this one owns the store, and have
+        said so for longer than a lease lasts."""
+        last, since = None, time.monotonic()
+        while last is None or time.monotonic() - since < LEASE:
+            self.expect_life(began, what)
+            owner = self.owning()
+            if [node for node in self.nodes if node.is_owner()] != [owner]:
+                owner = None
+            if owner is None or owner is not last:
+                last, since = owner, time.monotonic()
+            time.sleep(0.05)
+        return last
 
     def expect_life(self, began, what):
         """Ends the campaign if nobody can go on, or nobody does."""
@@ -351,6 +468,9 @@ def settle_accounts(field, options):
     result["check"] = json.loads(check.stdout) if check.stdout else check.stderr
     if check.returncode != 0:
         bad.append("check")
+    result["acknowledged by"], result["milliseconds of a call"] = field.answers, field.ways
+    if field.answers.get("standing by", 0) < 20:
+        bad.append("nobody stood by and answered")
     result["seconds"] = {
         what: {"median": sorted(times)[len(times) // 2], "most": max(times), "times": len(times)}
         for what, times in field.figures.items()}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """deploy/compose.yaml's arrangement, as processes of this machine: two relays, a PostgreSQL with a
-synchronous standby, and HAProxy, which finds the relay that owns the store.
+synchronous standby, and HAProxy, which sends to either.
 
 A sender knows the proxy's address alone. The owner is killed; ends in order; the primary is lost
 and its standby promoted. Every change that was acknowledged is in the log afterwards, once, and
@@ -35,11 +35,27 @@ class Node(Relay):
     def begin(self):
         self.start(self.variables, wait=False, port=self.own_port)
 
-    def is_owner(self):
+    def role(self):
+        """What it says that it is; None unless it is ready."""
         try:
-            return self.call("GET", "/readyz", timeout=2)[0] == 200
+            status, answer = self.call("GET", "/readyz", timeout=2)
+            return answer.get("role") if status == 200 else None
         except OSError:
-            return False
+            return None
+
+    def stand_by(self):
+        """Starts it beside an owner, and waits until it stands by; again, if the database of a busy
+        machine did not answer in time."""
+        end = time.monotonic() + PATIENCE
+        for _ in range(5):
+            self.begin()
+            while self.process.poll() is None:
+                if self.role() == "standingBy":
+                    return
+                if time.monotonic() > end:
+                    raise SystemExit(f"{self.name} does not stand by")
+                time.sleep(0.02)
+        raise SystemExit(f"{self.name} ended, and does not stand by")
 
 
 class Proxy:
@@ -79,7 +95,7 @@ class Sender(threading.Thread):
             sent = time.monotonic()
             try:
                 connection = connection or http.client.HTTPConnection(
-                    "127.0.0.1", self.port, timeout=5)
+                    "127.0.0.1", self.port, timeout=30)
                 status, _ = exchange(connection, "POST", CHANGES, body, {"webhook-id": name})
             except (OSError, http.client.HTTPException):
                 status = None
@@ -115,10 +131,23 @@ def owner(nodes, bound=PATIENCE):
     end = time.monotonic() + bound
     while time.monotonic() < end:
         for node in nodes:
-            if node.is_owner():
+            if node.role() == "owner":
                 return node
         time.sleep(0.02)
     raise SystemExit("no relay owns the store")
+
+
+def settle(nodes):
+    """Waits until nothing is owed, as the owner says. A relay that lost the store while nobody could
+    tell it says that it is the owner for a moment longer, and ends."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return owner(nodes).settled(PATIENCE)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def pushed(gateway):
@@ -140,7 +169,7 @@ def proxy(belfry, rounds):
     status, answer = first.save("all", "ann", notificationInfo={
         "alertBody": "New", "shouldSendContentAvailable": True})
     assert status == 200, answer
-    nodes[1].begin()
+    nodes[1].stand_by()
     haproxy = Proxy(folder, nodes)
     sender = Sender(haproxy.port)
     sender.start()
@@ -154,8 +183,7 @@ def proxy(belfry, rounds):
             node.kill() if fault == "kill" else node.stop()
             sender.goes_on(time.monotonic())
             waits[fault] = max(waits[fault], time.monotonic() - began)
-            node.begin()
-            owner(nodes)
+            node.stand_by()
         print(f"round {number + 1}: {len(sender.acknowledged)} acknowledged", flush=True)
     began = time.monotonic()
     primary.crash()
@@ -164,8 +192,7 @@ def proxy(belfry, rounds):
     waits["failover"] = time.monotonic() - began
     sender.stopping = True
     sender.join()
-    node = owner(nodes)
-    node.settled(PATIENCE)
+    settle(nodes)
     missing = set(sender.acknowledged) - pushed(gateway)
     if missing:
         raise SystemExit(f"{len(missing)} acknowledged changes were not pushed: {sorted(missing)[:5]}")

@@ -36,10 +36,12 @@ struct RawConnection: Sendable {
         }
     }
 
-    /// Connects to a port of the loopback interface.
-    static func open(_ port: Int) async throws -> RawConnection {
+    /// Connects to a port of the loopback interface, from one of its addresses.
+    static func open(_ port: Int, from address: String = "127.0.0.1") async throws -> RawConnection
+    {
         let heard = Heard()
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .bind(to: try SocketAddress(ipAddress: address, port: 0))
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelInitializer { $0.pipeline.addHandler(heard) }
             .connect(host: "127.0.0.1", port: port).get()

@@ -65,6 +65,23 @@ struct RelayNodesTests {
         await store.close()
     }
 
+    @Test func `who cannot renew its lease says so until it can`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try Self.open(try test.place(), Self.claimant("owner"))
+        #expect(store.shortage == nil)
+        let connection = try test.session().connect()
+        try connection.query("SET idle_in_transaction_session_timeout = 0")
+        try connection.query("BEGIN")
+        try connection.query("SELECT shard FROM ownership FOR UPDATE")
+        #expect(await Turns.yield { store.shortage != nil })
+        #expect(store.shortage == "the database cannot be reached")
+        try connection.query("ROLLBACK")
+        #expect(await Turns.yield { store.shortage == nil })
+        await store.close()
+    }
+
     @Test func `no more than are listed are kept`() async throws {
         let test = try TestPlace()
         _ = try RelayStore.migrate(try test.place())

@@ -23,3 +23,8 @@ int cpq_wait(int socket, int read, int write, int wake, int milliseconds);
 /* From now on counts the connection's warnings, whatever language they are in, and prints nothing
    of what the server remarks. */
 void cpq_count_warnings(PGconn *connection, int *count);
+
+/* The numeric address of this end of a socket, with a zero after it; returns 0 if it has none, as
+   one in the file system. */
+enum { CPQ_ADDRESS_BYTES = 64 };
+int cpq_own_address(int socket, char *buffer, int size);

@@ -2,11 +2,8 @@ import Delivery
 import Fanout
 import Gateway
 import Hummingbird
-import HummingbirdCore
-import HummingbirdTLS
 import LogShipping
 import Logging
-import NIOCore
 import RelayModel
 import ServiceLifecycle
 import Storage
@@ -18,17 +15,7 @@ extension Relay {
     /// both.
     func listeners() throws -> [any Service] {
         var dependencies = dependencies()
-        let connections = OpenConnections(
-            grace: configuration.shutdownGrace, clock: world.clock, logger: logger)
-        let files = OpenFiles.raised()
         let listening = configuration.listening
-        let clients = listening.clients(files, gateway: configuration.gateway.connections)
-        logger.info(
-            "listeners",
-            metadata: [
-                "files": "\(files.limit)", "connections": "\(clients.connections)",
-                "perAddress": "\(clients.perAddress)",
-            ])
         let followers = followers(dependencies)
         dependencies.followers = followers
         let render = dependencies.renderMetrics
@@ -36,41 +23,44 @@ extension Relay {
             followers.updateMetrics()
             return render()
         }
-        let live = live(dependencies, connections)
+        let maker = doors?.maker ?? listenerMaker(isForwarding: false)
+        let live = live(dependencies, maker.connections)
         let walking = live.services + [LoopService { try await followers.run() }]
         dependencies.live = live.door
         dependencies.revoked = live.sockets.end
         var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
         if listening.showsMetrics { surfaces.insert(.metrics) }
-        let limiter = limiter("http", clients, connections)
-        guard !configuration.sharesListener else {
-            surfaces.formUnion([.administration, .console])
-            return walking
-                + [
-                    try listener(
-                        configuration.http, dependencies, surfaces: surfaces, limiter,
-                        live.sockets),
-                    live.drain,
-                ]
+        var served: [String: Set<RelayRoute.Surface>] = [:]
+        if configuration.sharesListener {
+            served["http"] = surfaces.union([.administration, .console])
+        } else {
+            served["http"] = surfaces
+            served["admin"] = [.administration, .console, .operation, .metrics]
         }
-        return walking + [
-            try listener(
-                configuration.http, dependencies, surfaces: surfaces, limiter, live.sockets),
-            try listener(
-                configuration.admin, dependencies,
-                surfaces: [.administration, .console, .operation, .metrics],
-                self.limiter("admin", listening.administrativeListener, connections), nil),
-            live.drain,
-        ]
+        let routes = served.mapValues { surfaces -> SwitchedResponder.Routes in
+            let responder = RelayRouter.make(dependencies, surfaces: surfaces).buildResponder()
+            return { try await responder.respond(to: $0, context: $1) }
+        }
+        if let doors {
+            doors.serve(routes, live.sockets)
+            return walking + [doors.service, live.drain]
+        }
+        let listeners = try routes.sorted { $0.key > $1.key }.map { name, routes in
+            let isOperators = name == "admin"
+            return try maker.listener(
+                isOperators ? configuration.admin : configuration.http,
+                maker.limiter(
+                    name, isOperators ? listening.administrativeListener : maker.clients), routes,
+                { isOperators ? [] : [LiveUpgrade { _ in live.sockets }] },
+                security: certificate?.configuration)
+        }
+        return walking + listeners + [live.drain]
     }
 
-    private func limiter(
-        _ name: String, _ bounds: ConnectionCounts.Bounds, _ connections: OpenConnections
-    ) -> ConnectionLimiter {
-        ConnectionLimiter(
-            name, bounds, configuration.listening.pace, proxies: configuration.listening.proxies,
-            connections: connections, meter: ListenerMeter(listener: name, metrics),
-            identifiers: RandomIdentifiers { [world] in world.randomBytes($0) }, logger: logger)
+    private func listenerMaker(isForwarding: Bool) -> ListenerMaker {
+        ListenerMaker(
+            configuration, world: world, metrics: metrics, logger: logger, ports: ports,
+            certificate: certificate, isForwarding: isForwarding)
     }
 
     private func dependencies() -> RelayDependencies {
@@ -94,8 +84,8 @@ extension Relay {
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
         dependencies.secretsKeyID = store.secretsKeyID
-        dependencies.courier = polls
-        dependencies.queries = queries
+        if doors != nil { dependencies.role = .owner(world.machine) }
+        (dependencies.courier, dependencies.queries) = (polls, queries)
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
         dependencies.turnstile = Turnstile(
             configuration.listening.rates, clock: world.clock, metrics: metrics)
@@ -157,72 +147,6 @@ extension Relay {
     private var readiness: Readiness {
         walk.readiness(shortage: store.shortage)
     }
-
-    private func listener(
-        _ place: RelayConfiguration.Listener, _ dependencies: RelayDependencies,
-        surfaces: Set<RelayRoute.Surface>, _ limiter: ConnectionLimiter, _ sockets: LiveSockets?
-    ) throws -> any Service {
-        let logger = logger
-        let ports = ports
-        let application = Application(
-            router: RelayRouter.make(dependencies, surfaces: surfaces),
-            server: try server(limiter, sockets),
-            configuration: ApplicationConfiguration(
-                address: .hostname(place.host, port: place.port), serverName: "belfry",
-                backlog: ConnectionLimiter.backlog),
-            onServerRunning: { channel in
-                await limiter.stand(at: channel)
-                let port = channel.localAddress?.port ?? place.port
-                ports.announce(port, of: limiter.name)
-                logger.info(
-                    "serving",
-                    metadata: ["listener": "\(limiter.name)", "address": "\(place.host):\(port)"])
-            }, logger: logger)
-        return ServedListener(
-            application: application, address: "\(place.host):\(place.port)",
-            connections: limiter.connections)
-    }
-
-    private func server(
-        _ limiter: ConnectionLimiter, _ sockets: LiveSockets?
-    ) throws -> HTTPServerBuilder {
-        let http1 = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [limiter.watch(), ClientWatch(), WholeAnswers()]
-                + (sockets.map { [LiveUpgrade($0)] } ?? []))
-        guard let certificate else { return .http1(configuration: http1) }
-        return try .tls(.http1(configuration: http1), tlsConfiguration: certificate.configuration)
-    }
-}
-
-/// A listener; it says which address it could not have.
-///
-/// At an orderly end it takes nothing new, and answers what has come in. A client that is in the
-/// middle of a request then has the grace of the relay's end, and is cut off after it: nothing was
-/// acknowledged to it.
-private struct ServedListener<Listener: Service>: Service {
-    let application: Listener
-    let address: String
-    let connections: OpenConnections
-
-    func run() async throws {
-        do {
-            // The listener is not cancelled: a connection that comes in then ends the process by
-            // a trap.
-            try await withGracefulShutdownHandler {
-                try await application.run()
-            } onGracefulShutdown: {
-                connections.beginGrace()
-            }
-        } catch let error as IOError {
-            throw AddressError(description: "\(address) cannot be served: \(error)")
-        }
-    }
-}
-
-/// An address could not be had for a listener, for example because another process has it.
-package struct AddressError: Error, Sendable, CustomStringConvertible {
-    /// The address, and what the system says.
-    package let description: String
 }
 
 /// The ports that listeners got, for whoever asked for a free one.

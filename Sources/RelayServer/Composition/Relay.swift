@@ -45,7 +45,10 @@ package final class Relay: Service {
     /// The walk of the one shard that a store on one file has.
     let walk: ShardWalk
     /// The ports that the listeners got.
-    package let ports = ServedPorts()
+    package let ports: ServedPorts
+    /// The listeners that stand already, because another relay may have owned the store; `nil` of a
+    /// store that has one relay.
+    let doors: NodeDoors?
     /// What is logged at the least, for whoever changes it.
     let levels: LogLevels?
     /// The certificate of the listeners; `nil` without TLS.
@@ -61,15 +64,16 @@ package final class Relay: Service {
     ///   - levels: Says what is logged, and may be told otherwise.
     ///   - watch: Is told what became of each change.
     ///   - phones: What a sandbox's phones got.
+    ///   - ports: Is told the ports of the listeners, which may stand before this returns.
     /// - Throws: ``Storage/StorageError`` if the store cannot be used,
     ///   ``Gateway/GatewaySetupError``
     ///   if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
         logger: Logger, levels: LogLevels? = nil, watch: ChangeWatch? = nil,
-        phones: PhoneBook? = nil
+        phones: PhoneBook? = nil, ports: ServedPorts = ServedPorts()
     ) async throws {
-        self.levels = levels
+        (self.ports, self.levels) = (ports, levels)
         self.configuration = configuration
         self.phones = phones
         self.world = world
@@ -77,12 +81,13 @@ package final class Relay: Service {
         self.logger = logger
         // What the configuration gets wrong is said before a store is opened, or made.
         let settings = try CurlGatewaySettings(configuration.gateway)
-        certificate = try configuration.tls.map { files throws(ConfigurationError) in
+        let certificate = try configuration.tls.map { files throws(ConfigurationError) in
             try ServedCertificate(files, logger: logger)
         }
+        self.certificate = certificate
         let backup = try RelayBackup(configuration, world: world)
-        store = try await StoreOpening(configuration, world, logger)
-            .open(copyingTo: backup?.spool)
+        (doors, store) = try await StoreOpening(configuration, world, logger)
+            .opened(copyingTo: backup?.spool, metrics, ports, certificate)
         shipper = backup?.shipper(of: store, world: world, logger: logger)
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(

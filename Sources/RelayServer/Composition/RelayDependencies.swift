@@ -39,6 +39,8 @@ package struct RelayDependencies: Sendable {
     package var logger: Logger
     /// What requests may ask for.
     package var limits: RequestLimits
+    /// What the relay is among those of its store; `nil` where it is alone.
+    package var role: NodeRole?
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
     /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.

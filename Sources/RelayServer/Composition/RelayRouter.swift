@@ -14,14 +14,19 @@ package enum RelayRouter {
     package static func make(
         _ dependencies: RelayDependencies, surfaces: Set<RelayRoute.Surface>
     ) -> Router<RelayContext> {
+        make(
+            routes(dependencies).filter { surfaces.contains($0.surface) },
+            RequestHandler(
+                turnstile: dependencies.turnstile, proxies: dependencies.proxies,
+                limits: dependencies.limits, meter: RequestMeter(dependencies.metrics),
+                accessLog: AccessLog(dependencies.accessLog, logger: dependencies.logger),
+                now: dependencies.now, identifiers: RandomIdentifiers(dependencies.randomBytes)))
+    }
+
+    /// A router for these calls.
+    static func make(_ served: [RelayRoute], _ handler: RequestHandler) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self)
-        let handler = RequestHandler(
-            turnstile: dependencies.turnstile, proxies: dependencies.proxies,
-            limits: dependencies.limits, meter: RequestMeter(dependencies.metrics),
-            accessLog: AccessLog(dependencies.accessLog, logger: dependencies.logger),
-            now: dependencies.now, identifiers: RandomIdentifiers(dependencies.randomBytes))
         router.add(middleware: NotFoundMiddleware(handler: handler))
-        let served = routes(dependencies).filter { surfaces.contains($0.surface) }
         for (path, routes) in Dictionary(grouping: served, by: \.path) {
             let place = RelayPlace(
                 path: path, allowed: allowedMethods(of: routes),

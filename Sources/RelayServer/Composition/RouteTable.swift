@@ -112,7 +112,9 @@ struct RouteTable: Sendable {
     }
 
     private var operations: OperationRoutes {
-        OperationRoutes(readiness: relay.readiness, renderMetrics: relay.renderMetrics)
+        OperationRoutes(
+            readiness: relay.readiness, renderMetrics: relay.renderMetrics,
+            role: { [role = relay.role] in role })
     }
 
     /// Before the others: where it is served, it answers at the bare address.

@@ -10,13 +10,58 @@ struct StoreOpening {
     private let world: World
     private let logger: Logger
 
-    /// How long a relay waits before it asks for a store again that another one owns.
-    private static let standby = Duration.milliseconds(500)
+    /// How often a relay that stands by looks who owns the store.
+    private static let look = Duration.milliseconds(50)
 
     init(_ configuration: RelayConfiguration, _ world: World, _ logger: Logger) {
         self.configuration = configuration
         self.world = world
         self.logger = logger
+    }
+
+    /// Opens the listeners, where they stand before the store does, and then the store.
+    ///
+    /// - Throws: What ``doors(_:)`` and ``open(copyingTo:at:)`` do; the listeners have ended then.
+    func opened(
+        copyingTo spool: LogSpool?, _ metrics: PrometheusMetrics, _ ports: ServedPorts,
+        _ certificate: ServedCertificate?
+    ) async throws -> (doors: NodeDoors?, store: RelayStore) {
+        let doors = try await doors {
+            ListenerMaker(
+                configuration, world: world, metrics: metrics, logger: logger, ports: ports,
+                certificate: certificate, isForwarding: true)
+        }
+        do {
+            return (doors, try await open(copyingTo: spool, at: doors))
+        } catch {
+            await doors?.close()
+            throw error
+        }
+    }
+
+    /// Opens the listeners that stand before the store does; `nil` for a store that one relay alone
+    /// can use, or if this one is not to be reached by others.
+    ///
+    /// - Throws: ``StorageError`` if the server cannot be used, ``AddressError`` if an address
+    ///   cannot be had.
+    private func doors(_ maker: () -> ListenerMaker) async throws -> NodeDoors? {
+        guard let place = try place, configuration.nodes.advertised != .none else { return nil }
+        let own = try await patience.attempt { try place.ownAddress() }
+        return try await NodeDoors.opened(maker(), own: own)
+    }
+
+    private var place: PostgresPlace? {
+        get throws {
+            try configuration.storageURL.map {
+                try PostgresPlace(url: $0, schema: configuration.storageSchema)
+            }
+        }
+    }
+
+    private var patience: StorePatience {
+        StorePatience(clock: world.clock) { [logger] error in
+            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
+        }
     }
 
     /// Opens it, and waits for what passes: a full disk, a server that is not there yet.
@@ -25,42 +70,110 @@ struct StoreOpening {
     /// place. A file that another one has open is not, because two on one machine are a mistake.
     ///
     /// `spool` gets what is committed to a file, for continuous backup.
-    func open(copyingTo spool: LogSpool?) async throws -> RelayStore {
-        let patience = StorePatience(clock: world.clock) { [logger] error in
-            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
-        }
-        return try await patience.attempt {
-            guard let url = configuration.storageURL else {
-                return try RelayStore.open(
+    private func open(copyingTo spool: LogSpool?, at doors: NodeDoors?) async throws -> RelayStore {
+        guard let place = try place else {
+            return try await patience.attempt {
+                try RelayStore.open(
                     path: configuration.storagePath, settings: configuration.store, spool: spool)
             }
-            return try await take(try PostgresPlace(url: url, schema: configuration.storageSchema))
+        }
+        let claimant = StoreClaimant(
+            name: world.machine, identity: world.randomBytes(16), version: world.version,
+            door: doors?.door)
+        return try await take(try StoreWatch(place, as: claimant), doors?.desk)
+    }
+
+    private func take(_ watch: StoreWatch, _ desk: NodeDesk?) async throws -> RelayStore {
+        var standing = StandbyPatience()
+        while true {
+            desk?.board.post(.nobody("the relay opens the store"))
+            do {
+                return try await watch.open(configuration.store)
+            } catch let error as StorageError {
+                try tell(standing.verdict(on: error), error)
+            }
+            try await standBy(watch, desk, &standing)
         }
     }
 
-    private func take(_ place: PostgresPlace) async throws -> RelayStore {
-        let claimant = StoreClaimant(
-            name: world.machine, identity: world.randomBytes(16), version: world.version)
-        var isStandingBy = false
-        var lastReason = ""
+    /// Returns once the store may be asked for.
+    private func standBy(
+        _ watch: StoreWatch, _ desk: NodeDesk?, _ standing: inout StandbyPatience
+    ) async throws {
         while true {
+            try await world.clock.sleep(for: Self.look)
             do {
-                return try RelayStore.open(place, as: claimant, settings: configuration.store)
-            } catch StorageError.locked(_, let holder) {
-                if lastReason != holder {
-                    logger.notice("standing by for the store", metadata: ["owner": "\(holder)"])
-                }
-                lastReason = holder
-                isStandingBy = true
-            } catch StorageError.inaccessible(_, let reason) where isStandingBy {
-                // It could be used before, and a server that restarts or fails over comes back: who
-                // stands by must be there then.
-                if lastReason != reason {
-                    logger.warning("cannot stand by for now", metadata: ["reason": "\(reason)"])
-                }
-                lastReason = reason
+                guard let owner = try await watch.owner() else { return }
+                desk?.note(owner)
+                desk?.noteSight()
+            } catch let error as StorageError {
+                // Calls go to the owner meanwhile, who may reach the database.
+                try tell(standing.verdict(on: error), error)
             }
-            try await world.clock.sleep(for: Self.standby)
+        }
+    }
+
+    private func tell(_ verdict: StandbyPatience.Verdict, _ error: StorageError) throws {
+        switch verdict {
+        case .end: throw error
+        case .wait(isNews: false): break
+        case .wait(isNews: true):
+            if case .locked(_, let holder) = error {
+                logger.notice("standing by for the store", metadata: ["owner": "\(holder)"])
+            } else {
+                logger.warning("cannot stand by for now", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+}
+
+/// How long a relay that wants a store bears with what keeps it from it: a pure decision.
+///
+/// What is wrong when it comes ends it, for whoever starts it to see. Who stands by already could
+/// use the server before: it restarts, or another takes its place, and who stands by must be there
+/// then.
+struct StandbyPatience: Sendable, Hashable {
+    /// What follows from a failure.
+    enum Verdict: Sendable, Hashable {
+        /// It is tried again; whether that is to be told.
+        case wait(isNews: Bool)
+        /// The relay ends with it.
+        case end
+    }
+
+    private var isStandingBy = false
+    private var last = ""
+
+    /// What follows from not getting the store.
+    mutating func verdict(on error: StorageError) -> Verdict {
+        switch error {
+        case .locked(_, let holder):
+            isStandingBy = true
+            return wait(holder)
+        case .inaccessible(_, let reason) where isStandingBy: return wait(reason)
+        case let error where error.passes: return wait("\(error)")
+        default: return .end
+        }
+    }
+
+    private mutating func wait(_ reason: String) -> Verdict {
+        defer { last = reason }
+        return .wait(isNews: reason != last)
+    }
+}
+
+extension NodeDesk {
+    /// Says to whom calls are handed from now on.
+    func note(_ owner: StoreOwner) {
+        if board.epoch == owner.epoch { return }
+        guard let door = owner.door else {
+            return board.post(
+                .nobody("\(owner.name) owns the store, and does not say where it is reached"))
+        }
+        do {
+            board.post(.owner(try OwnerRoute(to: owner, door)))
+        } catch {
+            board.post(.nobody("\(owner.name) owns the store: \(error)"))
         }
     }
 }

@@ -5,8 +5,8 @@ import Storage
 package enum ConfigurationKeys {
     /// The settings.
     package static let all =
-        listeners + listening + storage + upkeep + backup + gateway + fetching + operation + limits
-        + queries + live + quotas
+        listeners + listening + storage + nodes + upkeep + backup + gateway + fetching + operation
+        + limits + queries + live + quotas
 
     private static let listeners = [
         ConfigurationKey(

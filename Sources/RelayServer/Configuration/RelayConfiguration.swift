@@ -104,6 +104,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var storageURL: String?
     /// The schema of that database.
     package var storageSchema = PostgresPlace.usualSchema
+    /// How relays of one store reach each other.
+    var nodes = NodeSettings()
     /// How the store works.
     package var store = StoreSettings()
     /// How the store is backed up continuously.

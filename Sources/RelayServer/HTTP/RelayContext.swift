@@ -10,8 +10,8 @@ package struct RelayContext: RequestContext {
     var isConnected: Bool { channel != nil }
     /// The connection.
     let channel: (any Channel)?
-    /// The other end's address, and ours.
-    let addresses: (peer: ClientAddress, own: ClientAddress?)?
+    /// The other end's address, and ours; what another relay says of a call that it hands on.
+    var addresses: (peer: ClientAddress, own: ClientAddress?)?
 
     /// Creates the context of a request that came over a connection.
     package init(source: ApplicationRequestContextSource) {

@@ -10,16 +10,34 @@ struct UnroutedAnswer: Sendable {
 
     /// Says `reason`, and when to come again.
     init(status: Int, reason: String, uuid: String) {
-        let error = APIError(
-            status == 408 ? .badRequest : .tryAgainLater, reason, retryAfter: 1,
-            httpStatus: status)
+        self.init(
+            status: status,
+            APIError(
+                status == 408 ? .badRequest : .tryAgainLater, reason, retryAfter: 1,
+                httpStatus: status), uuid: uuid)
+    }
+
+    /// Says `reason`, and when to come again if `code` is that it may help.
+    init(status: Int, code: ServerErrorCode, reason: String, uuid: String) {
+        self.init(
+            status: status,
+            APIError(
+                code, reason, retryAfter: code == .tryAgainLater ? 1 : nil, httpStatus: status),
+            uuid: uuid)
+    }
+
+    private init(status: Int, _ error: APIError, uuid: String) {
         self.status = status
         body = JSONValue.object(error.json(uuid: uuid)).utf8
-        headers = [
-            ("Content-Type", "application/json; charset=utf-8"),
-            ("Content-Length", String(body.count)), ("Retry-After", "1"),
-            ("Connection", "close"), ("Cache-Control", "no-store"),
-            ("Access-Control-Allow-Origin", "*"),
-        ]
+        headers =
+            [
+                ("Content-Type", "application/json; charset=utf-8"),
+                ("Content-Length", String(body.count)),
+            ]
+            + (error.retryAfter.map { [("Retry-After", "\($0)")] } ?? [])
+            + [
+                ("Connection", "close"), ("Cache-Control", "no-store"),
+                ("Access-Control-Allow-Origin", "*"),
+            ]
     }
 }

@@ -49,8 +49,11 @@ final class LiveSockets: Sendable {
         }
     }
 
-    /// What a request for an upgrade asks for; `nil` if its path is another one.
-    func request(of head: HTTPRequest, _ channel: any Channel) -> RelayRequest? {
+    /// What a request for an upgrade asks for, from `client` to `own`; `nil` if its path is another
+    /// one.
+    func request(
+        of head: HTTPRequest, from client: ClientAddress?, to own: ClientAddress?
+    ) -> RelayRequest? {
         let target = head.path ?? ""
         let parts = target.prefix { $0 != "?" }.split(
             separator: "/", omittingEmptySubsequences: false)
@@ -63,9 +66,9 @@ final class LiveSockets: Sendable {
             ],
             uuid: door.identifiers.uuid(), receivedAt: now())
         request.authority = head.authority
-        request.peer = ClientAddress(channel.remoteAddress).map { address in
+        request.peer = client.map { address in
             proxies.peer(
-                at: address, reached: ClientAddress(channel.localAddress),
+                at: address, reached: own,
                 forwardedFor: head.headerFields[values: .forwardedFor])
         }
         return request

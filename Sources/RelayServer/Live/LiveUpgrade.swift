@@ -22,28 +22,45 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     /// What clients name the protocol.
     static let subprotocol = "belfry.live.v1"
 
-    private let sockets: LiveSockets
-    private var asked: HTTPRequest?
+    /// Where a request's live client goes; `nil` as long as the relay stands by.
+    private let source: Source
+    /// Who a client is, and which address it reached; `nil` for what the connection says.
+    private let origin: Origin?
+    private var asked: (head: HTTPRequest, sockets: LiveSockets)?
     /// Whether the task that served HTTP is leaving.
     private var isLeft = false
 
-    init(_ sockets: LiveSockets) {
-        self.sockets = sockets
+    /// Reads from the head of a request where it comes from, if a connection is not its client's,
+    /// and takes that out of it.
+    typealias Origin =
+        @Sendable (inout HTTPFields) -> (client: ClientAddress?, own: ClientAddress?)
+
+    /// Says where the live client of a request goes; `nil` for nowhere.
+    typealias Source = @Sendable (HTTPRequest) -> LiveSockets?
+
+    init(_ source: @escaping Source, origin: Origin? = nil) {
+        self.source = source
+        self.origin = origin
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head(let head) where Self.asks(head): asked = head
-        case .body where asked != nil: break
-        case .end where asked != nil:
-            if let head = asked { answer(head, context) }
-            asked = nil
-        default: context.fireChannelRead(data)
+        case .head(let head):
+            guard Self.asks(head), let sockets = source(head) else { break }
+            asked = (head, sockets)
+            return
+        case .body: if asked != nil { return }
+        case .end:
+            guard let asked else { break }
+            answer(asked.head, asked.sockets, context)
+            self.asked = nil
+            return
         }
+        context.fireChannelRead(data)
     }
 
     /// Whether a request wants a live connection.
-    private static func asks(_ head: HTTPRequest) -> Bool {
+    static func asks(_ head: HTTPRequest) -> Bool {
         guard head.method == .get, head.path?.hasPrefix("/live/1/") == true,
             let upgrade = head.headerFields[.upgrade]
         else { return false }
@@ -51,31 +68,44 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             .contains { $0.trimmed == "websocket" }
     }
 
-    private func answer(_ head: HTTPRequest, _ context: ChannelHandlerContext) {
+    private func answer(
+        _ head: HTTPRequest, _ sockets: LiveSockets, _ context: ChannelHandlerContext
+    ) {
+        var head = head
+        let (client, own) =
+            origin?(&head.headerFields)
+            ?? (
+                ClientAddress(context.channel.remoteAddress),
+                ClientAddress(context.channel.localAddress)
+            )
+        let identifiers = sockets.door.identifiers
+        func refuse(_ status: HTTPResponse.Status, _ reason: String) {
+            self.refuse(status, reason, identifiers, context)
+        }
         let key = head.headerFields[.secWebSocketKey] ?? ""
         let protocols = (head.headerFields[.secWebSocketProtocol] ?? "").split(separator: ",")
         guard Base64.decode(key)?.count == 16 else {
             return refuse(
-                .badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected", context)
+                .badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected")
         }
         guard head.headerFields[.secWebSocketVersion] == "13" else {
-            return refuse(.upgradeRequired, "Sec-WebSocket-Version: 13 is expected", context)
+            return refuse(.upgradeRequired, "Sec-WebSocket-Version: 13 is expected")
         }
         guard protocols.contains(where: { $0.trimmed == Self.subprotocol }) else {
             return refuse(
-                .badRequest, "Sec-WebSocket-Protocol: \(Self.subprotocol) is expected", context)
+                .badRequest, "Sec-WebSocket-Protocol: \(Self.subprotocol) is expected")
         }
-        guard let place = sockets.request(of: head, context.channel) else {
+        guard let place = sockets.request(of: head, from: client, to: own) else {
             return refuse(
-                .notFound, "the path is /live/1/{container}/{environment}", context)
+                .notFound, "the path is /live/1/{container}/{environment}")
         }
         guard sockets.isOpen else {
-            return refuse(.serviceUnavailable, "the relay is shutting down", context)
+            return refuse(.serviceUnavailable, "the relay is shutting down")
         }
         do throws(APIError) {
             try sockets.door.admit(origin: head.headerFields[.origin])
         } catch {
-            return refuse(.forbidden, error, context)
+            return self.refuse(.forbidden, error, identifiers, context)
         }
         var fields = HTTPFields()
         fields[.upgrade] = "websocket"
@@ -90,7 +120,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         written.futureResult.whenSuccess {
             let (handler, context) = here.value
-            handler.become(place, context)
+            handler.become(place, sockets, context)
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
@@ -102,7 +132,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// Takes HTTP off the connection, and puts the live client on it.
-    private func become(_ request: RelayRequest, _ context: ChannelHandlerContext) {
+    private func become(
+        _ request: RelayRequest, _ sockets: LiveSockets, _ context: ChannelHandlerContext
+    ) {
         let pipeline = context.pipeline.syncOperations
         let channel = context.channel
         do {
@@ -111,18 +143,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             let hub = sockets.hub(of: channel.eventLoop)
             let session = LiveSession(sockets.door, at: hub, head: request)
             let socket = LiveSocket(sockets.door, session, at: hub)
-            let http = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-            // Before everything of HTTP, which hears and says nothing any more; what can go, goes.
-            try pipeline.addHandler(socket, position: .before(http))
-            pipeline.removeHandler(http, promise: nil)
-            let watch = try pipeline.handler(type: ConnectionWatch.self)
-            pipeline.removeHandler(watch, promise: nil)
-            for handler in [
-                try pipeline.handler(type: HTTPResponseEncoder.self) as any RemovableChannelHandler,
-                try pipeline.handler(type: HTTPConnectionStateHandler.self),
-                try pipeline.handler(type: ClientWatch.self),
-                try pipeline.handler(type: WholeAnswers.self),
-            ] { pipeline.removeHandler(handler, promise: nil) }
+            try HTTPDeparture.replace(pipeline, by: socket)
             sockets.note(channel)
             // The task is the largest part of what a connection takes. It ends with an error, and
             // closes the connection as it goes, which `close` keeps from happening.
@@ -143,18 +164,21 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func refuse(
-        _ status: HTTPResponse.Status, _ reason: String, _ context: ChannelHandlerContext
+        _ status: HTTPResponse.Status, _ reason: String, _ identifiers: RandomIdentifiers,
+        _ context: ChannelHandlerContext
     ) {
         let code: ServerErrorCode = status == .serviceUnavailable ? .tryAgainLater : .badRequest
         refuse(
             status,
-            APIError(code, reason, retryAfter: status == .serviceUnavailable ? 1 : nil), context)
+            APIError(code, reason, retryAfter: status == .serviceUnavailable ? 1 : nil),
+            identifiers, context)
     }
 
     private func refuse(
-        _ status: HTTPResponse.Status, _ error: APIError, _ context: ChannelHandlerContext
+        _ status: HTTPResponse.Status, _ error: APIError, _ identifiers: RandomIdentifiers,
+        _ context: ChannelHandlerContext
     ) {
-        let body = JSONValue.object(error.json(uuid: sockets.door.identifiers.uuid())).utf8
+        let body = JSONValue.object(error.json(uuid: identifiers.uuid())).utf8
         var fields = HTTPFields()
         fields[.contentType] = "application/json; charset=utf-8"
         fields[.contentLength] = String(body.count)

@@ -7,6 +7,8 @@ struct OperationRoutes: Sendable {
     let readiness: @Sendable () async -> Readiness
     /// The metrics as Prometheus reads them.
     let renderMetrics: @Sendable () -> String
+    /// What the relay is among those of its store; `nil` where there is one alone.
+    var role: @Sendable () -> NodeRole? = { nil }
 
     var routes: [RelayRoute] {
         [
@@ -34,17 +36,51 @@ struct OperationRoutes: Sendable {
     private func ready(_ request: RelayRequest) async throws -> RelayAnswer {
         switch await readiness() {
         case .ready:
-            return RelayAnswer(json: ["status": "ready"])
+            return RelayAnswer(json: .object(JSONObject([("status", "ready")] + told)))
         case .notReady(let reasons):
             let parts = reasons.sorted { $0.key < $1.key }
             var answer = RelayAnswer(
                 status: 503,
-                json: [
-                    "status": "not ready",
-                    "reasons": .object(JSONObject(parts.map { ($0.key, .string($0.value)) })),
-                ])
+                json: .object(
+                    JSONObject(
+                        [
+                            ("status", "not ready"),
+                            (
+                                "reasons",
+                                .object(JSONObject(parts.map { ($0.key, .string($0.value)) }))
+                            ),
+                        ] + told)))
             answer.headers[.retryAfter] = "1"
             return answer
+        }
+    }
+
+    /// The role, and who owns the store.
+    private var told: [(String, JSONValue)] {
+        guard let role = role() else { return [] }
+        return [("role", .string(role.name))]
+            + (role.owner.map { [("owner", .string($0))] } ?? [])
+    }
+}
+
+/// What a relay is among those of its store.
+package enum NodeRole: Sendable, Hashable {
+    /// It owns the store; what its machine is called.
+    case owner(String)
+    /// It stands by, and hands calls to the owner, if there is one.
+    case standingBy(owner: String?)
+
+    var name: String {
+        switch self {
+        case .owner: "owner"
+        case .standingBy: "standingBy"
+        }
+    }
+
+    var owner: String? {
+        switch self {
+        case .owner(let name): name
+        case .standingBy(let owner): owner
         }
     }
 }

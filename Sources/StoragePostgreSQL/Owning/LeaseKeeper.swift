@@ -14,6 +14,9 @@ final class LeaseKeeper: @unchecked Sendable {
         var bytes = 0
         var nodes = 1
         var isEnding = false
+        /// When the lease was last renewed, and whether the server could be asked after that.
+        var renewed: Duration
+        var isAway = false
     }
 
     private let session: PostgresSession
@@ -21,7 +24,7 @@ final class LeaseKeeper: @unchecked Sendable {
     /// Who shows itself among the relays; `nil` if it is none.
     private let claimant: StoreClaimant?
     private let lost: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let wake: PostgresWake
     /// It belongs to the thread.
     private var connection: PostgresConnection?
@@ -30,6 +33,8 @@ final class LeaseKeeper: @unchecked Sendable {
     private static let renewalsBetweenSizes = 30
     /// How many pass before the relays are counted anew.
     private static let renewalsBetweenCounts = 5
+    /// How old a renewal may be of a relay that is ready: a pause, and what the next may take.
+    private static let oldestRenewal = Ownership.renewal * 3
 
     /// Keeps a lease that was just taken; `nil` if the process has no descriptor left.
     ///
@@ -50,6 +55,7 @@ final class LeaseKeeper: @unchecked Sendable {
         self.epoch = epoch
         self.claimant = claimant
         self.lost = lost
+        state = Mutex(State(renewed: session.watch()))
     }
 
     /// How many bytes the store had when it was last asked for.
@@ -57,6 +63,16 @@ final class LeaseKeeper: @unchecked Sendable {
 
     /// How many relays there were when they were last counted: the owner, and who stands by.
     var nodes: Int { state.withLock { $0.nodes } }
+
+    /// Why nothing can be acknowledged at the moment, for whoever asks whether the relay is ready;
+    /// `nil` if the lease was renewed lately.
+    ///
+    /// Also a process that was paused, and wakes, knows by it that another may own the shard.
+    var absence: String? {
+        let (renewed, isAway) = state.withLock { ($0.renewed, $0.isAway) }
+        guard isAway || session.watch() - renewed > Self.oldestRenewal else { return nil }
+        return "the database cannot be reached"
+    }
 
     /// Starts the thread; `ended` is called once the shard is given back.
     func start(ended: @escaping @Sendable () -> Void) {
@@ -80,10 +96,12 @@ final class LeaseKeeper: @unchecked Sendable {
         while !state.withLock({ $0.isEnding }) {
             do {
                 let connection = try connected()
+                let asked = session.watch()
                 guard try Ownership.renew(epoch: epoch, connection) else {
                     lost()
                     return
                 }
+                state.withLock { ($0.renewed, $0.isAway) = (asked, false) }
                 if let claimant { try RelayNodes.announce(claimant, connection) }
                 if renewals.isMultiple(of: Self.renewalsBetweenSizes) { try measure(connection) }
                 if renewals.isMultiple(of: Self.renewalsBetweenCounts) { try count(connection) }
@@ -91,6 +109,7 @@ final class LeaseKeeper: @unchecked Sendable {
             } catch {
                 // It is tried again, as long as nobody else has the shard.
                 connection = nil
+                state.withLock { $0.isAway = true }
             }
             wake.wait(for: Ownership.renewal)
         }

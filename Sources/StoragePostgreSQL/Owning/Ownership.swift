@@ -49,11 +49,7 @@ struct Ownership: Sendable {
     ) throws -> Claim {
         // Not the shard's row, which the owner before may hold in a transaction that hangs.
         let found = try connection.query(
-            """
-            SELECT owner, clock_timestamp() < greatest(leaseUntil, pg_postmaster_start_time()
-                + make_interval(secs => \(welcome / .seconds(1)))), name
-            FROM ownership WHERE shard = 0 FOR UPDATE
-            """)
+            "SELECT owner, \(isHeld), name FROM ownership WHERE shard = 0 FOR UPDATE")
         guard let row = found.first else {
             throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")
         }
@@ -68,10 +64,13 @@ struct Ownership: Sendable {
         try connection.query("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
         let taken = try connection.query(
             """
-            UPDATE ownership SET epoch = epoch + 1, owner = $1, name = $2,
+            UPDATE ownership SET epoch = epoch + 1, owner = $1, name = $2, address = $3, pass = $4,
                 leaseUntil = clock_timestamp() + make_interval(secs => \(lease.components.seconds))
             WHERE shard = 0 RETURNING epoch
-            """, [claimant.sessionName, claimant.name])
+            """,
+            [
+                claimant.sessionName, claimant.name, claimant.door?.address, claimant.door?.pass,
+            ])
         guard let epoch = taken.first?[0].flatMap({ Int64($0) }) else {
             throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")
         }
@@ -79,6 +78,27 @@ struct Ownership: Sendable {
             "UPDATE progress SET epoch = $1::bigint WHERE shard = 0", ["\(epoch)"])
         try connection.query("DELETE FROM commitMark WHERE epoch < $1::bigint", ["\(epoch)"])
         return .owned(epoch: epoch)
+    }
+
+    /// Whether nobody else may have the shard yet, in SQL.
+    private static let isHeld = """
+        clock_timestamp() < greatest(leaseUntil, pg_postmaster_start_time()
+            + make_interval(secs => \(welcome / .seconds(1))))
+        """
+
+    /// Who owns the shard; `nil` if it may be asked for.
+    static func owner(_ connection: PostgresConnection) throws -> StoreOwner? {
+        let rows = try connection.query(
+            """
+            SELECT name, epoch, address, pass FROM ownership
+            WHERE shard = 0 AND owner IS NOT NULL AND \(isHeld)
+            """, within: renewal * 2)
+        guard let row = rows.first else { return nil }
+        let door = row[2].flatMap { address in
+            row[3].map { StoreDoor(address: address, pass: $0) }
+        }
+        return StoreOwner(
+            name: row[0] ?? "", epoch: row[1].flatMap { Int64($0) } ?? 0, door: door)
     }
 
     /// Renews the lease; says whether the shard is owned still.
@@ -99,7 +119,8 @@ struct Ownership: Sendable {
     static func release(epoch: Int64, _ connection: PostgresConnection) throws {
         try connection.query(
             """
-            UPDATE ownership SET owner = NULL, name = NULL, leaseUntil = '-infinity'
+            UPDATE ownership SET owner = NULL, name = NULL, address = NULL, pass = NULL,
+                leaseUntil = '-infinity'
             WHERE shard = 0 AND epoch = $1::bigint
             """, ["\(epoch)"])
     }

@@ -31,6 +31,8 @@ package struct StoreNode: Sendable, Hashable {
     package let leaseUntil: String?
     /// How often the store had a new owner; `nil` if it is not the owner.
     package let epoch: Int64?
+    /// Where others reach it; `nil` if it is not the owner, or does not say.
+    package let address: String?
 }
 
 /// What the relays of a store tell of themselves, in a table of it.
@@ -93,7 +95,7 @@ enum RelayNodes {
                 coalesce(node.seen > clock_timestamp()
                     - make_interval(secs => \(silence.components.seconds)), true),
                 coalesce(\(text("node.since")), ''), coalesce(\(text("node.seen")), ''),
-                \(text("ownership.leaseUntil")), ownership.epoch::text
+                \(text("ownership.leaseUntil")), ownership.epoch::text, ownership.address
             FROM relayNode AS node FULL JOIN (
                 SELECT * FROM ownership WHERE owner IS NOT NULL
                     AND leaseUntil > clock_timestamp()) AS ownership
@@ -111,7 +113,8 @@ enum RelayNodes {
             return StoreNode(
                 name: row[0] ?? "", version: row[1] ?? "", role: role, since: row[5] ?? "",
                 seen: row[6] ?? "", leaseUntil: isOwner ? row[7] : nil,
-                epoch: isOwner ? row[8].flatMap { Int64($0) } : nil)
+                epoch: isOwner ? row[8].flatMap { Int64($0) } : nil,
+                address: isOwner ? row[9] : nil)
         }
     }
 }

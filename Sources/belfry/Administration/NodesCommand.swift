@@ -45,9 +45,10 @@ extension StoreNode {
             case .move: "moves the store"
             }
         let lease = leaseUntil.map { ", lease until \($0), epoch \(epoch ?? 0)" } ?? ""
+        let place = address.map { ", at \($0)" } ?? ""
         let times = since.isEmpty ? "" : ", since \(since), seen \(seen)"
         let text = "\(name) (\(version.isEmpty ? "version unknown" : version)) \(told)\(times)"
-        return CommandOutput.shown(.string(text + lease))
+        return CommandOutput.shown(.string(text + lease + place))
     }
 
     var json: JSONObject {
@@ -56,6 +57,7 @@ extension StoreNode {
             "since": .string(since), "seen": .string(seen),
             "leaseUntil": leaseUntil.map { .string($0) } ?? .null,
             "epoch": epoch.map { .integer($0) } ?? .null,
+            "address": address.map { .string($0) } ?? .null,
         ]
     }
 }

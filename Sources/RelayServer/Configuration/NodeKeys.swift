@@ -1,0 +1,22 @@
+extension ConfigurationKeys {
+    /// How relays of one store on a server reach each other.
+    static let nodes = [
+        ConfigurationKey(
+            "nodes.advertise", .text, default: "auto",
+            "Where other relays of the same storage.url reach this one, to hand it their calls "
+                + "while it owns the store: \(NodeSettings.rule). auto is the address by which "
+                + "this machine reaches the database; with none, a relay that stands by answers "
+                + "nothing.",
+            apply: { $1.nodes.advertise($0) }),
+        ConfigurationKey(
+            "nodes.host", text: \.nodes.host,
+            "The address of the listener for other relays; unless given the advertised one, or "
+                + "every one where a name is advertised."),
+        ConfigurationKey(
+            "nodes.port", number: \.nodes.port, 0...65_535,
+            "The port of that listener; 0 takes the advertised one, or a free one."),
+        ConfigurationKey(
+            "nodes.waitSeconds", time: \.nodes.patience, in: .seconds(1), 0...60,
+            "How long a call waits while no relay owns the store; then 503 is answered."),
+    ]
+}

@@ -1,0 +1,382 @@
+import DequeModule
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+import RelayModel
+
+/// One call on its way to the relay that owns the store; on its connection's event loop.
+final class CallForward: UpstreamUser {
+    /// How long it waits before it asks again who did not take it: twice as long each time, up to
+    /// the most, because all that wait do so.
+    private static let leastPause = TimeAmount.milliseconds(25)
+    private static let mostPause = TimeAmount.milliseconds(400)
+    /// How long a client that sends nothing more is taken for there, if it changes something.
+    private static let courtesy = TimeAmount.seconds(2)
+    /// How long an answer goes on that comes from somebody who owns the store no more.
+    private static let afterglow = TimeAmount.seconds(1)
+
+    private let forwarding: CallForwarding
+    private let loop: any EventLoop
+    private let original: HTTPRequest
+    /// What is written for the owner, or why nothing is.
+    private let head: Result<ForwardedHead, ForwardedHead.Refusal>
+    private weak var client: CallForwarder?
+    private var call: ForwardedCall
+    private var upstream: Upstream?
+    private var isConnecting = false
+    /// Whether the owner is to say first that it takes the body.
+    private var awaitsWord = false
+    /// Parts of the body that are not sent, and those that were and are kept.
+    private var unsent: Deque<HTTPRequestPart> = []
+    private var sent: [HTTPRequestPart] = []
+    /// Whether the whole request has come.
+    private(set) var isRead = false
+    private var isOver = false
+    /// Whether the owner's answer is the last on the client's connection.
+    private var isLast = false
+    private(set) var isStream = false
+    /// Whether the relay asked says that it does not own the store.
+    private var isDeclined = false
+    /// Whether the owner closes its connection after this answer.
+    private var upstreamEnds = false
+    private var pause = CallForward.leastPause
+    private var upgrade: HTTPResponse?
+    private var board: UInt64?
+    private var timer: Scheduled<Void>?
+
+    init(
+        _ head: HTTPRequest, from origin: CallOrigin, _ forwarding: CallForwarding,
+        _ client: CallForwarder, _ loop: any EventLoop
+    ) {
+        self.forwarding = forwarding
+        self.loop = loop
+        self.client = client
+        original = head
+        self.head = Result { () throws(ForwardedHead.Refusal) in
+            try ForwardedHead(of: head, from: origin)
+        }
+        call = ForwardedCall(at: loop.pace, patience: forwarding.patience)
+        forwarding.meter.begin()
+        let here = NIOLoopBound(Weak(self), eventLoop: loop)
+        board = forwarding.board.listen { [loop] in
+            loop.execute { here.value.call?.boardChanged() }
+        }
+    }
+
+    private struct Weak {
+        weak var call: CallForward?
+        init(_ call: CallForward) { self.call = call }
+    }
+
+    /// Whether more of the request is wanted.
+    var wantsMore: Bool {
+        !isRead && unsent.isEmpty && !awaitsWord && (upstream?.isWritable ?? false)
+    }
+
+    // MARK: Finding the owner
+
+    /// Goes to the owner, or waits for one.
+    func seek() {
+        guard !isOver, upstream == nil, !isConnecting else { return }
+        timer?.cancel()
+        switch forwarding.board.answerer {
+        case .here: return takeBack()
+        case .owner(let route):
+            switch head {
+            case .success(let head): return connect(route, head)
+            case .failure(let refusal): return refuse(refusal.status, refusal.reason)
+            }
+        case .ended: return refuse(503, "the relay is shutting down")
+        case .nobody: break
+        }
+        let rest = call.deadline - loop.pace
+        guard rest > .zero else { return refuse(503, ForwardedCall.nobody) }
+        later(TimeAmount(rest)) { $0.seek() }
+    }
+
+    private func boardChanged() {
+        guard !isOver else { return }
+        guard let upstream else { return seek() }
+        if case .here = forwarding.board.answerer {
+            return later(Self.afterglow) { $0.fail(.ownerChanged) }
+        }
+        guard let epoch = forwarding.board.epoch, epoch != upstream.epoch else { return }
+        later(Self.afterglow) { $0.fail(.ownerChanged) }
+    }
+
+    private func later(_ time: TimeAmount, _ body: @escaping (CallForward) -> Void) {
+        timer?.cancel()
+        timer = loop.assumeIsolated().scheduleTask(in: time) { [weak self] in
+            if let self, !isOver { body(self) }
+        }
+    }
+
+    private func connect(_ route: OwnerRoute, _ head: ForwardedHead) {
+        isConnecting = true
+        let taken = forwarding.pool(of: loop).take(route)
+        taken.assumeIsolated().whenComplete { [self] outcome in
+            isConnecting = false
+            switch outcome {
+            case .failure:
+                if !isOver { fail(.unreachable) }
+            case .success(let bound):
+                guard !isOver else { return forwarding.pool(of: loop).giveBack(bound.value) }
+                send(head, by: bound.value)
+            }
+        }
+    }
+
+    // MARK: The request
+
+    private func send(_ head: ForwardedHead, by upstream: Upstream) {
+        self.upstream = upstream
+        upstream.use(by: self)
+        call.begin()
+        awaitsWord = head.asksFirst
+        upstream.write(.head(head.request))
+        upstream.flush()
+        if !(client?.isWritable ?? true) { upstream.hold(true) }
+        sendBody()
+    }
+
+    /// Takes a part of the request from the client.
+    func take(_ part: HTTPRequestPart) {
+        var part = part
+        if case .end = part {
+            isRead = true
+            // Nobody looks at fields that come after a body, and none is passed for this relay's.
+            part = .end(nil)
+        }
+        unsent.append(part)
+        sendBody()
+    }
+
+    private func sendBody() {
+        guard let upstream, !awaitsWord else { return }
+        var hasSent = false
+        while upstream.isWritable, let part = unsent.popFirst() {
+            if case .body(let bytes) = part { call.send(bytes.readableBytes) }
+            if call.isWhole { sent.append(part) } else { sent = [] }
+            upstream.write(part)
+            hasSent = true
+        }
+        if hasSent { upstream.flush() }
+        if wantsMore { client?.readOn() }
+    }
+
+    func upstreamWritabilityChanged() { sendBody() }
+
+    // MARK: The answer
+
+    /// Reads no more of the answer until the client takes more.
+    func hold(_ isHeld: Bool) { upstream?.hold(isHeld) }
+
+    func take(_ part: HTTPResponsePart) {
+        switch part {
+        case .head(let head): take(head)
+        case .body: if call.isAnswered { client?.write(part) }
+        case .end(let trailers): end(trailers)
+        }
+    }
+
+    private func take(_ head: HTTPResponse) {
+        if head.status == .switchingProtocols {
+            guard let asked = try? self.head.get(), asked.isUpgrade else {
+                dropUpstream()
+                return fail(.lost)
+            }
+            upgrade = head
+        } else if head.status.kind == .informational {
+            goOn()
+        } else if head.headerFields[.nodeDeclined] != nil {
+            isDeclined = true
+        } else {
+            answer(head)
+        }
+    }
+
+    /// Sends the body, which the owner wants.
+    private func goOn() {
+        guard awaitsWord else { return }
+        awaitsWord = false
+        if let asked = try? head.get(), asked.isExpected {
+            client?.write(.head(HTTPResponse(status: .continue)))
+            client?.flush()
+        }
+        sendBody()
+    }
+
+    private func answer(_ head: HTTPResponse) {
+        var head = head
+        // A request that is answered before all of it has come ends its connection.
+        isLast = !isRead || !unsent.isEmpty || original.headerFields[.connection] == "close"
+        let closes = head.headerFields[.connection]?.lowercased() == "close"
+        isStream =
+            head.headerFields[.contentType]?.hasPrefix("text/event-stream") ?? false
+        head.headerFields[.connection] = isLast ? "close" : nil
+        head.headerFields[.keepAlive] = nil
+        if closes { upstreamEnds = true }
+        call.answer()
+        client?.write(.head(head))
+    }
+
+    private func end(_ trailers: HTTPFields?) {
+        if let upgrade { return join(upgrade) }
+        if isDeclined {
+            isDeclined = false
+            letUpstreamGo()
+            return fail(.declined)
+        }
+        guard call.isAnswered else { return }
+        client?.write(.end(trailers))
+        client?.flush()
+        letUpstreamGo()
+        let client = client
+        over(.answered)
+        client?.finish(isLast: isLast)
+    }
+
+    func takeEnd() { client?.flush() }
+
+    func upstreamEnded() {
+        upstream = nil
+        if !isOver { fail(isDeclined ? .declined : .lost) }
+    }
+
+    /// Leaves the connection to the next call, if nothing of this one is on it any more.
+    private func letUpstreamGo() {
+        guard let upstream else { return }
+        self.upstream = nil
+        // Where a connection might have become another protocol's, and after a head without its
+        // body, it is not sure what comes next.
+        let isPlain = (try? head.get())?.isUpgrade == false && original.method != .head
+        if isPlain, isRead, unsent.isEmpty, !awaitsWord, !upstreamEnds {
+            forwarding.pool(of: loop).giveBack(upstream)
+        } else {
+            upstream.close()
+        }
+    }
+
+    /// Makes both connections ends of a tunnel.
+    private func join(_ answer: HTTPResponse) {
+        guard let upstream, let client else { return }
+        let (forwarding, loop, epoch) = (forwarding, loop, upstream.epoch)
+        let owners = TunnelEnd()
+        guard upstream.become(owners) else { return fail(.lost) }
+        self.upstream = nil
+        isOver = true
+        release()
+        let watch = TunnelWatch(forwarding.board, epoch: epoch, owners, loop)
+        let clients = TunnelEnd {
+            watch.end()
+            forwarding.meter.end(.answered)
+        }
+        client.upgrade(answer, to: clients) { isJoined in
+            if isJoined { return TunnelEnd.join(clients, owners) }
+            owners.close()
+            watch.end()
+            forwarding.meter.end(.left)
+        }
+    }
+
+    // MARK: The end
+
+    /// The client sends nothing more: it may wait for its answer, or it has gone.
+    func clientFellSilent() {
+        guard !isOver else { return }
+        guard isRead, original.method != .get else {
+            client?.cut()
+            return abandon()
+        }
+        later(Self.courtesy) {
+            $0.client?.cut()
+            $0.abandon()
+        }
+    }
+
+    /// The client has gone.
+    func abandon() {
+        guard !isOver else { return }
+        dropUpstream()
+        over(.left)
+    }
+
+    private func fail(_ failure: ForwardedCall.Failure) {
+        switch call.verdict(on: failure, at: loop.pace) {
+        case .retry:
+            dropUpstream()
+            call.startOver()
+            unsent = Deque(sent) + unsent
+            sent = []
+            awaitsWord = false
+            isDeclined = false
+            later(pause) { $0.seek() }
+            pause = min(pause * 2, Self.mostPause)
+        case .refuse(let status, let reason): refuse(status, reason)
+        case .cut:
+            dropUpstream()
+            let client = client
+            over(.cut)
+            client?.cut()
+        }
+    }
+
+    private func refuse(_ status: Int, _ reason: String) {
+        dropUpstream()
+        let answer = UnroutedAnswer(
+            status: status, code: Self.code(of: status), reason: reason,
+            uuid: forwarding.identifiers.uuid())
+        var fields = HTTPFields()
+        for (name, value) in answer.headers {
+            if let name = HTTPField.Name(name) { fields[name] = value }
+        }
+        let client = client
+        over(.refused)
+        client?.write(
+            .head(HTTPResponse(status: HTTPResponse.Status(code: status), headerFields: fields)))
+        if original.method != .head {
+            client?.write(.body(ByteBuffer(bytes: answer.body)))
+        }
+        client?.write(.end(nil))
+        client?.flush()
+        client?.finish(isLast: true)
+    }
+
+    /// What a client is told: only what certainly was not worked is to be sent again.
+    private static func code(of status: Int) -> ServerErrorCode {
+        switch status {
+        case 503: .tryAgainLater
+        case 502: .internalError
+        default: .badRequest
+        }
+    }
+
+    /// Gives the call to the routes of this relay, which owns the store now.
+    private func takeBack() {
+        let parts = Deque([.head(original)]) + sent + unsent
+        isOver = true
+        release()
+        forwarding.meter.end(.own)
+        client?.takeBack(parts)
+    }
+
+    private func dropUpstream() {
+        upstream?.close()
+        upstream = nil
+    }
+
+    private func over(_ outcome: ForwardingMeter.Outcome) {
+        isOver = true
+        release()
+        forwarding.meter.end(outcome)
+    }
+
+    private func release() {
+        timer?.cancel()
+        timer = nil
+        if let board { forwarding.board.forget(board) }
+        board = nil
+        unsent = []
+        sent = []
+    }
+}

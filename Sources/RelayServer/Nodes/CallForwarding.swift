@@ -1,0 +1,90 @@
+import Logging
+import Metrics
+import NIOCore
+import Synchronization
+
+/// What the connections of a relay need to hand calls to the owner of the store.
+final class CallForwarding: Sendable {
+    let board: OwnerBoard
+    /// How long a call waits for an owner.
+    let patience: Duration
+    /// How long the owner may say nothing about a call before it is taken for lost.
+    let silence: Duration
+    let identifiers: RandomIdentifiers
+    let meter: ForwardingMeter
+    private let pools = Mutex<[ObjectIdentifier: NIOLoopBound<UpstreamPool>]>([:])
+
+    init(
+        _ board: OwnerBoard, patience: Duration, silence: Duration,
+        identifiers: RandomIdentifiers, meter: ForwardingMeter
+    ) {
+        self.board = board
+        self.patience = patience
+        self.silence = silence
+        self.identifiers = identifiers
+        self.meter = meter
+    }
+
+    /// The connections of an event loop, asked for on it.
+    func pool(of loop: any EventLoop) -> UpstreamPool {
+        pools.withLock { pools in
+            if let pool = pools[ObjectIdentifier(loop)] { return pool.value }
+            let pool = UpstreamPool(loop, silence: TimeAmount(silence))
+            pools[ObjectIdentifier(loop)] = NIOLoopBound(pool, eventLoop: loop)
+            return pool
+        }
+    }
+
+    /// What a relay answers itself, whoever owns the store.
+    static let ownPaths: Set<String> = ["/healthz", "/readyz", "/metrics"]
+}
+
+/// Counts the calls that are handed to the owner.
+final class ForwardingMeter: Sendable {
+    /// What became of a call.
+    enum Outcome: String, CaseIterable {
+        /// The owner answered it.
+        case answered
+        /// This relay owned the store before anything was sent, and answered itself.
+        case own
+        /// It was refused here: nobody owned the store, or the owner was lost.
+        case refused
+        /// Its answer was cut off.
+        case cut
+        /// Its client went.
+        case left
+    }
+
+    private let counters: [Outcome: Counter]
+    private let gauge: Gauge
+    private let underWay = Mutex(0)
+
+    init(_ factory: any MetricsFactory) {
+        counters = Dictionary(
+            uniqueKeysWithValues: Outcome.allCases.map {
+                (
+                    $0,
+                    Counter(
+                        label: "belfry_forwarded_calls_total",
+                        dimensions: [("outcome", $0.rawValue)], factory: factory)
+                )
+            })
+        gauge = Gauge(label: "belfry_forwarded_calls", dimensions: [], factory: factory)
+        gauge.record(0)
+    }
+
+    func begin() { change(by: 1) }
+
+    func end(_ outcome: Outcome) {
+        counters[outcome]?.increment()
+        change(by: -1)
+    }
+
+    private func change(by number: Int) {
+        let count = underWay.withLock { count in
+            count += number
+            return count
+        }
+        gauge.record(count)
+    }
+}

@@ -1,0 +1,61 @@
+/// How relays of one store reach each other.
+struct NodeSettings: Sendable, Hashable {
+    /// Under which name others reach a relay.
+    enum Advertised: Sendable, Hashable {
+        /// The address by which it reaches the database.
+        case own
+        /// None: it hands nothing on, and is handed nothing.
+        case none
+        /// A host, and a port if it is another than the one it listens at.
+        case host(String, port: Int?)
+    }
+
+    var advertised = Advertised.own
+    /// The address of the listener, if it is not the advertised one.
+    var host: String?
+    /// Its port; 0 for the advertised one, or a free one.
+    var port = 0
+    /// How long a call waits while no relay owns the store.
+    var patience = Duration.seconds(10)
+
+    /// What ``advertise(_:)`` takes.
+    static let rule = "auto, none, a host, or a host and a port, as relay-a.example:8092"
+
+    /// Takes an address as it is configured, and says what is wrong with it.
+    mutating func advertise(_ text: String) -> [String] {
+        switch text {
+        case "auto": advertised = .own
+        case "none": advertised = .none
+        default:
+            if let address = NodeAddress(text) {
+                advertised = .host(address.host, port: address.port)
+            } else if let host = NodeAddress.host(text) {
+                advertised = .host(host, port: nil)
+            } else {
+                return ["nodes.advertise: must be \(Self.rule)"]
+            }
+        }
+        return []
+    }
+
+    /// Where to listen, on a machine that reaches the database from `own`; `nil` for nowhere.
+    func listening(on own: String) -> NodeAddress? {
+        switch advertised {
+        case .none: nil
+        case .own: NodeAddress(host: host ?? own, port: port)
+        case .host(let name, let advertisedPort):
+            NodeAddress(
+                host: host ?? (name.contains(":") ? "::" : "0.0.0.0"),
+                port: port == 0 ? advertisedPort ?? 0 : port)
+        }
+    }
+
+    /// What others are told, once the listener has its port.
+    func door(on own: String, port: Int) -> NodeAddress {
+        switch advertised {
+        case .own, .none: NodeAddress(host: own, port: port)
+        case .host(let name, let advertisedPort):
+            NodeAddress(host: name, port: advertisedPort ?? port)
+        }
+    }
+}

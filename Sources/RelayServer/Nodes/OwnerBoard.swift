@@ -1,0 +1,88 @@
+import NIOSSL
+import StoragePostgreSQL
+import Synchronization
+
+/// Where the owner of a store is reached.
+struct OwnerRoute: Sendable {
+    /// What its machine is called.
+    let name: String
+    /// The number under which it owns the store.
+    let epoch: Int64
+    let address: NodeAddress
+    /// What shows its pass.
+    let security: NIOSSLContext
+
+    init(name: String, epoch: Int64, address: NodeAddress, security: NIOSSLContext) {
+        self.name = name
+        self.epoch = epoch
+        self.address = address
+        self.security = security
+    }
+
+    /// The way to an owner.
+    ///
+    /// - Throws: ``NodePass/Unusable`` if what it says of itself cannot be used.
+    init(to owner: StoreOwner, _ door: StoreDoor) throws {
+        guard let address = NodeAddress(door.address) else {
+            throw NodePass.Unusable(description: "the owner's address cannot be read")
+        }
+        self.init(
+            name: owner.name, epoch: owner.epoch, address: address,
+            security: try NodePass(text: door.pass).asking())
+    }
+}
+
+/// Who answers calls at a moment.
+enum Answerer: Sendable {
+    /// This relay.
+    case here
+    /// The relay that owns the store.
+    case owner(OwnerRoute)
+    /// Nobody yet, and why.
+    case nobody(String)
+    /// Nobody any more: this relay ends.
+    case ended
+}
+
+/// Says who answers calls, and tells when that changes.
+///
+/// Concurrency: a lock around values; whoever listens is called after it.
+final class OwnerBoard: Sendable {
+    private struct State {
+        var answerer = Answerer.nobody("the relay starts")
+        var last: UInt64 = 0
+        var listeners: [UInt64: @Sendable () -> Void] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    var answerer: Answerer { state.withLock { $0.answerer } }
+
+    /// The number of the owner to whom calls are forwarded; `nil` if they are not.
+    var epoch: Int64? {
+        guard case .owner(let route) = answerer else { return nil }
+        return route.epoch
+    }
+
+    /// Says who answers from now on.
+    func post(_ answerer: Answerer) {
+        let listeners = state.withLock { state in
+            state.answerer = answerer
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener() }
+    }
+
+    /// Has `body` called at each change, until ``forget(_:)``.
+    func listen(_ body: @escaping @Sendable () -> Void) -> UInt64 {
+        state.withLock { state in
+            state.last += 1
+            state.listeners[state.last] = body
+            return state.last
+        }
+    }
+
+    func forget(_ number: UInt64) {
+        _ = state.withLock { $0.listeners.removeValue(forKey: number) }
+    }
+}

@@ -1,0 +1,84 @@
+import PostgresLink
+package import Storage
+package import StorageSQL
+
+/// Looks who owns a store while another process stands by for it, and opens it.
+///
+/// libpq waits, so all of it happens on a thread of its own, one call after the other.
+package final class StoreWatch: Sendable {
+    /// What belongs to the thread.
+    private final class Bench: @unchecked Sendable {
+        let session: PostgresSession
+        let claimant: StoreClaimant
+        var connection: PostgresConnection?
+        var announced: Duration?
+
+        init(_ session: PostgresSession, _ claimant: StoreClaimant) {
+            self.session = session
+            self.claimant = claimant
+        }
+    }
+
+    private let thread: PostgresThread
+    private let bench: Bench
+
+    /// Begins to watch the store at `place` for `claimant`; nothing is asked yet.
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
+    package init(_ place: PostgresPlace, as claimant: StoreClaimant) throws(StorageError) {
+        guard let thread = PostgresThread() else {
+            throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
+        }
+        self.thread = thread
+        bench = Bench(PostgresSession(place: place, name: claimant.sessionName), claimant)
+        thread.start()
+    }
+
+    deinit { thread.end() }
+
+    /// Opens the store; see ``RelayStore/open(_:as:settings:)``.
+    package func open(_ settings: StoreSettings) async throws -> RelayStore {
+        try await thread.run { [bench] in
+            try RelayStore.open(bench.session.place, as: bench.claimant, settings: settings)
+        }
+    }
+
+    /// Who owns the store; `nil` if it may be asked for now.
+    ///
+    /// It shows the claimant among the store's relays once a second.
+    ///
+    /// - Throws: ``StorageError`` if the server cannot be asked, or the store is part of a move.
+    package func owner() async throws -> StoreOwner? {
+        try await thread.run { [bench] in try Self.look(bench) }
+    }
+
+    private static func look(_ bench: Bench) throws -> StoreOwner? {
+        let place = bench.session.place
+        do {
+            let connection = try bench.connection ?? bench.session.connect()
+            bench.connection = connection
+            let now = bench.session.watch()
+            if bench.announced.map({ now - $0 >= Ownership.renewal }) ?? true {
+                try RelayNodes.announce(bench.claimant, connection)
+                try MoveMark.refuse(place, epoch: nil, connection)
+                bench.announced = now
+            }
+            return try Ownership.owner(connection)
+        } catch let error as PostgresError {
+            bench.connection = nil
+            throw error.opening(place)
+        }
+    }
+}
+
+extension PostgresPlace {
+    /// The address of this machine by which it reaches the server, as `10.0.0.5`: where others that
+    /// reach the same server find it too, unless addresses are translated between them.
+    ///
+    /// It blocks.
+    ///
+    /// - Throws: ``StorageError`` if the server cannot be used.
+    package func ownAddress() throws(StorageError) -> String {
+        try PostgresSession(place: self, name: "belfry").connect().ownAddress
+    }
+}

@@ -1,0 +1,421 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOSSL
+import RelayModel
+import RelayTestKit
+import StoragePostgreSQL
+import Testing
+
+@testable import RelayServer
+
+/// Calls that one relay hands to another, over real sockets; who owns a store is said by the test.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ForwardingTests {
+    /// The listeners of one relay, without a relay.
+    private struct Doors {
+        let doors: NodeDoors
+        let port: Int
+        let metrics: PrometheusMetrics
+
+        static func open(waiting seconds: Int = 1) async throws -> Doors {
+            let values = try await ConfigurationValues.gather(
+                arguments: [
+                    "--http-port", "0", "--admin-port", "0", "--nodes-wait-seconds", "\(seconds)",
+                ], environment: [:])
+            let ports = ServedPorts()
+            let metrics = PrometheusMetrics()
+            let maker = ListenerMaker(
+                try RelayConfiguration(values), world: .real, metrics: metrics,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, ports: ports,
+                certificate: nil, isForwarding: true)
+            let doors = try #require(try await NodeDoors.opened(maker, own: "127.0.0.1"))
+            return Doors(
+                doors: doors, port: try await ports.port(of: "http"), metrics: metrics)
+        }
+
+        /// Takes another for the owner of the store.
+        func follow(_ other: Doors, epoch: Int64 = 1) {
+            doors.desk.note(StoreOwner(name: "other", epoch: epoch, door: other.doors.door))
+        }
+
+        /// Answers as the owner does, with `routes`; that it is ready, it says itself, since other
+        /// relays ask that at any time.
+        func own(_ routes: @escaping SwitchedResponder.Routes) {
+            doors.serve(
+                [
+                    "http": { request, context in
+                        guard request.uri.path != "/readyz" else { return Response(status: .ok) }
+                        return try await routes(request, context)
+                    }
+                ], nil)
+        }
+
+        func exchange(_ text: String, until end: String = "\r\n\r\n") async throws -> String {
+            let connection = try await RawConnection.open(port, from: "127.0.0.2")
+            try await connection.send(text)
+            return await connection.hear(until: end)
+        }
+
+        /// Waits until a call is under way.
+        func waitForCall() async {
+            let isThere = await Turns.yield {
+                metrics.render().contains("belfry_forwarded_calls 1")
+            }
+            #expect(isThere)
+        }
+    }
+
+    private static func get(_ path: String) -> String {
+        "GET \(path) HTTP/1.1\r\nHost: relay.example\r\n\r\n"
+    }
+
+    /// Says what came.
+    private static let echo: SwitchedResponder.Routes = { request, context in
+        ContinueSignal(of: request, on: context.channel).send()
+        let body = try await request.body.collect(upTo: 64 << 20)
+        let fields = request.headers.filter { $0.name.rawName.lowercased().hasPrefix("belfry") }
+        return Response(
+            status: .ok,
+            body: ResponseBody(
+                byteBuffer: ByteBuffer(
+                    string: "\(request.method) \(request.uri) \(request.head.authority ?? "")"
+                        + " \(body.readableBytes) \(fields.count)"
+                        + " \(context.addresses?.peer.description ?? "nobody").")))
+    }
+
+    private static func with(
+        waiting seconds: Int = 1, _ body: (_ near: Doors, _ far: Doors) async throws -> Void
+    ) async throws {
+        let near = try await Doors.open(waiting: seconds)
+        let far = try await Doors.open()
+        defer {
+            near.doors.end()
+            far.doors.end()
+        }
+        try await body(near, far)
+        await near.doors.close()
+        await far.doors.close()
+    }
+
+    @Test func `a call is answered by the owner, as if it had come there`() async throws {
+        try await Self.with { near, far in
+            far.own(Self.echo)
+            near.follow(far)
+            let answer = try await near.exchange(Self.get("/some/path?a=b"), until: ".")
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+            let told = try await near.exchange(
+                "POST /x HTTP/1.1\r\nHost: h\r\nBelfry-Node-Peer: 192.0.2.9\r\n"
+                    + "Content-Length: 5\r\nConnection: close\r\n\r\nhello", until: "127.0.0.2.")
+            #expect(told.contains("POST /x h 5 0 127.0.0.2."))
+        }
+    }
+
+    @Test(arguments: [10, 16_384, 16_385, 3_000_000]) func `a body of any length comes whole`(
+        length: Int
+    ) async throws {
+        try await Self.with { near, far in
+            far.own(Self.echo)
+            near.follow(far)
+            let connection = try await RawConnection.open(near.port)
+            let body = String(repeating: "x", count: length)
+            for _ in 0..<2 {
+                try await connection.send(
+                    "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: \(length)\r\n\r\n" + body)
+                #expect(await connection.hear(until: "127.0.0.1.").contains(" \(length) 0 "))
+            }
+            try await connection.send(
+                "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + "\(String(length, radix: 16))\r\n\(body)\r\n0\r\n\r\n" + Self.get("/after"))
+            let answers = await connection.hear(until: "/after relay.example 0 0 127.0.0.1.")
+            #expect(answers.contains(" \(length) 0 "))
+        }
+    }
+
+    @Test func `a client that asks first is told to go on by the owner`() async throws {
+        try await Self.with { near, far in
+            far.own(Self.echo)
+            near.follow(far)
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(
+                "POST /x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+            #expect(await connection.hear(until: "\r\n\r\n").hasPrefix("HTTP/1.1 100"))
+            try await connection.send("body")
+            #expect(await connection.hear(until: "127.0.0.1.").contains("POST /x h 4"))
+        }
+    }
+
+    @Test func `requests that come together are answered in their order`() async throws {
+        try await Self.with { near, far in
+            far.own(Self.echo)
+            near.follow(far)
+            let paths = (0..<20).map { $0.isMultiple(of: 3) ? "/healthz" : "/p\($0)" }
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(paths.map(Self.get).joined() + Self.get("/last"))
+            let answers = await connection.hear(until: "/last relay.example 0 0 127.0.0.1.")
+            var rest = answers[...]
+            for path in paths {
+                let mark = path == "/healthz" ? "\"status\"" : "GET \(path) "
+                guard let found = rest.firstRange(of: mark) else {
+                    Issue.record("\(path) is missing, or comes too early")
+                    return
+                }
+                rest = rest[found.upperBound...]
+            }
+        }
+    }
+
+    @Test func `a stream comes part by part, and ends with its client`() async throws {
+        let (events, more) = AsyncStream.makeStream(of: String.self)
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        try await Self.with { near, far in
+            far.own { _, _ in
+                Response(
+                    status: .ok, headers: [.contentType: "text/event-stream"],
+                    body: ResponseBody { writer in
+                        defer { end.yield() }
+                        for await event in events {
+                            try await writer.write(ByteBuffer(string: event))
+                        }
+                        try await writer.finish(nil)
+                    })
+            }
+            near.follow(far)
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(Self.get("/events"))
+            for number in 0..<3 {
+                more.yield("data: \(number)\n\n")
+                #expect(await connection.hear(until: "\(number)\n\n").contains("data: \(number)"))
+            }
+            try await connection.close()
+            // What is written to a client that has gone fails in the end.
+            let writing = Task {
+                while !Task.isCancelled {
+                    more.yield(String(repeating: "x", count: 65_536))
+                    await Turns.pass(1)
+                }
+            }
+            for await _ in ends { break }
+            writing.cancel()
+        }
+    }
+
+    @Test func `a call that is held ends with its client`() async throws {
+        let (signs, sign) = AsyncStream.makeStream(of: String.self)
+        try await Self.with { near, far in
+            far.own { _, context in
+                sign.yield("begun")
+                let departure = try await ClientWatch.departure(of: context)
+                _ = try? await departure.ending { try await Task.sleep(for: .seconds(3600)) }
+                sign.yield("ended")
+                return Response(status: .ok)
+            }
+            near.follow(far)
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(Self.get("/poll"))
+            var heard = signs.makeAsyncIterator()
+            #expect(await heard.next() == "begun")
+            try await connection.close()
+            #expect(await heard.next() == "ended")
+        }
+    }
+
+    @Test(arguments: [
+        "TRACE /x HTTP/1.1\r\nHost: h\r\nContent-Length: ",
+        "GET /x HTTP/1.1\r\nHost: h\r\nContent-Length: ",
+        "QUERY /x HTTP/1.1\r\nHost: h\r\nContent-Length: ",
+        "DELETE /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked",
+        "GET /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked",
+        "OPTIONS /x HTTP/1.1\r\nHost: h\r\nConnection: Transfer-Encoding\r\n"
+            + "Transfer-Encoding: chunked",
+    ]) func `a body is never a request of its own`(head: String) async throws {
+        let (paths, path) = AsyncStream.makeStream(of: String.self)
+        try await Self.with { near, far in
+            far.own { request, context in
+                path.yield("\(request.uri) \(context.addresses?.peer.description ?? "")")
+                return try await Self.echo(request, context)
+            }
+            near.follow(far)
+            let body =
+                "GET /forged HTTP/1.1\r\nHost: h\r\nBelfry-Node-Peer: 192.0.2.9\r\n"
+                + "Belfry-Node-Listener: admin\r\n\r\n"
+            let isChunked = !head.hasSuffix(" ")
+            let framed =
+                isChunked
+                ? "\r\n\r\n\(String(body.utf8.count, radix: 16))\r\n\(body)\r\n0\r\n\r\n"
+                : "\(body.utf8.count)\r\n\r\n\(body)"
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(head + framed)
+            _ = await connection.hear(until: "\r\n\r\n")
+            // Whatever the owner had before this, it has worked.
+            _ = try await near.exchange(Self.get("/after"), until: "127.0.0.2.")
+            path.finish()
+            let all = await paths.reduce(into: []) { $0.append($1) }
+            #expect(!all.contains { $0.hasPrefix("/forged") || $0.contains("192.0.2.9") }, "\(all)")
+            #expect(all.last?.hasPrefix("/after") == true)
+        }
+    }
+
+    @Test func `a relay without the pass is let in nowhere`() async throws {
+        try await Self.with { _, far in
+            far.own(Self.echo)
+            let address = try #require(NodeAddress(far.doors.door.address))
+            var anybody = TLSConfiguration.makeClientConfiguration()
+            anybody.certificateVerification = .none
+            let strange = try NodePass { World.real.randomBytes($0) }.strangers
+            for settings in [anybody, strange] {
+                let route = OwnerRoute(
+                    name: "other", epoch: 1, address: address,
+                    security: try NIOSSLContext(configuration: settings))
+                await #expect(throws: (any Error).self) {
+                    try await OwnerProbe.status(
+                        of: route,
+                        by: CallForwarding(
+                            OwnerBoard(), patience: .seconds(1), silence: .seconds(10),
+                            identifiers: RandomIdentifiers { World.real.randomBytes($0) },
+                            meter: ForwardingMeter(PrometheusMetrics())))
+                }
+            }
+        }
+    }
+
+    // MARK: Where there is no owner
+
+    @Test func `two relays that take each other for the owner ask no further`() async throws {
+        try await Self.with { near, far in
+            near.follow(far)
+            far.follow(near)
+            let answer = try await near.exchange(Self.get("/x"), until: "TRY_AGAIN_LATER")
+            #expect(answer.hasPrefix("HTTP/1.1 503"))
+            #expect(answer.contains("Retry-After: 1"))
+            #expect(answer.contains(ForwardedCall.nobody))
+        }
+    }
+
+    @Test func `an owner that cannot be reached is waited for, and then that is said`() async throws
+    {
+        let away = try await Doors.open()
+        await away.doors.close()
+        try await Self.with { near, _ in
+            near.follow(away)
+            let answer = try await near.exchange(Self.get("/x"), until: "TRY_AGAIN_LATER")
+            #expect(answer.hasPrefix("HTTP/1.1 503"))
+        }
+    }
+
+    @Test func `an owner with another pass is nobody's`() async throws {
+        try await Self.with { near, far in
+            far.own(Self.echo)
+            let pass = try NodePass { World.real.randomBytes($0) }
+            near.doors.desk.note(
+                StoreOwner(
+                    name: "other", epoch: 1,
+                    door: StoreDoor(address: far.doors.door.address, pass: pass.text)))
+            let answer = try await near.exchange(Self.get("/x"), until: "TRY_AGAIN_LATER")
+            #expect(answer.hasPrefix("HTTP/1.1 50"))
+        }
+    }
+
+    @Test func `a call that waits goes to the next owner`() async throws {
+        try await Self.with(waiting: 60) { near, far in
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(
+                "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello")
+            await near.waitForCall()
+            far.own(Self.echo)
+            near.follow(far)
+            #expect(await connection.hear(until: "127.0.0.1.").contains("POST /x h 5"))
+        }
+    }
+
+    @Test func `a call that waits is answered here, once this relay owns the store`() async throws {
+        try await Self.with(waiting: 60) { near, _ in
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(
+                "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhel")
+            await near.waitForCall()
+            near.own(Self.echo)
+            try await connection.send("lo")
+            #expect(await connection.hear(until: "127.0.0.1.").contains("POST /x h 5 0"))
+            // On the same connection.
+            try await connection.send(Self.get("/next"))
+            #expect(await connection.hear(until: "127.0.0.1.").contains("GET /next"))
+        }
+    }
+
+    @Test func `a call that the owner had when it was lost is not sent again`() async throws {
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        try await Self.with(waiting: 60) { near, far in
+            far.own { _, context in
+                begin.yield()
+                try await context.channel?.close()
+                return Response(status: .ok)
+            }
+            near.follow(far)
+            let answer = try await near.exchange(Self.get("/x"), until: "is not known")
+            #expect(answer.hasPrefix("HTTP/1.1 502"))
+            // Nobody is asked to repeat what may have been worked.
+            #expect(answer.contains("INTERNAL_ERROR"))
+            #expect(!answer.lowercased().contains("retry"))
+            begin.finish()
+            let count = await begun.reduce(into: 0) { count, _ in count += 1 }
+            #expect(count == 1)
+        }
+    }
+
+    @Test func `an end that comes while calls wait refuses them`() async throws {
+        try await Self.with(waiting: 60) { near, _ in
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(Self.get("/healthz"))
+            _ = await connection.hear(until: "\"status\"")
+            try await connection.send(Self.get("/x"))
+            await near.waitForCall()
+            near.doors.end()
+            #expect(await connection.hearAll().contains("503") == true)
+        }
+    }
+
+    // MARK: What a relay says of itself
+
+    @Test func `who stands by is ready if the owner is`() async throws {
+        try await Self.with { near, far in
+            let nobody = try await near.exchange(Self.get("/readyz"), until: "standingBy")
+            #expect(nobody.hasPrefix("HTTP/1.1 503"))
+            #expect(nobody.contains("the relay starts"))
+            far.own(Self.echo)
+            near.follow(far)
+            var answer = ""
+            while !answer.hasPrefix("HTTP/1.1 200") {
+                answer = try await near.exchange(Self.get("/readyz"), until: "}")
+            }
+            #expect(answer.contains(#""role":"standingBy""#))
+            #expect(answer.contains(#""owner":"other""#))
+            let alive = try await near.exchange(Self.get("/healthz"), until: "}")
+            #expect(alive.hasPrefix("HTTP/1.1 200"))
+        }
+    }
+
+    @Test func `what is said to relays alone is not taken from clients`() async throws {
+        try await Self.with { near, _ in
+            near.own(Self.echo)
+            let answer = try await near.exchange(
+                "GET /x HTTP/1.1\r\nHost: h\r\nBelfry-Node-Peer: 192.0.2.9\r\n\r\n",
+                until: ".")
+            #expect(!answer.contains("192.0.2.9"))
+            // A stranger has no pass, and gets nothing of the relays' own listener.
+            let port = try #require(NodeAddress(near.doors.door.address)?.port)
+            let stranger = try await RawConnection.open(port)
+            try await stranger.send(Self.get("/readyz"))
+            #expect(await stranger.hearAll().contains("HTTP") == false)
+        }
+    }
+}
+
+extension NodePass {
+    /// What shows this pass, and believes everybody.
+    var strangers: TLSConfiguration {
+        var settings = listening
+        settings.certificateVerification = .none
+        return settings
+    }
+}

@@ -1,0 +1,322 @@
+import Foundation
+import GatewaySimulator
+import Logging
+import RelayModel
+import RelayTestKit
+import ServiceLifecycle
+import StoragePostgreSQL
+import StorageSQL
+import Synchronization
+import Testing
+
+@testable import RelayServer
+
+/// Two relays on one schema of a real server: one owns the store, the other hands on what it is
+/// asked, and takes the first one's place.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .serialized, .timeLimit(.minutes(10)))
+struct NodeScenarioTests {
+    /// One of the relays.
+    private final class Node: Sendable {
+        private struct State {
+            var group: ServiceGroup?
+            var isEnding = false
+        }
+
+        let ports = ServedPorts()
+        private let opening: Task<Relay, any Error>
+        private let running: Task<Void, any Error>
+        private let state: StateBox
+
+        private final class StateBox: Sendable { let value = Mutex(State()) }
+
+        init(_ name: String, _ settings: [String], _ logger: Logger) async throws {
+            let values = try await ConfigurationValues.gather(arguments: settings, environment: [:])
+            let configuration = try RelayConfiguration(values)
+            var named = World.real
+            named.machine = name
+            let (ports, world) = (ports, named)
+            let opening = Task {
+                try await Relay(
+                    configuration, world: world, metrics: PrometheusMetrics(), logger: logger,
+                    ports: ports)
+            }
+            let state = StateBox()
+            self.opening = opening
+            self.state = state
+            running = Task {
+                let relay = try await opening.value
+                let group = ServiceGroup(
+                    configuration: ServiceGroupConfiguration(
+                        services: [.init(service: relay)], logger: logger))
+                let isEnding = state.value.withLock { state in
+                    state.group = group
+                    return state.isEnding
+                }
+                if isEnding { await group.triggerGracefulShutdown() }
+                try await group.run()
+            }
+        }
+
+        /// Ends it in order, wherever it is.
+        func end() async throws {
+            let group = state.value.withLock { state in
+                state.isEnding = true
+                return state.group
+            }
+            if let group { await group.triggerGracefulShutdown() } else { opening.cancel() }
+            do {
+                try await running.value
+            } catch is CancellationError {}
+        }
+
+        func client() async throws -> RelayClient {
+            RelayClient(
+                port: try await ports.port(of: "http"), adminPort: try await ports.port(of: "admin")
+            )
+        }
+
+        /// Waits until it is ready as this.
+        func wait(as role: String) async throws {
+            let client = try await client()
+            while true {
+                let reply = try await client.call("GET", "/readyz")
+                if reply.status == 200, reply["role"] == .string(role) { return }
+            }
+        }
+    }
+
+    private struct Pair: Sendable {
+        let first: Node
+        let second: Node
+        let gateway: SampleGateway
+        /// Reached by way of the second.
+        let container: SampleContainer
+        let lines: AccessLines
+        let schema: String
+
+        func arrivals(_ count: Int) async throws -> [ReceivedPush] {
+            try await gateway.simulated.pushes(count: count, within: .patience)
+        }
+    }
+
+    /// The addresses that the access log names.
+    private final class AccessLines: Sendable {
+        private let addresses = Mutex<[String]>([])
+        var all: [String] { addresses.withLock { $0 } }
+        func add(_ address: String) { addresses.withLock { $0.append(address) } }
+    }
+
+    private struct AccessHandler: LogHandler {
+        let lines: AccessLines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.info
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            if let address = event.metadata?["address"] { lines.add("\(address)") }
+        }
+    }
+
+    private static func with(
+        _ settings: [String] = [], _ body: @escaping @Sendable (Pair) async throws -> Void
+    ) async throws {
+        let server = try PostgresServer.ofStores()
+        let schema = server.schemaName()
+        let home = try TemporaryStore()
+        let folder = URL(filePath: home.path).deletingLastPathComponent()
+        let gateway = try await SampleGateway.start(AnswerScript(), in: folder)
+        let lines = AccessLines()
+        let logger = Logger(label: "test") { _ in AccessHandler(lines: lines) }
+        func node(_ name: String) async throws -> Node {
+            try await Node(
+                name,
+                [
+                    "--storage-url", server.url(), "--storage-schema", schema,
+                    "--storage-create", "whenMissing", "--storage-path", "\(home.path)-\(name)",
+                    "--http-port", "0", "--admin-port", "0",
+                    "--admin-token", RelayClient.adminToken,
+                ] + gateway.settings.flatMap { [$0, $1] } + settings, logger)
+        }
+        let first = try await node("first")
+        try await first.wait(as: "owner")
+        let second = try await node("second")
+        try await second.wait(as: "standingBy")
+        let outcome: Result<Void, any Error>
+        do {
+            let container = try await SampleContainer.create(
+                on: try await second.client(), for: gateway)
+            try await body(
+                Pair(
+                    first: first, second: second, gateway: gateway, container: container,
+                    lines: lines, schema: schema))
+            outcome = .success(())
+        } catch {
+            outcome = .failure(error)
+        }
+        try await second.end()
+        try await first.end()
+        await gateway.simulated.stop()
+        try outcome.get()
+    }
+
+    @Test func `every call is answered by way of the relay that stands by`() async throws {
+        try await Self.with { pair in
+            let container = pair.container
+            for device in SampleDevice.usual { try await container.register(device) }
+            try await container.save(.query("q", info: ["alertBody": "New"]))
+            #expect(try await container.subscriptionIDs() == ["q"])
+            try await container.post(.change("create", "a1"))
+            let pushes = try await pair.arrivals(2)
+            #expect(Set(pushes.compactMap { SampleDevice.name(of: $0.deviceToken) }).count == 2)
+            // The owner has it all.
+            var there = container
+            there.client = try await pair.first.client()
+            #expect(try await there.subscriptionIDs() == ["q"])
+            let overview = try await container.client.administer("GET", "overview").expect(200)
+            #expect(overview.text.contains("iCloud.com.example.Art"))
+            // What is refused is refused as there.
+            let stranger = try await container.client.call(
+                "GET",
+                "/database/1/\(container.key.container)/development/public/subscriptions/list")
+            #expect(stranger.status == 401 || stranger.status == 421)
+        }
+    }
+
+    @Test func `a poll is held, and a client that is connected sees what comes`() async throws {
+        try await Self.with { pair in
+            let container = pair.container
+            let made = try await container.call(
+                "tokens/create", ["apnsEnvironment": "development", "clientId": "page"],
+                as: "alice", in: nil
+            ).expect(200)
+            guard case .string(let url)? = made["webcourierURL"] else {
+                Issue.record("\(made.text)")
+                return
+            }
+            // It leads to where it was asked for.
+            #expect(url.hasPrefix(container.client.url))
+            try await container.save(.query("q", info: ["alertBody": "New"]))
+            let path = String(url.dropFirst(container.client.url.count))
+            let poll = Task { try await container.client.call("GET", path).expect(200) }
+            try await container.client.administer(
+                "POST", "\(container.path)/schema/recordTypes/Artwork", ["shadow": true]
+            ).expect(200)
+            let (page, head) = try await LiveConnection.open(
+                try await pair.second.ports.port(of: "http"),
+                path: "/live/1/\(container.key.container)/development")
+            #expect(head.hasPrefix("HTTP/1.1 101"), "\(head)")
+            try await page.send([
+                "type": "hello", "ckAPIToken": .string(container.apiToken),
+                "ckWebAuthToken": .string(SampleContainer.userToken("alice")), "format": "plain",
+                "deviceID": "alice-page",
+            ])
+            #expect(await page.frame("welcome")?["userRecordName"] == "alice")
+            try await page.send([
+                "type": "set", "version": 1,
+                "queries": [
+                    ["id": "all", "recordType": "Artwork", "query": ["predicate": "price < 100"]]
+                ],
+            ])
+            _ = await page.frames(until: "at")
+            try await container.post(.change("create", "a1", ["price": 7]))
+            let frames = await page.frames(until: "at")
+            #expect(frames.contains { $0["type"] == "items" })
+            #expect(try await poll.value["ck", "qry", "rid"] == "a1")
+            try await page.close()
+        }
+    }
+
+    @Test func `a stream of events comes by way of it, and what an operator waits for`()
+        async throws
+    {
+        try await Self.with { pair in
+            let container = pair.container
+            try await container.client.administer(
+                "POST", "\(container.path)/schema/recordTypes/Artwork", ["shadow": true]
+            ).expect(200)
+            let begun = try await container.client.administer("GET", "\(container.path)/events")
+                .expect(200)
+            guard case .string(let place)? = begun["after"] else {
+                Issue.record("\(begun.text)")
+                return
+            }
+            async let held = container.client.administer(
+                "GET", "\(container.path)/events?after=\(place)&hold=30&only=change")
+            let set: JSONValue = [
+                "version": 1,
+                "queries": [
+                    ["id": "all", "recordType": "Artwork", "query": ["predicate": "price < 100"]]
+                ],
+            ]
+            let text = JSONValue.object(["format": "plain", "set": set]).text
+            let stream = try await RawConnection.open(
+                try await pair.second.ports.port(of: "http"))
+            try await stream.send(
+                "POST /live/1/\(container.key.container)/development/stream"
+                    + "?ckAPIToken=\(container.apiToken)"
+                    + "&ckWebAuthToken=\(SampleContainer.userToken("alice")) HTTP/1.1\r\n"
+                    + "Host: localhost\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)")
+            let first = await stream.hear(until: "id: ")
+            #expect(first.contains("text/event-stream"), "\(first)")
+            try await container.post(.change("create", "told", ["price": 7]))
+            #expect(await stream.hear(until: #""told""#).contains(#""items""#))
+            let change = try await held
+            #expect(change["events", "0", "recordName"] == "told", "\(change.text)")
+            try await stream.close()
+        }
+    }
+
+    @Test func `the owner knows clients by their own addresses`() async throws {
+        try await Self.with(["--log-access", "all"]) { pair in
+            let connection = try await RawConnection.open(
+                try await pair.second.ports.port(of: "http"), from: "127.0.0.3")
+            try await connection.send(
+                "GET /openapi.json HTTP/1.1\r\nHost: h\r\nBelfry-Node-Peer: 203.0.113.1\r\n\r\n")
+            _ = await connection.hear(until: "\r\n\r\n")
+            #expect(await Turns.yield { pair.lines.all.contains("127.0.0.3") })
+            #expect(!pair.lines.all.contains("203.0.113.1"))
+        }
+    }
+
+    @Test func `who stood by answers by itself once the owner ends, on the same connections`()
+        async throws
+    {
+        try await Self.with { pair in
+            for device in SampleDevice.usual { try await pair.container.register(device) }
+            try await pair.container.save(.query("q", info: ["alertBody": "New"]))
+            let connection = try await RawConnection.open(
+                try await pair.second.ports.port(of: "http"))
+            func post(_ name: String) async throws {
+                let body = JSONValue.change("create", name).text
+                try await connection.send(
+                    """
+                    POST /changes/1/\(pair.container.key.container)/development/database HTTP/1.1\r
+                    Host: relay\r
+                    Content-Type: application/json\r
+                    Content-Length: \(body.utf8.count)\r
+                    \r
+                    \(body)
+                    """)
+            }
+            try await post("a1")
+            #expect(await connection.hear(until: "position").contains("HTTP/1.1 200"))
+            try await pair.first.end()
+            // It waits until there is an owner again.
+            try await post("a2")
+            #expect(await connection.hear(until: "position").contains("HTTP/1.1 200"))
+            try await pair.second.wait(as: "owner")
+            let pushes = try await pair.arrivals(4)
+            #expect(Set(pushes.map(\.apnsID)).count == 4)
+            let nodes = try RelayStore.nodes(
+                try PostgresPlace(url: try PostgresServer.ofStores().url(), schema: pair.schema))
+            #expect(nodes.map(\.name) == ["second"])
+            #expect(nodes.first?.address != nil)
+        }
+    }
+}
