@@ -7,7 +7,10 @@ import RelayModel
 import Storage
 
 /// Judges changes one after the other, and counts.
-struct RehearsalCount {
+///
+/// An object, because what holds it is moved about: as a value, code to copy all that it consists
+/// of, written out once for each type around it, had a third of a megabyte in the executable.
+final class RehearsalCount {
     private var rehearsal: Rehearsal
     private let shown: RehearsalExamples
     private let examples: Int
@@ -50,7 +53,7 @@ struct RehearsalCount {
     }
 
     /// Judges one change; `false` if that ends the rehearsal.
-    mutating func take(_ change: LoggedPastChange) -> Bool {
+    func take(_ change: LoggedPastChange) -> Bool {
         do {
             guard let verdict = try rehearsal.judge(change) else { return true }
             answer.tally.add(change, verdict)
@@ -66,7 +69,7 @@ struct RehearsalCount {
         }
     }
 
-    private mutating func lookClosely(at change: LoggedPastChange) {
+    private func lookClosely(at change: LoggedPastChange) {
         switch order {
         case .newestFirst:
             if close.count < RehearseService.mostClose { close.append(change) }
@@ -80,7 +83,7 @@ struct RehearsalCount {
     var errors: Int { rehearsal.errors }
 
     /// Looks for a change on which the condition had an error, once one is known to be there.
-    mutating func noteErrors(
+    func noteErrors(
         since before: Int, among changes: [LoggedPastChange], isOver: () -> Bool = { false }
     ) {
         answer.errors = rehearsal.errors
@@ -95,7 +98,7 @@ struct RehearsalCount {
     }
 
     /// The answer, with its examples.
-    mutating func concluded(isOver: () -> Bool = { false }) throws -> RehearseService.Answer {
+    func concluded(isOver: () -> Bool = { false }) throws -> RehearseService.Answer {
         for change in close where !isOver() {
             try Task.checkCancellation()
             guard let explanation = shown.explanation(of: change) else { continue }
