@@ -76,16 +76,16 @@ struct MoveTests {
     private static func file(
         _ path: String, _ role: EmbeddedMoveEnd.Role
     ) throws -> EmbeddedMoveEnd {
-        try FilledFiles.patiently { try EmbeddedMoveEnd(path, as: role) }
+        try EmbeddedMoveEnd(path, as: role)
     }
 
     private static func open(_ path: String) throws -> RelayStore {
-        try FilledFiles.patiently { try RelayStore.open(path: path, settings: .forTests) }
+        try RelayStore.open(path: path, settings: .forTests)
     }
 
     private static func newStore() async throws -> String {
         let home = try TemporaryStore(in: .memory)
-        try await FilledFiles.patiently { try home.open() }.close()
+        await (try home.open()).close()
         return home.path
     }
 
