@@ -147,11 +147,10 @@ class Moments:
             return self.moments[-1] if self.moments else 0
 
     def pause(self, began):
-        """The longest time between two that ended after `began`."""
+        """The longest time without one, from `began` to the last."""
         with self.lock:
-            moments = self.moments[:]
-        return max((after - before for before, after in zip(moments, moments[1:])
-                    if after >= began), default=0)
+            moments = [began] + [moment for moment in self.moments if moment > began]
+        return max((after - before for before, after in zip(moments, moments[1:])), default=0)
 
 
 class Sight(threading.Thread):
