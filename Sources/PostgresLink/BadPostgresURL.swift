@@ -19,6 +19,20 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
 
     private static let signs: Set<Substring> = ["=", ":", "/", "]"]
 
+    // MARK: Other texts
+
+    /// What libpq takes for pairs of keys and values, and finds no `=` in.
+    static let noURL = BadPostgresURL(
+        reason: "an URL of PostgreSQL begins with postgresql:// or postgres://, as "
+            + "postgresql://belfry@db.example/relay; libpq's key=value pairs are taken too")
+
+    /// Whether a text has another scheme than PostgreSQL's, or is neither an URL nor pairs.
+    static func isNoURL(_ text: String) -> Bool {
+        if text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") { return false }
+        guard let equals = text.firstIndex(of: "=") else { return true }
+        return text[..<equals].contains("://")
+    }
+
     // MARK: Passwords that are cut
 
     /// An URL whose password has a `/`: for libpq the server's place ends there, and the rest is

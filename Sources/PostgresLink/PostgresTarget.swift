@@ -23,6 +23,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: ``BadPostgresURL`` with what is wrong; the text itself is not in it, which may
     ///   hold a password.
     package init(_ text: String) throws(BadPostgresURL) {
+        guard !BadPostgresURL.isNoURL(text) else { throw .noURL }
         guard !BadPostgresURL.hasCutPassword(text) else { throw .cutPassword }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(text, &message) else {

@@ -97,6 +97,17 @@ struct OpeningTests {
         #expect(refusal?.description.contains("geheim") == false)
     }
 
+    @Test(arguments: [
+        "mysql://geheim@h/d", "mysql://geheim@h/d?sslmode=disable", "/var/lib/geheim.sqlite",
+        "POSTGRESQL://geheim@h/d", "geheim", "",
+    ])
+    func `what is no URL of PostgreSQL is told how one begins`(text: String) {
+        let refusal = #expect(throws: StorageError.self) { try PostgresPlace(url: text) }
+        let sentence = refusal?.description ?? ""
+        #expect(sentence.contains("begins with postgresql://"), "\(sentence)")
+        #expect(!sentence.contains("geheim"))
+    }
+
     @Test func `a place is named without its user`() throws {
         let place = try PostgresPlace(
             url: "postgresql://someone@db.example.com:5433/relay", schema: "house")
