@@ -69,8 +69,7 @@ extension RelayStore {
                         sql: "DELETE FROM retry WHERE deliveryID = ?", arguments: [id.stored])
                 }
             }
-        } catch StorageError.noRoom {
-        } catch StorageError.overloaded {
+        } catch let error as StorageError where error.passes {
         }
     }
 }

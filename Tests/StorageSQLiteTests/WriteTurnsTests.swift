@@ -110,4 +110,23 @@ import Testing
             inbox.submit(Self.request(Sample.container))
                 == .overloaded("100 changes are waiting to be written"))
     }
+
+    @Test func `what waits is turned away at once, and what comes later waits`() {
+        let inbox = WriteInbox(settings: .forTests)
+        let refused = Mutex<[StorageError]>([])
+        for container in [Sample.container, Self.other] {
+            let request = WriteRequest(
+                lane: .intake, container: container, changes: 1, bytes: 1, perform: { _ in {} }
+            ) { error in
+                guard let error = error as? StorageError else { return }
+                refused.withLock { $0.append(error) }
+            }
+            #expect(inbox.submit(request) == nil)
+        }
+        inbox.turnAway(.unavailable("it is away"))
+        let error = StorageError.unavailable("it is away")
+        #expect(refused.withLock { $0 } == [error, error])
+        #expect(inbox.submit(Self.request(Sample.container)) == nil)
+        #expect(inbox.nextBatch(after: 1)?.count == 1)
+    }
 }

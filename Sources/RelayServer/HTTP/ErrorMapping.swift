@@ -89,6 +89,10 @@ struct ErrorMapping {
             apiError = APIError(
                 .throttled, "too much is waiting to be written", retryAfter: 1)
             logLevel = .warning
+        case .unavailable:
+            apiError = APIError(
+                .tryAgainLater, "the relay's database cannot be used right now", retryAfter: 1)
+            logLevel = .warning
         case .bounded(let bound, let reason):
             // What only this caller does too much of is its own to slow down.
             let isOwn = bound == .share

@@ -24,6 +24,8 @@ package enum StorageError: Error, Sendable, Hashable {
     case noRoom(String)
     /// Too much is waiting to be written; nothing was written.
     case overloaded(String)
+    /// The database is away, or starts; nothing was written.
+    case unavailable(String)
     /// A bound is reached beyond which changes are refused rather than lost; nothing was written.
     case bounded(IntakeBound, reason: String)
     /// An entry of the log cannot be read, and those before it are all handed out.
@@ -65,6 +67,7 @@ extension StorageError: CustomStringConvertible {
             "SQLite's \(name) is \(found) and not \(wanted): acknowledged changes could be lost"
         case .noRoom(let reason): "no room on the disk: \(reason)"
         case .overloaded(let reason): "too much is waiting to be written: \(reason)"
+        case .unavailable(let reason): "the database cannot be used right now: \(reason)"
         case .bounded(_, let reason): "changes are refused for a while: \(reason)"
         case .unreadable(let entry):
             "the log's entry \(entry.position) cannot be read: \(entry.reason)"

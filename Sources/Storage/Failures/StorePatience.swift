@@ -1,5 +1,5 @@
-/// Waits while the store cannot be used only for now, because the disk is full or somebody else
-/// holds the file: whoever works what is owed must neither lose it nor end.
+/// Waits while the store cannot be used only for now, because the disk is full, somebody else holds
+/// the file, or the database is away: whoever works what is owed must neither lose it nor end.
 package struct StorePatience: Sendable {
     /// The longest pause between two attempts.
     private static let longestPause = Duration.seconds(5)
@@ -43,7 +43,7 @@ extension StorageError {
     /// Whether nothing was written, and the same may succeed later.
     package var passes: Bool {
         switch self {
-        case .noRoom, .overloaded: true
+        case .noRoom, .overloaded, .unavailable: true
         default: false
         }
     }

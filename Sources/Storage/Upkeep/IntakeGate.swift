@@ -57,7 +57,7 @@ package final class IntakeGate: Sendable {
         case .noRoom:
             state.withLock { $0.lacksRoom = true }
             count(.disk)
-        case .overloaded: count(.waiting)
+        case .overloaded, .unavailable: count(.waiting)
         default: break
         }
     }

@@ -16,6 +16,9 @@ extension PostgresError {
         case damaged
         /// A statement was refused.
         case refused
+
+        /// Whether whatever else is tried now would end likewise, after as long a wait.
+        var concernsAll: Bool { self == .lost || self == .busy }
     }
 
     /// Judges the failure by its SQLSTATE.
@@ -38,7 +41,7 @@ extension PostgresError {
     /// What somebody is told who wanted something of an open store.
     func storageError(of place: PostgresPlace) -> any Error {
         switch verdict {
-        case .lost: StorageError.overloaded("the database cannot be used right now: \(words)")
+        case .lost: StorageError.unavailable(words)
         case .again: StorageError.overloaded("others wrote the same: \(words)")
         case .noRoom: StorageError.noRoom("the database: \(words)")
         case .busy: StorageError.overloaded("the database is busy: \(words)")

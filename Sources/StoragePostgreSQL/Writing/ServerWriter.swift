@@ -25,7 +25,8 @@ final class ServerWriter: @unchecked Sendable {
     private static let attempts = 4
     /// How many seconds pass before a lost connection is made anew, times the attempts.
     private static let pause = 0.1
-    /// How long a commit that nobody answered is asked about.
+    /// How long a commit that nobody answered is asked about at the least; then an end that was
+    /// asked for comes first.
     private static let inquiry = Duration.seconds(60)
     /// How many marks of commits stay, of which the last is ever asked for.
     private static let marksKept: Int64 = 256
@@ -82,7 +83,7 @@ final class ServerWriter: @unchecked Sendable {
             giveUp(error.reason)
             for request in batch { request.fail(error.reason) }
         } catch {
-            if batch.count > 1 {
+            if batch.count > 1, (error as? PostgresError)?.verdict.concernsAll != true {
                 // One at a time, what is right still goes in; what is not is answered for itself.
                 for request in batch { commit([request]) }
             } else {
@@ -245,6 +246,9 @@ final class ServerWriter: @unchecked Sendable {
     // MARK: What nobody answered
 
     /// Asks the server whether a commit is there, until it says so, and sees to it that it stays.
+    ///
+    /// That takes as long as the server is away, which a full disk may keep it for hours. What else
+    /// waits to be written is not kept waiting: nothing of it has begun.
     private func wasCommitted(_ number: Int64) throws -> Bool {
         connection = nil
         let start = session.watch()
@@ -255,13 +259,15 @@ final class ServerWriter: @unchecked Sendable {
             } catch let end as WriterEnd {
                 throw end
             } catch {
-                guard session.watch() - start < Self.inquiry, horizon.closed == nil else {
+                connection = nil
+                let waited = session.watch() - start
+                guard horizon.closed == nil, !inbox.isEnding || waited < Self.inquiry else {
                     throw WriterEnd(
                         reason: .closed(
                             "nobody knows whether the last commit is durable: the database did "
-                                + "not answer for \(Self.inquiry.components.seconds) s"))
+                                + "not answer for \(waited.components.seconds) s"))
                 }
-                connection = nil
+                inbox.turnAway(.unavailable("what became of a commit is not known yet"))
                 Thread.sleep(forTimeInterval: pause / .seconds(1))
                 pause = min(pause * 2, .seconds(2))
             }

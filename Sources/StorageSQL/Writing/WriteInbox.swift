@@ -71,6 +71,15 @@ package final class WriteInbox: Sendable {
         }
     }
 
+    /// Answers all that waits with `error`, without writing it; what comes after that waits again.
+    package func turnAway(_ error: StorageError) {
+        let waiting = state.withLock { state in
+            defer { state.waiting = WriteLines() }
+            return state.waiting.all
+        }
+        for request in waiting { request.fail(error) }
+    }
+
     /// Whether several containers wrote lately.
     package var isContended: Bool { state.withLock { $0.contention.isContended(at: elapsed()) } }
 
@@ -92,7 +101,8 @@ package final class WriteInbox: Sendable {
         if wakes { wakeUps.signal() }
     }
 
-    private var isEnding: Bool { state.withLock { $0.isEnding } }
+    /// Whether nothing more comes.
+    package var isEnding: Bool { state.withLock { $0.isEnding } }
 
     private func overload(of request: WriteRequest, _ state: State) -> StorageError? {
         let factor = request.lane == .own ? 2 : 1

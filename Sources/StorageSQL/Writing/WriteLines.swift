@@ -29,6 +29,9 @@ struct WriteLines: Sendable {
     /// Whether nothing waits.
     var isEmpty: Bool { count == 0 }
 
+    /// All that waits, each line in its order.
+    var all: [WriteRequest] { lines.values.flatMap(\.requests) }
+
     /// Lets a request stand at the end of its line.
     mutating func append(_ request: WriteRequest) {
         if lines[request.container] == nil { turns.append(request.container) }
