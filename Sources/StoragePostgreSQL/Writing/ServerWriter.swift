@@ -20,6 +20,11 @@ final class ServerWriter: @unchecked Sendable {
     /// What follows belongs to the thread.
     private var connection: ServerConnection?
     private var number: Int64 = 0
+    /// Up to which mark they were deleted.
+    ///
+    /// Deleting begins there, and not at the first: while somebody keeps a snapshot, what was
+    /// deleted lies in the index still, and would be walked over.
+    private var clearedTo: Int64 = 0
 
     /// How often a commit is tried that stood in another's way, or whose connection was lost.
     private static let attempts = 4
@@ -212,10 +217,12 @@ final class ServerWriter: @unchecked Sendable {
         try connection.pipeline.queue(
             "INSERT INTO commitMark (epoch, number) VALUES ($1, $2)",
             [.integer(epoch), .integer(number)])
-        if number.isMultiple(of: Self.marksKept) {
+        let clears = max(clearedTo, number - Self.marksKept)
+        let isClearing = number.isMultiple(of: Self.marksKept)
+        if isClearing {
             try connection.pipeline.queue(
-                "DELETE FROM commitMark WHERE epoch = $1 AND number <= $2",
-                [.integer(epoch), .integer(number - Self.marksKept)])
+                "DELETE FROM commitMark WHERE epoch = $1 AND number > $2 AND number <= $3",
+                [.integer(epoch), .integer(clearedTo), .integer(clears)])
         }
         // What was queued may still fail, and must not be taken for a failure to commit.
         do {
@@ -240,6 +247,7 @@ final class ServerWriter: @unchecked Sendable {
         guard connection.pipeline.connection.warnings == warnings else {
             throw UnknownOutcome(number: number, finished: finished)
         }
+        if isClearing { clearedTo = clears }
         return finished
     }
 

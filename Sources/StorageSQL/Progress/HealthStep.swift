@@ -10,6 +10,7 @@ struct HealthStep: Sendable {
 
     private var sums: [UInt64: SubscriptionHealth] = [:]
     private var blocks = 0
+    private var first: Int64 = 0
     private var last: Int64 = 0
     /// How much the blocks say.
     private(set) var count = 0
@@ -27,14 +28,17 @@ struct HealthStep: Sendable {
             try FiringBlock.add(row, to: &sums)
             blocks += 1
             last = row["id"]
+            if blocks == 1 { first = last }
             count += row["count"] as Int
         }
     }
 
     /// Writes the sums in place of the blocks.
     func run(in db: Database) throws {
-        let deleted = try db.cachedStatement(sql: "DELETE FROM firingBlock WHERE id <= ?")
-            .executeCounting(arguments: [last])
+        // Rows that were deleted before may lie there still, and are not walked over.
+        let deleted = try db.cachedStatement(
+            sql: "DELETE FROM firingBlock WHERE id >= ? AND id <= ?"
+        ).executeCounting(arguments: [first, last])
         guard deleted == blocks else {
             throw StorageError.damaged(
                 path: "firingBlock", reason: "blocks went while they were added up")
