@@ -1,13 +1,14 @@
 """PostgreSQL servers as processes, of Debian's package, each in a temporary folder."""
-import glob, os, shutil, signal, socket, subprocess, tempfile, threading, time
+import atexit, glob, os, shutil, signal, socket, subprocess, tempfile, threading, time
 from rig import PATIENCE, STARTED, free_port
 
 
 class Postgres:
     """A server of its own, as another user than root, which only its socket and 127.0.0.1 reach."""
 
-    def __init__(self, settings=(), copies=None):
-        """A new one, or one that starts as a standby of another."""
+    def __init__(self, settings=(), copies=None, place=None, log_place=None, made_with=()):
+        """A new one, or one that starts as a standby of another. Its data, and its log, lie in other
+        folders if these are named; `made_with` goes to initdb."""
         self.programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None,
                             key=lambda path: int(path.split("/")[4]))
         if not self.programs:
@@ -15,18 +16,27 @@ class Postgres:
         self.port = free_port()
         self.settings = ["listen_addresses=127.0.0.1", f"port={self.port}", *settings]
         self.folder = tempfile.mkdtemp(prefix="belfry-postgres-")
-        self.data = self.folder + "/data"
+        self.data = (place or self.folder) + "/data"
         self.user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        if os.getuid() == 0:
-            shutil.chown(self.folder, "postgres")
+        for folder in (self.folder, place, log_place) if os.getuid() == 0 else ():
+            if folder:
+                shutil.chown(folder, "postgres")
+        if log_place:
+            made_with = ["-X", log_place + "/log", *made_with]
         if copies:
             self.run("pg_basebackup", "-D", self.data, "-R", "-X", "stream", "-d",
                      f"host={copies.folder} port={copies.port} user=postgres "
                      f"application_name=standby{self.port}")
         else:
             self.run("initdb", "-D", self.data, "-N", "-E", "UTF8", "--locale=C.UTF-8",
-                     "-U", "postgres", "-A", "trust")
+                     "-U", "postgres", "-A", "trust", *made_with)
+        atexit.register(self.leave)
         self.start()
+
+    def leave(self):
+        """Ends it after a campaign that failed: who is killed alone is the one that started it."""
+        if self.process.poll() is None:
+            self.crash()
 
     def start(self):
         arguments = [self.programs + "/postgres", "-D", self.data, "-k", self.folder]

@@ -28,10 +28,10 @@ INSIDE = "BELFRY_POWER_INSIDE"
 class Disk:
     """A file system in a file."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, megabytes=512):
         self.image, self.place = os.path.join(folder, "disk"), os.path.join(folder, "mounted")
         with open(self.image, "wb") as file:
-            file.truncate(512 << 20)
+            file.truncate(megabytes << 20)
         os.mkdir(self.place)
         subprocess.run(["mkfs.ext4", "-q", self.image], check=True)
         self.mount()
