@@ -93,6 +93,25 @@ import Testing
         }
     }
 
+    /// Java's client, and Debezium Server with it, offers HTTP/2 with each request.
+    ///
+    /// The decoder reads nothing after such a request, so that the next one on its connection would
+    /// wait for ever.
+    @Test func `who offers another protocol is answered, and comes again by a new connection`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(
+                Self.question + "GET /healthz HTTP/1.1\r\nHost: relay\r\nUpgrade: h2c\r\n"
+                    + "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n")
+            let answers = await connection.hearAll().components(separatedBy: "HTTP/1.1 200")
+                .dropFirst()
+            #expect(
+                answers.map { $0.contains("Connection: close") } == [false, true], "\(answers)")
+        }
+    }
+
     @Test func `a connection without requests ends, and one that asks does not`() async throws {
         // Longer than a busy machine takes between two calls: the client's own connections end too.
         try await RunningRelay.with(["--http-idle-seconds", "8"]) { relay in

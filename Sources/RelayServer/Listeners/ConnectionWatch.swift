@@ -83,6 +83,10 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var isTold = false
     /// Whether the answer that goes out says that it is the last.
     private var isLast = false
+    /// How many requests came whose answer has not gone.
+    private var unanswered = 0
+    /// Whether nothing is read any more after the newest request.
+    private var isDeaf = false
 
     init(limiter: ConnectionLimiter, verdict: ConnectionCounts.Verdict, now: Duration) {
         self.limiter = limiter
@@ -118,7 +122,10 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         }
         let now = context.eventLoop.pace
         switch unwrapInboundIn(data) {
-        case .head: pace.head(at: now)
+        case .head(let head):
+            pace.head(at: now)
+            unanswered += 1
+            isDeaf = Self.endsReading(head)
         case .body(let bytes): pace.body(bytes.readableBytes, at: now)
         case .end: pace.requestEnded(at: now)
         }
@@ -131,8 +138,13 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             return
         }
         let now = context.eventLoop.pace
+        var data = data
         switch unwrapOutboundIn(data) {
-        case .head(let head):
+        case .head(var head):
+            if isDeaf, unanswered == 1, head.status.code >= 200 {
+                head.headers.replaceOrAdd(name: "Connection", value: "close")
+                data = wrapOutboundOut(.head(head))
+            }
             isLast = head.headers["connection"].contains { $0.lowercased() == "close" }
             if head.headers["content-type"].contains(where: { $0.hasPrefix("text/event-stream") }) {
                 pace.stream()
@@ -140,6 +152,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             pace.answer(0, at: now)
         case .body(let part): pace.answer(part.readableBytes, at: now)
         case .end:
+            unanswered -= 1
             let written = promise ?? context.eventLoop.makePromise(of: Void.self)
             written.futureResult.assumeIsolated().whenComplete { [self] _ in
                 let now = context.eventLoop.pace
@@ -153,6 +166,18 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             return context.write(data, promise: written)
         }
         context.write(data, promise: promise)
+    }
+
+    /// Whether the decoder reads nothing more after a request, because its client offers another
+    /// protocol: Java's client does with each request that is not over TLS.
+    ///
+    /// What is not taken is answered as ever (RFC 9110, §7.8), on a connection that then ends.
+    private static func endsReading(_ head: HTTPRequestHead) -> Bool {
+        head.method == .CONNECT
+            || head.headers.contains(name: "upgrade")
+                && head.headers[canonicalForm: "connection"].contains {
+                    $0.lowercased() == "upgrade"
+                }
     }
 
     // MARK: Ending it
