@@ -123,8 +123,8 @@ package struct Migration: Sendable, Hashable {
             sql: String(decoding: PackageResources.p0002_keepThrottles_sql, as: UTF8.self),
             checksum: "aab83cf95a6dc536bd6f3d6f57bc433968478464fcec418da6f6831d3d8545f5"),
         Migration(
-            name: "p0003_nameDoors",
-            sql: String(decoding: PackageResources.p0003_nameDoors_sql, as: UTF8.self),
+            name: "p0003_nameEndpoints",
+            sql: String(decoding: PackageResources.p0003_nameEndpoints_sql, as: UTF8.self),
             checksum: "c171cd81d086eaab407686bff25602350b583b3177a24a7c03541d5ac5b4f564"),
     ]
 }

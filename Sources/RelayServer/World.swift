@@ -1,3 +1,4 @@
+// Where the compiler finds the members of `timespec`.
 import CoreFoundation
 import Foundation
 package import RelayModel

@@ -8,8 +8,8 @@ n-th file call (LD_PRELOAD, faults.c). Same seed, same plan; moments differ from
 
   python3 Tests/Campaigns/crash.py --kills 200
 """
-import argparse, http.client, json, os, random, shutil, subprocess, sys, tempfile, threading, time
-from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange
+import argparse, http.client, json, os, random, subprocess, threading, time
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange, judge_in_folder
 from compare import compare
 
 POINTS = ["commit", "committed", "match", "claimed", "handOver", "range", "sent", "settle",
@@ -243,23 +243,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="belfry-crash-")
-    bad = ["an error"]
-    try:
-        bad = campaign(options, folder)
-    finally:
-        for name in os.listdir(folder) if bad and not options.keep else []:
-            if name == "relay.log":
-                text = open(os.path.join(folder, name), errors="replace").read()
-                sys.stderr.write("".join(
-                    line + "\n" for line in text.split("\n")
-                    if "gateway cannot be used yet" not in line)[-4000:])
-        if options.keep or bad:
-            print(f"kept {folder}")
-        else:
-            shutil.rmtree(folder)
-    if bad:
-        sys.exit(f"NOT AS PROMISED (seed {options.seed}): {', '.join(bad)}")
+    judge_in_folder("crash", lambda folder: campaign(options, folder), options.keep,
+                    note=f" (seed {options.seed})")
     print("as promised")
 
 

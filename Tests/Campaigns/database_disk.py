@@ -13,18 +13,16 @@ and the pushes of each acknowledged one arrive, once, as it is stored once.
 It needs root and a loop device, and runs in a mount namespace of its own. Where the machine gives
 none, it says so and ends.
 """
-import argparse, contextlib, http.client, json, os, random, shutil, subprocess, sys, tempfile
+import argparse, contextlib, http.client, json, os, random, shutil, subprocess
 import threading, time
 from collections import Counter
-from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, exchange
+from rig import PATIENCE, Gateway, Relay, binary, exchange, judge_in_folder
 from compare import compare
 from crash import (
     RANGE_WINDOW, REPEATED_BY_ONE_KILL, RETRY_WINDOW, WINDOW, Ledger, furnish)
 from database import Postgres
+from nodes import CHANGES, SCHEMA
 from power import INSIDE, Disk, enter
-
-CHANGES = f"/changes/1/{CONTAINER}/development/database"
-SCHEMA = "relay"
 
 PLACES = ["data", "log", "both"]
 # What a change may be answered with while it cannot be stored.
@@ -222,6 +220,8 @@ class Field:
 
 
 def campaign(options, folder, place):
+    # The server's user reaches its disk in it.
+    os.chmod(folder, 0o711)
     field = Field(options, folder, place)
     field.start()
     pid = field.relay.process.pid
@@ -281,24 +281,8 @@ def main():
         enter()
     for round in range(options.rounds):
         place = options.places[round % len(options.places)]
-        folder = tempfile.mkdtemp(prefix="belfry-database-disk-")
-        os.chmod(folder, 0o711)
-        bad = ["an error"]
-        try:
-            bad = campaign(options, folder, place)
-        finally:
-            path = os.path.join(folder, "relay.log")
-            if bad and os.path.exists(path):
-                text = open(path, errors="replace").read()
-                sys.stderr.write("".join(
-                    line + "\n" for line in text.split("\n")
-                    if "gateway cannot be used yet" not in line)[-3000:])
-            if options.keep or bad:
-                print(f"kept {folder}")
-            else:
-                shutil.rmtree(folder)
-        if bad:
-            sys.exit(f"NOT AS PROMISED: {place}: {', '.join(bad)}")
+        judge_in_folder("database-disk", lambda folder: campaign(options, folder, place),
+                        options.keep, note=f" ({place})")
     print("as promised")
 
 

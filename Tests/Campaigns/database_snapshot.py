@@ -11,8 +11,8 @@ p50 grew by more than that, less what the other's grew.
   python3 Tests/Campaigns/database_snapshot.py --times 1.5
   python3 Tests/Campaigns/database_snapshot.py --seconds 60 --statements
 """
-import argparse, http.client, json, os, shutil, subprocess, sys, tempfile, threading, time
-from rig import PUSH, STARTED, Gateway, Relay, binary, exchange
+import argparse, http.client, json, os, subprocess, threading, time
+from rig import PUSH, STARTED, Gateway, Relay, binary, exchange, judge_in_folder
 from database import Postgres
 from nodes import CHANGES, SCHEMA
 
@@ -226,17 +226,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="belfry-database-snapshot-")
-    bad = ["an error"]
-    try:
-        bad = campaign(options, folder)
-    finally:
-        if options.keep or bad:
-            print(f"kept {folder}")
-        else:
-            shutil.rmtree(folder)
-    if bad:
-        sys.exit(f"NOT AS PROMISED: {', '.join(bad)}")
+    judge_in_folder("database-snapshot", lambda folder: campaign(options, folder), options.keep,
+                    logs=[f"{kind}/relay.log" for kind in KINDS])
     print("as promised")
 
 

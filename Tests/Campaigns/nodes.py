@@ -10,10 +10,9 @@ starts again; in the end the primary is lost and its synchronous standby promote
   python3 Tests/Campaigns/nodes.py --rounds 5
   python3 Tests/Campaigns/nodes.py --rounds 100 --seconds 3000 --faults kill,pause
 """
-import argparse, contextlib, http.client, json, os, random, shutil, signal, statistics, subprocess
-import sys, tempfile
+import argparse, contextlib, http.client, json, os, random, signal, statistics, subprocess
 import threading, time
-from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, exchange, free_port
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, exchange, free_port, judge_in_folder
 from compare import compare
 from crash import RANGE_WINDOW, REPEATED_BY_ONE_KILL, RETRY_WINDOW, WINDOW, Ledger, furnish
 from database import Postgres, Wire
@@ -490,24 +489,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="belfry-nodes-")
-    bad = ["an error"]
-    try:
-        bad = campaign(options, folder)
-    finally:
-        for name in ("one", "two") if bad else ():
-            path = os.path.join(folder, name, "relay.log")
-            if os.path.exists(path):
-                text = open(path, errors="replace").read()
-                sys.stderr.write(f"--- {name}\n" + "".join(
-                    line + "\n" for line in text.split("\n")
-                    if "gateway cannot be used yet" not in line)[-3000:])
-        if options.keep or bad:
-            print(f"kept {folder}")
-        else:
-            shutil.rmtree(folder)
-    if bad:
-        sys.exit(f"NOT AS PROMISED: {', '.join(bad)}")
+    judge_in_folder("nodes", lambda folder: campaign(options, folder), options.keep,
+                    logs=("one/relay.log", "two/relay.log"))
     print("as promised")
 
 

@@ -3,7 +3,7 @@
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
 import atexit, base64, hashlib, hmac, http.client, json, os, random, re, shutil, signal, socket
-import sqlite3, ssl, subprocess, tempfile, time
+import sqlite3, ssl, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
@@ -32,6 +32,30 @@ def binary(name=None):
         if place and os.path.exists(place):
             return os.path.abspath(place)
     raise SystemExit("build belfry first: swift build -c release --product belfry")
+
+
+def judge_in_folder(name, run, keep=False, note="", logs=("relay.log",)):
+    """Runs a campaign in a temporary folder, and ends the process if something is not as promised.
+
+    `run` gets the folder, and returns what is not. Then the folder stays, as it does with `keep`, and
+    the ends of the relays' logs in it are shown, without what a long fault repeats."""
+    folder = tempfile.mkdtemp(prefix=f"belfry-{name}-")
+    bad = ["an error"]
+    try:
+        bad = run(folder)
+    finally:
+        for log in logs if bad and not keep else ():
+            path = os.path.join(folder, log)
+            if os.path.exists(path):
+                with open(path, errors="replace") as file:
+                    lines = [line for line in file if "gateway cannot be used yet" not in line]
+                sys.stderr.write(f"--- {log}\n" + "".join(lines)[-4000:])
+        if keep or bad:
+            print(f"kept {folder}")
+        else:
+            shutil.rmtree(folder)
+    if bad:
+        sys.exit(f"NOT AS PROMISED{note}: {', '.join(bad)}")
 
 
 def free_port():

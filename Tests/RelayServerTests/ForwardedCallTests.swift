@@ -89,7 +89,7 @@ import Testing
             settings.host = host
             return [
                 settings.listening(on: "10.0.0.5")?.description,
-                settings.door(on: "10.0.0.5", port: 7000).description,
+                settings.endpoint(on: "10.0.0.5", port: 7000).description,
             ]
         }
         #expect(places("auto") == ["10.0.0.5:0", "10.0.0.5:7000"])

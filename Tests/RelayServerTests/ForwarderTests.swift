@@ -21,13 +21,13 @@ import Testing
         }
     }
 
-    private let board = OwnerBoard()
+    private let current = CurrentAnswerer()
     private let reads = Reads()
     private let channel: EmbeddedChannel
 
     init() throws {
         let forwarding = CallForwarding(
-            board, patience: .seconds(10), silence: .seconds(60),
+            current, patience: .seconds(10), silence: .seconds(60),
             identifiers: RandomIdentifiers { World.real.randomBytes($0) },
             meter: ForwardingMeter(PrometheusMetrics()))
         channel = EmbeddedChannel(
@@ -59,7 +59,7 @@ import Testing
         // Its turn has come, and nobody owns the store.
         #expect(readings() == 0)
         let before = reads.count
-        board.post(.here)
+        current.post(.here)
         channel.embeddedEventLoop.run()
         #expect(reads.count == before + 1)
         for path in ["/healthz", "/x"] {

@@ -13,12 +13,12 @@ import Testing
 /// Calls that one relay hands to another, over real sockets; who owns a store is said by the test.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ForwardingTests {
     /// The listeners of one relay, without a relay.
-    private struct Doors {
-        let doors: NodeDoors
+    private struct Listeners {
+        let listeners: NodeListeners
         let port: Int
         let metrics: PrometheusMetrics
 
-        static func open(waiting seconds: Int = 1) async throws -> Doors {
+        static func open(waiting seconds: Int = 1) async throws -> Listeners {
             let values = try await ConfigurationValues.gather(
                 arguments: [
                     "--http-port", "0", "--admin-port", "0", "--nodes-wait-seconds", "\(seconds)",
@@ -29,20 +29,21 @@ import Testing
                 try RelayConfiguration(values), world: .real, metrics: metrics,
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, ports: ports,
                 certificate: nil, isForwarding: true)
-            let doors = try #require(try await NodeDoors.opened(maker, own: "127.0.0.1"))
-            return Doors(
-                doors: doors, port: try await ports.port(of: "http"), metrics: metrics)
+            let listeners = try #require(try await NodeListeners.opened(maker, own: "127.0.0.1"))
+            return Listeners(
+                listeners: listeners, port: try await ports.port(of: "http"), metrics: metrics)
         }
 
         /// Takes another for the owner of the store.
-        func follow(_ other: Doors, epoch: Int64 = 1) {
-            doors.desk.note(StoreOwner(name: "other", epoch: epoch, door: other.doors.door))
+        func follow(_ other: Listeners, epoch: Int64 = 1) {
+            listeners.answering.note(
+                StoreOwner(name: "other", epoch: epoch, endpoint: other.listeners.endpoint))
         }
 
         /// Answers as the owner does, with `routes`; that it is ready, it says itself, since other
         /// relays ask that at any time.
         func own(_ routes: @escaping SwitchedResponder.Routes) {
-            doors.serve(
+            listeners.serve(
                 [
                     "http": { request, context in
                         guard request.uri.path != "/readyz" else { return Response(status: .ok) }
@@ -85,17 +86,17 @@ import Testing
     }
 
     private static func with(
-        waiting seconds: Int = 1, _ body: (_ near: Doors, _ far: Doors) async throws -> Void
+        waiting seconds: Int = 1, _ body: (_ near: Listeners, _ far: Listeners) async throws -> Void
     ) async throws {
-        let near = try await Doors.open(waiting: seconds)
-        let far = try await Doors.open()
+        let near = try await Listeners.open(waiting: seconds)
+        let far = try await Listeners.open()
         defer {
-            near.doors.end()
-            far.doors.end()
+            near.listeners.end()
+            far.listeners.end()
         }
         try await body(near, far)
-        await near.doors.close()
-        await far.doors.close()
+        await near.listeners.close()
+        await far.listeners.close()
     }
 
     @Test func `a call is answered by the owner, as if it had come there`() async throws {
@@ -259,7 +260,7 @@ import Testing
     @Test func `a relay without the pass is let in nowhere`() async throws {
         try await Self.with { _, far in
             far.own(Self.echo)
-            let address = try #require(NodeAddress(far.doors.door.address))
+            let address = try #require(NodeAddress(far.listeners.endpoint.address))
             var anybody = TLSConfiguration.makeClientConfiguration()
             anybody.certificateVerification = .none
             let strange = try NodePass { World.real.randomBytes($0) }.strangers
@@ -271,7 +272,7 @@ import Testing
                     try await OwnerProbe.status(
                         of: route,
                         by: CallForwarding(
-                            OwnerBoard(), patience: .seconds(1), silence: .seconds(10),
+                            CurrentAnswerer(), patience: .seconds(1), silence: .seconds(10),
                             identifiers: RandomIdentifiers { World.real.randomBytes($0) },
                             meter: ForwardingMeter(PrometheusMetrics())))
                 }
@@ -294,8 +295,8 @@ import Testing
 
     @Test func `an owner that cannot be reached is waited for, and then that is said`() async throws
     {
-        let away = try await Doors.open()
-        await away.doors.close()
+        let away = try await Listeners.open()
+        await away.listeners.close()
         try await Self.with { near, _ in
             near.follow(away)
             let answer = try await near.exchange(Self.get("/x"), until: "TRY_AGAIN_LATER")
@@ -307,10 +308,11 @@ import Testing
         try await Self.with { near, far in
             far.own(Self.echo)
             let pass = try NodePass { World.real.randomBytes($0) }
-            near.doors.desk.note(
+            near.listeners.answering.note(
                 StoreOwner(
                     name: "other", epoch: 1,
-                    door: StoreDoor(address: far.doors.door.address, pass: pass.text)))
+                    endpoint: StoreEndpoint(
+                        address: far.listeners.endpoint.address, pass: pass.text)))
             let answer = try await near.exchange(Self.get("/x"), until: "TRY_AGAIN_LATER")
             #expect(answer.hasPrefix("HTTP/1.1 50"))
         }
@@ -370,7 +372,7 @@ import Testing
             _ = await connection.hear(until: "\"status\"")
             try await connection.send(Self.get("/x"))
             await near.waitForCall()
-            near.doors.end()
+            near.listeners.end()
             #expect(await connection.hearAll().contains("503") == true)
         }
     }
@@ -403,7 +405,7 @@ import Testing
                 until: ".")
             #expect(!answer.contains("192.0.2.9"))
             // A stranger has no pass, and gets nothing of the relays' own listener.
-            let port = try #require(NodeAddress(near.doors.door.address)?.port)
+            let port = try #require(NodeAddress(near.listeners.endpoint.address)?.port)
             let stranger = try await RawConnection.open(port)
             try await stranger.send(Self.get("/readyz"))
             #expect(await stranger.hearAll().contains("HTTP") == false)

@@ -23,7 +23,7 @@ extension Relay {
             followers.updateMetrics()
             return render()
         }
-        let maker = doors?.maker ?? listenerMaker(isForwarding: false)
+        let maker = nodeListeners?.maker ?? listenerMaker(isForwarding: false)
         let live = live(dependencies, maker.connections)
         let walking = live.services + [LoopService { try await followers.run() }]
         dependencies.live = live.door
@@ -41,9 +41,9 @@ extension Relay {
             let responder = RelayRouter.make(dependencies, surfaces: surfaces).buildResponder()
             return { try await responder.respond(to: $0, context: $1) }
         }
-        if let doors {
-            doors.serve(routes, live.sockets)
-            return walking + [doors.service, live.drain]
+        if let nodeListeners {
+            nodeListeners.serve(routes, live.sockets)
+            return walking + [nodeListeners.service, live.drain]
         }
         let listeners = try routes.sorted { $0.key > $1.key }.map { name, routes in
             let isOperators = name == "admin"
@@ -84,7 +84,7 @@ extension Relay {
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
         dependencies.secretsKeyID = store.secretsKeyID
-        if doors != nil { dependencies.role = .owner(world.machine) }
+        if nodeListeners != nil { dependencies.role = .owner(world.machine) }
         (dependencies.courier, dependencies.queries) = (polls, queries)
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
         dependencies.turnstile = Turnstile(

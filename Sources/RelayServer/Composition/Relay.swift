@@ -48,7 +48,7 @@ package final class Relay: Service {
     package let ports: ServedPorts
     /// The listeners that stand already, because another relay may have owned the store; `nil` of a
     /// store that has one relay.
-    let doors: NodeDoors?
+    let nodeListeners: NodeListeners?
     /// What is logged at the least, for whoever changes it.
     let levels: LogLevels?
     /// The certificate of the listeners; `nil` without TLS.
@@ -86,7 +86,7 @@ package final class Relay: Service {
         }
         self.certificate = certificate
         let backup = try RelayBackup(configuration, world: world)
-        (doors, store) = try await StoreOpening(configuration, world, logger)
+        (nodeListeners, store) = try await StoreOpening(configuration, world, logger)
             .opened(copyingTo: backup?.spool, metrics, ports, certificate)
         shipper = backup?.shipper(of: store, world: world, logger: logger)
         let shard: any ShardHandle = store

@@ -21,20 +21,21 @@ struct StoreOpening {
 
     /// Opens the listeners, where they stand before the store does, and then the store.
     ///
-    /// - Throws: What ``doors(_:)`` and ``open(copyingTo:at:)`` do; the listeners have ended then.
+    /// - Throws: What ``listeners(_:)`` and ``open(copyingTo:at:)`` do; the listeners have ended
+    ///   then.
     func opened(
         copyingTo spool: LogSpool?, _ metrics: PrometheusMetrics, _ ports: ServedPorts,
         _ certificate: ServedCertificate?
-    ) async throws -> (doors: NodeDoors?, store: RelayStore) {
-        let doors = try await doors {
+    ) async throws -> (listeners: NodeListeners?, store: RelayStore) {
+        let listeners = try await listeners {
             ListenerMaker(
                 configuration, world: world, metrics: metrics, logger: logger, ports: ports,
                 certificate: certificate, isForwarding: true)
         }
         do {
-            return (doors, try await open(copyingTo: spool, at: doors))
+            return (listeners, try await open(copyingTo: spool, at: listeners))
         } catch {
-            await doors?.close()
+            await listeners?.close()
             throw error
         }
     }
@@ -44,10 +45,10 @@ struct StoreOpening {
     ///
     /// - Throws: ``StorageError`` if the server cannot be used, ``AddressError`` if an address
     ///   cannot be had.
-    private func doors(_ maker: () -> ListenerMaker) async throws -> NodeDoors? {
+    private func listeners(_ maker: () -> ListenerMaker) async throws -> NodeListeners? {
         guard let place = try place, configuration.nodes.advertised != .none else { return nil }
         let own = try await patience.attempt { try place.ownAddress() }
-        return try await NodeDoors.opened(maker(), own: own)
+        return try await NodeListeners.opened(maker(), own: own)
     }
 
     private var place: PostgresPlace? {
@@ -70,7 +71,9 @@ struct StoreOpening {
     /// place. A file that another one has open is not, because two on one machine are a mistake.
     ///
     /// `spool` gets what is committed to a file, for continuous backup.
-    private func open(copyingTo spool: LogSpool?, at doors: NodeDoors?) async throws -> RelayStore {
+    private func open(
+        copyingTo spool: LogSpool?, at listeners: NodeListeners?
+    ) async throws -> RelayStore {
         guard let place = try place else {
             return try await patience.attempt {
                 try RelayStore.open(
@@ -79,33 +82,33 @@ struct StoreOpening {
         }
         let claimant = StoreClaimant(
             name: world.machine, identity: world.randomBytes(16), version: world.version,
-            door: doors?.door)
-        return try await take(try StoreWatch(place, as: claimant), doors?.desk)
+            endpoint: listeners?.endpoint)
+        return try await take(try StoreWatch(place, as: claimant), listeners?.answering)
     }
 
-    private func take(_ watch: StoreWatch, _ desk: NodeDesk?) async throws -> RelayStore {
+    private func take(_ watch: StoreWatch, _ answering: NodeAnswering?) async throws -> RelayStore {
         var standing = StandbyPatience()
         while true {
-            desk?.board.post(.nobody("the relay opens the store"))
+            answering?.current.post(.nobody("the relay opens the store"))
             do {
                 return try await watch.open(configuration.store)
             } catch let error as StorageError {
                 try tell(standing.verdict(on: error), error)
             }
-            try await standBy(watch, desk, &standing)
+            try await standBy(watch, answering, &standing)
         }
     }
 
     /// Returns once the store may be asked for.
     private func standBy(
-        _ watch: StoreWatch, _ desk: NodeDesk?, _ standing: inout StandbyPatience
+        _ watch: StoreWatch, _ answering: NodeAnswering?, _ standing: inout StandbyPatience
     ) async throws {
         while true {
             try await world.clock.sleep(for: Self.look)
             do {
                 guard let owner = try await watch.owner() else { return }
-                desk?.note(owner)
-                desk?.noteSight()
+                answering?.note(owner)
+                answering?.noteSight()
             } catch let error as StorageError {
                 // Calls go to the owner meanwhile, who may reach the database.
                 try tell(standing.verdict(on: error), error)
@@ -159,22 +162,6 @@ struct StandbyPatience: Sendable, Hashable {
     private mutating func wait(_ reason: String) -> Verdict {
         defer { last = reason }
         return .wait(isNews: reason != last)
-    }
-}
-
-extension NodeDesk {
-    /// Says to whom calls are handed from now on.
-    func note(_ owner: StoreOwner) {
-        if board.epoch == owner.epoch { return }
-        guard let door = owner.door else {
-            return board.post(
-                .nobody("\(owner.name) owns the store, and does not say where it is reached"))
-        }
-        do {
-            board.post(.owner(try OwnerRoute(to: owner, door)))
-        } catch {
-            board.post(.nobody("\(owner.name) owns the store: \(error)"))
-        }
     }
 }
 

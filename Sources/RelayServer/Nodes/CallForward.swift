@@ -41,7 +41,7 @@ final class CallForward: UpstreamUser {
     private var upstreamEnds = false
     private var pause = CallForward.leastPause
     private var upgrade: HTTPResponse?
-    private var board: UInt64?
+    private var listening: UInt64?
     private var timer: Scheduled<Void>?
 
     init(
@@ -58,8 +58,8 @@ final class CallForward: UpstreamUser {
         call = ForwardedCall(at: loop.pace, patience: forwarding.patience)
         forwarding.meter.begin()
         let here = NIOLoopBound(Weak(self), eventLoop: loop)
-        board = forwarding.board.listen { [loop] in
-            loop.execute { here.value.call?.boardChanged() }
+        listening = forwarding.current.listen { [loop] in
+            loop.execute { here.value.call?.answererChanged() }
         }
     }
 
@@ -79,7 +79,7 @@ final class CallForward: UpstreamUser {
     func seek() {
         guard !isOver, upstream == nil, !isConnecting else { return }
         timer?.cancel()
-        switch forwarding.board.answerer {
+        switch forwarding.current.answerer {
         case .here: return takeBack()
         case .owner(let route):
             switch head {
@@ -94,13 +94,13 @@ final class CallForward: UpstreamUser {
         later(TimeAmount(rest)) { $0.seek() }
     }
 
-    private func boardChanged() {
+    private func answererChanged() {
         guard !isOver else { return }
         guard let upstream else { return seek() }
-        if case .here = forwarding.board.answerer {
+        if case .here = forwarding.current.answerer {
             return later(Self.afterglow) { $0.fail(.ownerChanged) }
         }
-        guard let epoch = forwarding.board.epoch, epoch != upstream.epoch else { return }
+        guard let epoch = forwarding.current.epoch, epoch != upstream.epoch else { return }
         later(Self.afterglow) { $0.fail(.ownerChanged) }
     }
 
@@ -266,7 +266,7 @@ final class CallForward: UpstreamUser {
         self.upstream = nil
         isOver = true
         release()
-        let watch = TunnelWatch(forwarding.board, epoch: epoch, owners, loop)
+        let watch = TunnelWatch(forwarding.current, epoch: epoch, owners, loop)
         let clients = TunnelEnd {
             watch.end()
             forwarding.meter.end(.answered)
@@ -374,8 +374,8 @@ final class CallForward: UpstreamUser {
     private func release() {
         timer?.cancel()
         timer = nil
-        if let board { forwarding.board.forget(board) }
-        board = nil
+        if let listening { forwarding.current.forget(listening) }
+        listening = nil
         unsent = []
         sent = []
     }

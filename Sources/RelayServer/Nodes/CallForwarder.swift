@@ -101,7 +101,7 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func isForwarded(_ head: HTTPRequest) -> Bool {
-        if case .here = forwarding.board.answerer { return false }
+        if case .here = forwarding.current.answerer { return false }
         let path = (head.path ?? "").prefix { $0 != "?" }
         return !CallForwarding.ownPaths.contains(String(path))
     }

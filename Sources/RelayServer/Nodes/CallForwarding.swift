@@ -5,7 +5,7 @@ import Synchronization
 
 /// What the connections of a relay need to hand calls to the owner of the store.
 final class CallForwarding: Sendable {
-    let board: OwnerBoard
+    let current: CurrentAnswerer
     /// How long a call waits for an owner.
     let patience: Duration
     /// How long the owner may say nothing about a call before it is taken for lost.
@@ -15,10 +15,10 @@ final class CallForwarding: Sendable {
     private let pools = Mutex<[ObjectIdentifier: NIOLoopBound<UpstreamPool>]>([:])
 
     init(
-        _ board: OwnerBoard, patience: Duration, silence: Duration,
+        _ current: CurrentAnswerer, patience: Duration, silence: Duration,
         identifiers: RandomIdentifiers, meter: ForwardingMeter
     ) {
-        self.board = board
+        self.current = current
         self.patience = patience
         self.silence = silence
         self.identifiers = identifiers

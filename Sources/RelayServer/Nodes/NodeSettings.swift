@@ -51,7 +51,7 @@ struct NodeSettings: Sendable, Hashable {
     }
 
     /// What others are told, once the listener has its port.
-    func door(on own: String, port: Int) -> NodeAddress {
+    func endpoint(on own: String, port: Int) -> NodeAddress {
         switch advertised {
         case .own, .none: NodeAddress(host: own, port: port)
         case .host(let name, let advertisedPort):

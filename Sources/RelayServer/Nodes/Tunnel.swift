@@ -111,14 +111,14 @@ final class TunnelWatch {
     /// How long it goes on after that: an owner that ends in order tells its clients by itself.
     private static let afterglow = TimeAmount.seconds(1)
 
-    private let board: OwnerBoard
+    private let current: CurrentAnswerer
     private let number: UInt64
 
-    init(_ board: OwnerBoard, epoch: Int64, _ end: TunnelEnd, _ loop: any EventLoop) {
-        self.board = board
+    init(_ current: CurrentAnswerer, epoch: Int64, _ end: TunnelEnd, _ loop: any EventLoop) {
+        self.current = current
         let end = NIOLoopBound(end, eventLoop: loop)
-        number = board.listen {
-            switch board.answerer {
+        number = current.listen {
+            switch current.answerer {
             case .owner(let route) where route.epoch == epoch: return
             case .nobody: return
             case .owner, .here, .ended: break
@@ -127,5 +127,5 @@ final class TunnelWatch {
         }
     }
 
-    func end() { board.forget(number) }
+    func end() { current.forget(number) }
 }

@@ -69,7 +69,8 @@ struct Ownership: Sendable {
             WHERE shard = 0 RETURNING epoch
             """,
             [
-                claimant.sessionName, claimant.name, claimant.door?.address, claimant.door?.pass,
+                claimant.sessionName, claimant.name, claimant.endpoint?.address,
+                claimant.endpoint?.pass,
             ])
         guard let epoch = taken.first?[0].flatMap({ Int64($0) }) else {
             throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")
@@ -94,11 +95,11 @@ struct Ownership: Sendable {
             WHERE shard = 0 AND owner IS NOT NULL AND \(isHeld)
             """, within: renewal * 2)
         guard let row = rows.first else { return nil }
-        let door = row[2].flatMap { address in
-            row[3].map { StoreDoor(address: address, pass: $0) }
+        let endpoint = row[2].flatMap { address in
+            row[3].map { StoreEndpoint(address: address, pass: $0) }
         }
         return StoreOwner(
-            name: row[0] ?? "", epoch: row[1].flatMap { Int64($0) } ?? 0, door: door)
+            name: row[0] ?? "", epoch: row[1].flatMap { Int64($0) } ?? 0, endpoint: endpoint)
     }
 
     /// Renews the lease; says whether the shard is owned still.

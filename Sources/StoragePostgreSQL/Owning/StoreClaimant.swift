@@ -7,7 +7,7 @@ package struct StoreClaimant: Sendable, Hashable {
     /// Which Belfry it is, for people.
     let version: String
     /// Where other relays reach it once it owns the store; `nil` if they are not to.
-    let door: StoreDoor?
+    let endpoint: StoreEndpoint?
     /// What the server calls its sessions, and no others.
     let sessionName: String
 
@@ -18,15 +18,15 @@ package struct StoreClaimant: Sendable, Hashable {
     ///   - identity: What no other process has, also not on the same machine: 16 bytes of
     ///     chance.
     ///   - version: Which Belfry it is.
-    ///   - door: Where other relays reach it, if they are to.
+    ///   - endpoint: Where other relays reach it, if they are to.
     ///   - isMove: Whether it is a move, and no relay.
     package init(
-        name: String, identity: [UInt8], version: String = "", door: StoreDoor? = nil,
+        name: String, identity: [UInt8], version: String = "", endpoint: StoreEndpoint? = nil,
         isMove: Bool = false
     ) {
         self.name = name
         self.version = version
-        self.door = door
+        self.endpoint = endpoint
         sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
 

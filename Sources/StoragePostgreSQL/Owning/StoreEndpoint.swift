@@ -1,7 +1,7 @@
 /// Where other relays reach the one that owns a store, and by what they are let in.
 ///
 /// It lies with the lease: whoever may read that may ask the owner.
-package struct StoreDoor: Sendable, Hashable, CustomStringConvertible {
+package struct StoreEndpoint: Sendable, Hashable, CustomStringConvertible {
     /// A host and a port, as `10.0.0.5:8092`.
     package let address: String
     /// What lets them in, as a text; a secret.
@@ -23,11 +23,11 @@ package struct StoreOwner: Sendable, Hashable {
     /// The number under which it owns the store: each owner has a higher one than the one before.
     package let epoch: Int64
     /// Where it is reached; `nil` if it says nothing of that.
-    package let door: StoreDoor?
+    package let endpoint: StoreEndpoint?
 
-    package init(name: String, epoch: Int64, door: StoreDoor?) {
+    package init(name: String, epoch: Int64, endpoint: StoreEndpoint?) {
         self.name = name
         self.epoch = epoch
-        self.door = door
+        self.endpoint = endpoint
     }
 }

@@ -22,13 +22,13 @@ struct OwnerRoute: Sendable {
     /// The way to an owner.
     ///
     /// - Throws: ``NodePass/Unusable`` if what it says of itself cannot be used.
-    init(to owner: StoreOwner, _ door: StoreDoor) throws {
-        guard let address = NodeAddress(door.address) else {
+    init(to owner: StoreOwner, _ endpoint: StoreEndpoint) throws {
+        guard let address = NodeAddress(endpoint.address) else {
             throw NodePass.Unusable(description: "the owner's address cannot be read")
         }
         self.init(
             name: owner.name, epoch: owner.epoch, address: address,
-            security: try NodePass(text: door.pass).asking())
+            security: try NodePass(text: endpoint.pass).asking())
     }
 }
 
@@ -47,7 +47,7 @@ enum Answerer: Sendable {
 /// Says who answers calls, and tells when that changes.
 ///
 /// Concurrency: a lock around values; whoever listens is called after it.
-final class OwnerBoard: Sendable {
+final class CurrentAnswerer: Sendable {
     private struct State {
         var answerer = Answerer.nobody("the relay starts")
         var last: UInt64 = 0

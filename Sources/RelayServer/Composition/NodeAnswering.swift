@@ -1,137 +1,11 @@
 import Hummingbird
-import Logging
-import Metrics
-import NIOCore
 import RelayModel
 import ServiceLifecycle
 import StoragePostgreSQL
 import Synchronization
 
-/// The listeners of a relay whose store another relay may own.
-///
-/// They stand before the store is open, and as long as the process does. What comes in is handed to
-/// the owner, and answered here from the moment at which this relay owns the store. One listener
-/// more is for relays that hand on what came to them.
-final class NodeDoors: Sendable {
-    /// What the listeners know, and whoever opens the store tells them.
-    let desk: NodeDesk
-    /// What made the listeners.
-    let maker: ListenerMaker
-    /// Where others reach this relay.
-    let door: StoreDoor
-    private let group: ServiceGroup
-    private let running: Task<Void, any Error>
-    private let probing: Task<Void, Never>
-
-    private init(
-        _ desk: NodeDesk, _ maker: ListenerMaker, _ door: StoreDoor, _ group: ServiceGroup,
-        _ running: Task<Void, any Error>
-    ) {
-        self.desk = desk
-        self.maker = maker
-        self.door = door
-        self.group = group
-        self.running = running
-        probing = Task { [clock = maker.world.clock] in await desk.probe(by: clock) }
-    }
-
-    /// The listeners end with the relay that they are of, also with one that was never made.
-    deinit { end() }
-
-    /// Opens the listeners.
-    ///
-    /// - Parameters:
-    ///   - maker: Makes listeners.
-    ///   - own: The address by which this machine reaches the database.
-    /// - Returns: `nil` if the relay is not to be reached by others.
-    /// - Throws: ``AddressError`` if an address cannot be had.
-    static func opened(_ maker: ListenerMaker, own: String) async throws -> NodeDoors? {
-        let settings = maker.configuration.nodes
-        guard let place = settings.listening(on: own) else { return nil }
-        let pass = try NodePass(drawnFrom: maker.world.randomBytes)
-        let desk = NodeDesk(maker)
-        let services = try desk.listeners(maker, at: place, pass)
-        var quiet = maker.logger
-        quiet.logLevel = .error
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: services.map {
-                    ServiceGroupConfiguration.ServiceConfiguration(
-                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
-                        failureTerminationBehavior: .gracefullyShutdownGroup)
-                }, logger: quiet))
-        let running = Task { try await group.run() }
-        let port = try await port(of: desk, maker.ports, running, group)
-        let address = settings.door(on: own, port: port)
-        maker.logger.info("other relays reach this one", metadata: ["address": "\(address)"])
-        return NodeDoors(
-            desk, maker, StoreDoor(address: "\(address)", pass: pass.text), group, running)
-    }
-
-    /// The port for other relays, once all listeners stand.
-    private static func port(
-        of desk: NodeDesk, _ ports: ServedPorts, _ running: Task<Void, any Error>,
-        _ group: ServiceGroup
-    ) async throws -> Int {
-        let waiting = Task {
-            for name in desk.names { _ = try await ports.port(of: name) }
-            return try await ports.port(of: NodeDesk.listener)
-        }
-        Task {
-            _ = await running.result
-            waiting.cancel()
-        }
-        do {
-            return try await withTaskCancellationHandler {
-                try await waiting.value
-            } onCancel: {
-                waiting.cancel()
-            }
-        } catch {
-            await group.triggerGracefulShutdown()
-            try await running.value
-            throw error
-        }
-    }
-
-    /// Answers here from now on, because this relay owns the store.
-    func serve(_ routes: [String: SwitchedResponder.Routes], _ sockets: LiveSockets?) {
-        probing.cancel()
-        desk.serve(routes, sockets)
-    }
-
-    /// What goes on as long as the relay does, and ends the listeners with it.
-    var service: any Service { Running(doors: self) }
-
-    private struct Running: Service {
-        let doors: NodeDoors
-
-        func run() async throws {
-            try await withGracefulShutdownHandler {
-                try await doors.running.value
-            } onGracefulShutdown: {
-                doors.end()
-            }
-        }
-    }
-
-    /// Begins the end: whoever is in the middle of a call has the grace of the relay's end.
-    func end() {
-        probing.cancel()
-        desk.end()
-        // Not with `self`, which may be going.
-        Task { [group] in await group.triggerGracefulShutdown() }
-    }
-
-    /// Ends the listeners, of which the store was never opened.
-    func close() async {
-        end()
-        _ = await running.result
-    }
-}
-
 /// What the listeners of a relay know of who answers.
-final class NodeDesk: Sendable {
+final class NodeAnswering: Sendable {
     private struct State {
         var sockets: LiveSockets?
         /// Whether calls of other relays are taken.
@@ -152,7 +26,7 @@ final class NodeDesk: Sendable {
     /// What an owner may be silent about a call beyond the longest that a call is meant to take.
     private static let courtesy = Duration.seconds(300)
 
-    let board = OwnerBoard()
+    let current = CurrentAnswerer()
     private let forwarding: CallForwarding
     private let responders: [String: SwitchedResponder]
     private let state = Mutex(State())
@@ -168,7 +42,7 @@ final class NodeDesk: Sendable {
             configuration.fetching.polls.hold, configuration.queries.time,
             configuration.queries.uploadTime)
         forwarding = CallForwarding(
-            board, patience: configuration.nodes.patience, silence: longest + Self.courtesy,
+            current, patience: configuration.nodes.patience, silence: longest + Self.courtesy,
             identifiers: RandomIdentifiers { world.randomBytes($0) },
             meter: ForwardingMeter(maker.metrics))
         let names = configuration.sharesListener ? ["http"] : ["http", "admin"]
@@ -259,7 +133,7 @@ final class NodeDesk: Sendable {
 
     /// Whether calls that other relays hand on are taken.
     private var isTaking: Bool {
-        guard case .here = board.answerer else { return false }
+        guard case .here = current.answerer else { return false }
         return state.withLock { $0.isTaking }
     }
 
@@ -267,7 +141,7 @@ final class NodeDesk: Sendable {
     func serve(_ routes: [String: SwitchedResponder.Routes], _ sockets: LiveSockets?) {
         for (name, routes) in routes { responders[name]?.change(to: routes) }
         state.withLock { $0.sockets = sockets }
-        board.post(.here)
+        current.post(.here)
     }
 
     /// Notes that the database has just said who owns the store.
@@ -279,19 +153,19 @@ final class NodeDesk: Sendable {
     /// Hands nothing on, and takes nothing from others, any more.
     func end() {
         state.withLock { $0.isTaking = false }
-        if case .here = board.answerer { return }
-        board.post(.ended)
+        if case .here = current.answerer { return }
+        current.post(.ended)
     }
 
     // MARK: Whether the owner can serve
 
     private var owner: String? {
-        guard case .owner(let route) = board.answerer else { return nil }
+        guard case .owner(let route) = current.answerer else { return nil }
         return route.name
     }
 
     private var readiness: Readiness {
-        switch board.answerer {
+        switch current.answerer {
         case .here: .notReady(["relay": "it begins to serve"])
         case .ended: .notReady(["relay": "it is shutting down"])
         case .nobody(let reason): .notReady(["owner": reason])
@@ -314,7 +188,7 @@ final class NodeDesk: Sendable {
     func probe(by clock: any Clock<Duration>) async {
         var last: Int64?
         while !Task.isCancelled {
-            if case .owner(let route) = board.answerer {
+            if case .owner(let route) = current.answerer {
                 let readiness = await ask(route)
                 state.withLock { $0.answer = (route.epoch, readiness) }
                 last = route.epoch
@@ -322,7 +196,7 @@ final class NodeDesk: Sendable {
             // A new owner is asked at once.
             for _ in 0..<10 {
                 guard (try? await clock.sleep(for: Self.pause / 10)) != nil else { return }
-                if let epoch = board.epoch, epoch != last { break }
+                if let epoch = current.epoch, epoch != last { break }
             }
         }
     }
@@ -341,6 +215,22 @@ final class NodeDesk: Sendable {
                 "owner": "\(route.name) cannot be reached at \(route.address): look at "
                     + "nodes.advertise, nodes.port and the network between"
             ])
+        }
+    }
+}
+
+extension NodeAnswering {
+    /// Says to whom calls are handed from now on.
+    func note(_ owner: StoreOwner) {
+        if current.epoch == owner.epoch { return }
+        guard let endpoint = owner.endpoint else {
+            return current.post(
+                .nobody("\(owner.name) owns the store, and does not say where it is reached"))
+        }
+        do {
+            current.post(.owner(try OwnerRoute(to: owner, endpoint)))
+        } catch {
+            current.post(.nobody("\(owner.name) owns the store: \(error)"))
         }
     }
 }
