@@ -149,8 +149,8 @@ let package = Package(
         .target(
             name: "RelayServer",
             dependencies: [
-                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources", "PostgresFollowing", "Storage",
+                "EmbeddedFiles", "RelayModel", "PredicateLanguage", "RegularExpressions",
+                "Matching", "ChangeSources", "PostgresFollowing", "Storage",
                 "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "LogShipping",
                 "Fanout", "Live", "Gateway", "Delivery", asn1, certificates, collections,
                 configuration, crypto, cryptoExtras, httpTypes,
@@ -158,10 +158,9 @@ let package = Package(
                 nioCore, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioTLS,
                 serviceLifecycle, "CMalloc",
             ],
-            resources: [
-                .embedInCode("OpenAPI/openapi.json"), .embedInCode("Live/belfry-live.js"),
-                .embedInCode("Live/belfry-live.d.ts"), .embedInCode("Live/live-page.js"),
-                .embedInCode("Live/live.html"), .embedInCode("Console/Pages"),
+            exclude: [
+                "OpenAPI/openapi.json", "Live/belfry-live.js", "Live/belfry-live.d.ts",
+                "Live/live-page.js", "Live/live.html", "Console/Pages",
             ]),
         .target(
             name: "GatewaySimulator",
@@ -187,9 +186,11 @@ let package = Package(
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CSQLite"),
         .systemLibrary(name: "CMalloc"),
+        .target(name: "CEmbeddedFiles"),
+        .target(name: "EmbeddedFiles", dependencies: ["CEmbeddedFiles"]),
         .target(
-            name: "Migrations", path: "Migrations",
-            resources: [.embedInCode("sql"), .embedInCode("postgresql")]),
+            name: "Migrations", dependencies: ["EmbeddedFiles"], path: "Migrations",
+            exclude: ["sql", "postgresql"]),
 
         // The tests: one suite for each room, and those that see the whole project.
         .target(
@@ -277,7 +278,8 @@ let package = Package(
         .testTarget(
             name: "RelayServerTests",
             dependencies: [
-                "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite",
+                "EmbeddedFiles", "RelayModel", "RelayServer", "Storage", "StorageSQL",
+                "StorageSQLite",
                 "StoragePostgreSQL", "Gateway", "Delivery",
                 "GatewaySimulator", "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird,
                 hummingbirdTesting, jwt, logging, nioCore, nioEmbedded, nioHTTPTypes,

@@ -1,3 +1,5 @@
+import EmbeddedFiles
+
 /// One step of the schema, in the order of its number; a released one never changes.
 package struct Migration: Sendable, Hashable {
     /// The name of the file, without its ending.
@@ -18,95 +20,95 @@ package struct Migration: Sendable, Hashable {
     package static let released: [Migration] = [
         Migration(
             name: "v0001_createSchema",
-            sql: String(decoding: PackageResources.v0001_createSchema_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0001_createSchema.sql").text,
             checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78"),
         Migration(
             name: "v0002_recordSnapshots",
-            sql: String(decoding: PackageResources.v0002_recordSnapshots_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0002_recordSnapshots.sql").text,
             checksum: "4bc159b864c3998b2304892d66e2dfd106d75a3907d6cf1ccc3a8d0804610a69"),
         Migration(
             name: "v0003_addRetryLane",
-            sql: String(decoding: PackageResources.v0003_addRetryLane_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0003_addRetryLane.sql").text,
             checksum: "d27aaf466ed8c18f32ff70d707d307cb8bcd9de6eb837f1284fccef700209e54"),
         Migration(
             name: "v0004_keepHouse",
-            sql: String(decoding: PackageResources.v0004_keepHouse_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0004_keepHouse.sql").text,
             checksum: "54ea1ae70d6677fa866a12866f0c3eac112399402b3b940f3fed110245aba710"),
         Migration(
             name: "v0005_keepRecords",
-            sql: String(decoding: PackageResources.v0005_keepRecords_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0005_keepRecords.sql").text,
             checksum: "79cac567f73b089cbb136211d9bce9261e15cd1a0e8a860cef2184144d6160d5"),
         Migration(
             name: "v0006_keepNotifications",
-            sql: String(decoding: PackageResources.v0006_keepNotifications_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0006_keepNotifications.sql").text,
             checksum: "3480c61c357b4baf28789019c3eff0568deff54f477162dbe83c3ea1bcd5db05"),
         Migration(
             name: "v0007_endMarks",
-            sql: String(decoding: PackageResources.v0007_endMarks_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0007_endMarks.sql").text,
             checksum: "23aa697bf4cf97b0ded2125e79c4650b469c4526c5a6955114d47e1ed75e417d"),
         Migration(
             name: "v0008_boundCosts",
-            sql: String(decoding: PackageResources.v0008_boundCosts_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0008_boundCosts.sql").text,
             checksum: "42348b700b84d0affb287d7225114b3c23eefb2e64f8183c4e88d17eaa2c3016"),
         Migration(
             name: "v0009_countBacklog",
-            sql: String(decoding: PackageResources.v0009_countBacklog_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0009_countBacklog.sql").text,
             checksum: "b15d1bcdade7ba2807c6ca56ff7c52e732d33d044bba53bedca45b32d1b309ae"),
         Migration(
             name: "v0010_witnessStore",
-            sql: String(decoding: PackageResources.v0010_witnessStore_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0010_witnessStore.sql").text,
             checksum: "d065c5f18cbb83de36adc5c7bcac44c5202abbfe524391b008a34717d57ac687"),
         Migration(
             name: "v0011_scopeDevices",
-            sql: String(decoding: PackageResources.v0011_scopeDevices_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0011_scopeDevices.sql").text,
             checksum: "63d23ae1cb1294a2614b9eed855ef12bc5f34d57860ce8858231d732a406b89a"),
         Migration(
             name: "v0012_sealSecrets",
-            sql: String(decoding: PackageResources.v0012_sealSecrets_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0012_sealSecrets.sql").text,
             checksum: "2464794a80331c398c57e5e854e19769c0fa3ecfb3ffcdf9ecd2afd2bafd49fa"),
         Migration(
             name: "v0013_disableDear",
-            sql: String(decoding: PackageResources.v0013_disableDear_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0013_disableDear.sql").text,
             checksum: "a2ed3195791d98c0927d964cfbe773e535a00c7825a328ca2cf9597daa30620d"),
         Migration(
             name: "v0014_countQuotas",
-            sql: String(decoding: PackageResources.v0014_countQuotas_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0014_countQuotas.sql").text,
             checksum: "2dad52e38b040fa965e12ae7ca1df9cfe2d300728ce732c703e864087ac5959d"),
         Migration(
             name: "v0015_setRates",
-            sql: String(decoding: PackageResources.v0015_setRates_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0015_setRates.sql").text,
             checksum: "0e6cead620993af6c4b24a28753adbee713d661d0d45af32e43ff5eb84e3babc"),
         Migration(
             name: "v0016_endZones",
-            sql: String(decoding: PackageResources.v0016_endZones_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0016_endZones.sql").text,
             checksum: "6ac7da89aa28715b6b478fb95bddb71b2953b442f2af203e00aeb605f999ca43"),
         Migration(
             name: "v0017_keepPast",
-            sql: String(decoding: PackageResources.v0017_keepPast_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0017_keepPast.sql").text,
             checksum: "a1b3a0b59f90dfcc197395bee0afacfee7ee671d408b7f0cee3531bd932bdc64"),
         Migration(
             name: "v0018_markRequests",
-            sql: String(decoding: PackageResources.v0018_markRequests_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0018_markRequests.sql").text,
             checksum: "e54386421dc9c9c47330da0e9a26e9ebf2281d9ecfc809365813144c187fe070"),
         Migration(
             name: "v0019_tellHealth",
-            sql: String(decoding: PackageResources.v0019_tellHealth_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0019_tellHealth.sql").text,
             checksum: "c143b8fc2fb0258f7f92adff2ce9e4d3fd4854e913cfdb7324e206e7dc670c44"),
         Migration(
             name: "v0020_keepKindness",
-            sql: String(decoding: PackageResources.v0020_keepKindness_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0020_keepKindness.sql").text,
             checksum: "87f91cad9216199ef451b579fa4eb1c7e6f4aa50ed3b367c05ec44166ffccf54"),
         Migration(
             name: "v0022_listNewest",
-            sql: String(decoding: PackageResources.v0022_listNewest_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0022_listNewest.sql").text,
             checksum: "dec7243a2ea2b05ca79309a9d82d437a18ff9636fea569e567cca21910e861fd"),
         Migration(
             name: "v0023_countSeen",
-            sql: String(decoding: PackageResources.v0023_countSeen_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0023_countSeen.sql").text,
             checksum: "3779c61e4851fc8ddd78811e94cf1dfe4baacfbb6e040a88f2d6515cbf5ce66e"),
         Migration(
             name: "v0024_keepThrottles",
-            sql: String(decoding: PackageResources.v0024_keepThrottles_sql, as: UTF8.self),
+            sql: EmbeddedFile("v0024_keepThrottles.sql").text,
             checksum: "2711a64969ffdc541d64e7dd9bd3e250a20619bc528c3c51afe908d5364af451"),
     ]
     /// Every released step of the schema on PostgreSQL.
@@ -116,15 +118,15 @@ package struct Migration: Sendable, Hashable {
     package static let releasedOnPostgreSQL: [Migration] = [
         Migration(
             name: "p0001_createSchema",
-            sql: String(decoding: PackageResources.p0001_createSchema_sql, as: UTF8.self),
+            sql: EmbeddedFile("p0001_createSchema.sql").text,
             checksum: "e8dfcdd48d0ac80b7e8c38314edf7c934ac635bb0f2a8666ad47d73d6304ff5d"),
         Migration(
             name: "p0002_keepThrottles",
-            sql: String(decoding: PackageResources.p0002_keepThrottles_sql, as: UTF8.self),
+            sql: EmbeddedFile("p0002_keepThrottles.sql").text,
             checksum: "aab83cf95a6dc536bd6f3d6f57bc433968478464fcec418da6f6831d3d8545f5"),
         Migration(
             name: "p0003_nameEndpoints",
-            sql: String(decoding: PackageResources.p0003_nameEndpoints_sql, as: UTF8.self),
+            sql: EmbeddedFile("p0003_nameEndpoints.sql").text,
             checksum: "c171cd81d086eaab407686bff25602350b583b3177a24a7c03541d5ac5b4f564"),
     ]
 }

@@ -1,4 +1,5 @@
 import Crypto
+import EmbeddedFiles
 import HTTPTypes
 import RelayModel
 import Synchronization
@@ -35,34 +36,12 @@ struct ConsoleFiles: Sendable {
 
     /// Every file of the folder `Pages`.
     static let all: [File] = [
-        File(pageName, PackageResources.index_html),
-        File("access.js", PackageResources.access_js),
-        File("api.js", PackageResources.api_js),
-        File("condition.js", PackageResources.condition_js),
-        File("console.css", PackageResources.console_css),
-        File("console.js", PackageResources.console_js),
-        File("containers.js", PackageResources.containers_js),
-        File("deliveries.js", PackageResources.deliveries_js),
-        File("dom.js", PackageResources.dom_js),
-        File("drafts.js", PackageResources.drafts_js),
-        File("explain.js", PackageResources.explain_js),
-        File("icon.svg", PackageResources.icon_svg),
-        File("journal.js", PackageResources.journal_js),
-        File("now.js", PackageResources.now_js),
-        File("numbers.js", PackageResources.numbers_js),
-        File("parked.js", PackageResources.parked_js),
-        File("parts.js", PackageResources.parts_js),
-        File("phones.js", PackageResources.phones_js),
-        File("plot.js", PackageResources.plot_js),
-        File("pushes.js", PackageResources.pushes_js),
-        File("rehearse.js", PackageResources.rehearse_js),
-        File("route.js", PackageResources.route_js),
-        File("send.js", PackageResources.send_js),
-        File("table.js", PackageResources.table_js),
-        File("tail.js", PackageResources.tail_js),
-        File("text.js", PackageResources.text_js),
-        File("users.js", PackageResources.users_js),
-    ]
+        pageName, "access.js", "api.js", "condition.js", "console.css", "console.js",
+        "containers.js", "deliveries.js", "dom.js", "drafts.js", "explain.js", "icon.svg",
+        "journal.js", "now.js", "numbers.js", "parked.js", "parts.js", "phones.js", "plot.js",
+        "pushes.js", "rehearse.js", "route.js", "send.js", "table.js", "tail.js", "text.js",
+        "users.js",
+    ].map { File($0, EmbeddedFile($0).bytes) }
 
     /// The page, which is every address that is no file.
     static let pageName = "index.html"

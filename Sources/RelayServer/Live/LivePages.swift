@@ -1,3 +1,4 @@
+import EmbeddedFiles
 import HTTPTypes
 import RelayModel
 
@@ -12,17 +13,17 @@ enum LivePages {
             file("/live/belfry-live.js", "text/javascript; charset=utf-8", client),
             file(
                 "/live/client.d.ts", "text/plain; charset=utf-8",
-                PackageResources.belfry_live_d_ts),
+                EmbeddedFile("belfry-live.d.ts").bytes),
             file(
                 "/live/live-page.js", "text/javascript; charset=utf-8",
-                PackageResources.live_page_js),
-            file("/live", "text/html; charset=utf-8", PackageResources.live_html),
+                EmbeddedFile("live-page.js").bytes),
+            file("/live", "text/html; charset=utf-8", EmbeddedFile("live.html").bytes),
         ]
     }
 
     /// The web client as pages load it: without the lines of comment, which are for whoever reads
     /// its source.
-    static let client = uncommented(PackageResources.belfry_live_js)
+    static let client = uncommented(EmbeddedFile("belfry-live.js").bytes)
 
     /// A text without the lines that are nothing but comment.
     static func uncommented(_ text: [UInt8]) -> [UInt8] {

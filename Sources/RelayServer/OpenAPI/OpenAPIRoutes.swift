@@ -1,3 +1,4 @@
+import EmbeddedFiles
 package import RelayModel
 
 /// The description of the whole HTTP surface (OpenAPI 3.1), which a test holds to the table of
@@ -12,7 +13,7 @@ package struct OpenAPIRoutes: Sendable {
     /// Where the file cannot be read, which a test rules out, it is served as it is.
     init(publicURL: String) {
         guard var document = Self.document else {
-            text = PackageResources.openapi_json
+            text = EmbeddedFile("openapi.json").bytes
             return
         }
         document["servers"] = [["url": .string(publicURL)]]
@@ -21,7 +22,8 @@ package struct OpenAPIRoutes: Sendable {
 
     /// The document, with no place of a relay yet.
     package static let document: JSONObject? = {
-        guard case .object(var object)? = try? JSONValue(parsing: PackageResources.openapi_json),
+        let text = EmbeddedFile("openapi.json").bytes
+        guard case .object(var object)? = try? JSONValue(parsing: text),
             case .object(var paths)? = object["paths"]
         else { return nil }
         paths.members += AdministrationCall.paths(of: AdministrationCall.all).members

@@ -1,0 +1,259 @@
+#include "CEmbeddedFiles.h"
+
+#include <string.h>
+
+// The compiler takes the files in as they are, and sees when they change. As literals of Swift, which is what
+// SwiftPM makes of embedded resources, they cost a minute of every build of the rooms that they were in.
+#ifndef __has_embed
+#error "this compiler has no #embed: take Swift 6.2 or later, or clang 19 or later"
+#endif
+
+static const unsigned char belfry_live_d_ts[] = {
+#embed "../RelayServer/Live/belfry-live.d.ts"
+};
+static const unsigned char belfry_live_js[] = {
+#embed "../RelayServer/Live/belfry-live.js"
+};
+static const unsigned char live_page_js[] = {
+#embed "../RelayServer/Live/live-page.js"
+};
+static const unsigned char live_html[] = {
+#embed "../RelayServer/Live/live.html"
+};
+static const unsigned char openapi_json[] = {
+#embed "../RelayServer/OpenAPI/openapi.json"
+};
+static const unsigned char access_js[] = {
+#embed "../RelayServer/Console/Pages/access.js"
+};
+static const unsigned char api_js[] = {
+#embed "../RelayServer/Console/Pages/api.js"
+};
+static const unsigned char condition_js[] = {
+#embed "../RelayServer/Console/Pages/condition.js"
+};
+static const unsigned char console_css[] = {
+#embed "../RelayServer/Console/Pages/console.css"
+};
+static const unsigned char console_js[] = {
+#embed "../RelayServer/Console/Pages/console.js"
+};
+static const unsigned char containers_js[] = {
+#embed "../RelayServer/Console/Pages/containers.js"
+};
+static const unsigned char deliveries_js[] = {
+#embed "../RelayServer/Console/Pages/deliveries.js"
+};
+static const unsigned char dom_js[] = {
+#embed "../RelayServer/Console/Pages/dom.js"
+};
+static const unsigned char drafts_js[] = {
+#embed "../RelayServer/Console/Pages/drafts.js"
+};
+static const unsigned char explain_js[] = {
+#embed "../RelayServer/Console/Pages/explain.js"
+};
+static const unsigned char icon_svg[] = {
+#embed "../RelayServer/Console/Pages/icon.svg"
+};
+static const unsigned char index_html[] = {
+#embed "../RelayServer/Console/Pages/index.html"
+};
+static const unsigned char journal_js[] = {
+#embed "../RelayServer/Console/Pages/journal.js"
+};
+static const unsigned char now_js[] = {
+#embed "../RelayServer/Console/Pages/now.js"
+};
+static const unsigned char numbers_js[] = {
+#embed "../RelayServer/Console/Pages/numbers.js"
+};
+static const unsigned char parked_js[] = {
+#embed "../RelayServer/Console/Pages/parked.js"
+};
+static const unsigned char parts_js[] = {
+#embed "../RelayServer/Console/Pages/parts.js"
+};
+static const unsigned char phones_js[] = {
+#embed "../RelayServer/Console/Pages/phones.js"
+};
+static const unsigned char plot_js[] = {
+#embed "../RelayServer/Console/Pages/plot.js"
+};
+static const unsigned char pushes_js[] = {
+#embed "../RelayServer/Console/Pages/pushes.js"
+};
+static const unsigned char rehearse_js[] = {
+#embed "../RelayServer/Console/Pages/rehearse.js"
+};
+static const unsigned char route_js[] = {
+#embed "../RelayServer/Console/Pages/route.js"
+};
+static const unsigned char send_js[] = {
+#embed "../RelayServer/Console/Pages/send.js"
+};
+static const unsigned char table_js[] = {
+#embed "../RelayServer/Console/Pages/table.js"
+};
+static const unsigned char tail_js[] = {
+#embed "../RelayServer/Console/Pages/tail.js"
+};
+static const unsigned char text_js[] = {
+#embed "../RelayServer/Console/Pages/text.js"
+};
+static const unsigned char users_js[] = {
+#embed "../RelayServer/Console/Pages/users.js"
+};
+static const unsigned char v0001_createSchema_sql[] = {
+#embed "../../Migrations/sql/v0001_createSchema.sql"
+};
+static const unsigned char v0002_recordSnapshots_sql[] = {
+#embed "../../Migrations/sql/v0002_recordSnapshots.sql"
+};
+static const unsigned char v0003_addRetryLane_sql[] = {
+#embed "../../Migrations/sql/v0003_addRetryLane.sql"
+};
+static const unsigned char v0004_keepHouse_sql[] = {
+#embed "../../Migrations/sql/v0004_keepHouse.sql"
+};
+static const unsigned char v0005_keepRecords_sql[] = {
+#embed "../../Migrations/sql/v0005_keepRecords.sql"
+};
+static const unsigned char v0006_keepNotifications_sql[] = {
+#embed "../../Migrations/sql/v0006_keepNotifications.sql"
+};
+static const unsigned char v0007_endMarks_sql[] = {
+#embed "../../Migrations/sql/v0007_endMarks.sql"
+};
+static const unsigned char v0008_boundCosts_sql[] = {
+#embed "../../Migrations/sql/v0008_boundCosts.sql"
+};
+static const unsigned char v0009_countBacklog_sql[] = {
+#embed "../../Migrations/sql/v0009_countBacklog.sql"
+};
+static const unsigned char v0010_witnessStore_sql[] = {
+#embed "../../Migrations/sql/v0010_witnessStore.sql"
+};
+static const unsigned char v0011_scopeDevices_sql[] = {
+#embed "../../Migrations/sql/v0011_scopeDevices.sql"
+};
+static const unsigned char v0012_sealSecrets_sql[] = {
+#embed "../../Migrations/sql/v0012_sealSecrets.sql"
+};
+static const unsigned char v0013_disableDear_sql[] = {
+#embed "../../Migrations/sql/v0013_disableDear.sql"
+};
+static const unsigned char v0014_countQuotas_sql[] = {
+#embed "../../Migrations/sql/v0014_countQuotas.sql"
+};
+static const unsigned char v0015_setRates_sql[] = {
+#embed "../../Migrations/sql/v0015_setRates.sql"
+};
+static const unsigned char v0016_endZones_sql[] = {
+#embed "../../Migrations/sql/v0016_endZones.sql"
+};
+static const unsigned char v0017_keepPast_sql[] = {
+#embed "../../Migrations/sql/v0017_keepPast.sql"
+};
+static const unsigned char v0018_markRequests_sql[] = {
+#embed "../../Migrations/sql/v0018_markRequests.sql"
+};
+static const unsigned char v0019_tellHealth_sql[] = {
+#embed "../../Migrations/sql/v0019_tellHealth.sql"
+};
+static const unsigned char v0020_keepKindness_sql[] = {
+#embed "../../Migrations/sql/v0020_keepKindness.sql"
+};
+static const unsigned char v0022_listNewest_sql[] = {
+#embed "../../Migrations/sql/v0022_listNewest.sql"
+};
+static const unsigned char v0023_countSeen_sql[] = {
+#embed "../../Migrations/sql/v0023_countSeen.sql"
+};
+static const unsigned char v0024_keepThrottles_sql[] = {
+#embed "../../Migrations/sql/v0024_keepThrottles.sql"
+};
+static const unsigned char p0001_createSchema_sql[] = {
+#embed "../../Migrations/postgresql/p0001_createSchema.sql"
+};
+static const unsigned char p0002_keepThrottles_sql[] = {
+#embed "../../Migrations/postgresql/p0002_keepThrottles.sql"
+};
+static const unsigned char p0003_nameEndpoints_sql[] = {
+#embed "../../Migrations/postgresql/p0003_nameEndpoints.sql"
+};
+
+static const struct {
+    const char *name;
+    const unsigned char *bytes;
+    size_t count;
+} files[] = {
+    {"belfry-live.d.ts", belfry_live_d_ts, sizeof belfry_live_d_ts},
+    {"belfry-live.js", belfry_live_js, sizeof belfry_live_js},
+    {"live-page.js", live_page_js, sizeof live_page_js},
+    {"live.html", live_html, sizeof live_html},
+    {"openapi.json", openapi_json, sizeof openapi_json},
+    {"access.js", access_js, sizeof access_js},
+    {"api.js", api_js, sizeof api_js},
+    {"condition.js", condition_js, sizeof condition_js},
+    {"console.css", console_css, sizeof console_css},
+    {"console.js", console_js, sizeof console_js},
+    {"containers.js", containers_js, sizeof containers_js},
+    {"deliveries.js", deliveries_js, sizeof deliveries_js},
+    {"dom.js", dom_js, sizeof dom_js},
+    {"drafts.js", drafts_js, sizeof drafts_js},
+    {"explain.js", explain_js, sizeof explain_js},
+    {"icon.svg", icon_svg, sizeof icon_svg},
+    {"index.html", index_html, sizeof index_html},
+    {"journal.js", journal_js, sizeof journal_js},
+    {"now.js", now_js, sizeof now_js},
+    {"numbers.js", numbers_js, sizeof numbers_js},
+    {"parked.js", parked_js, sizeof parked_js},
+    {"parts.js", parts_js, sizeof parts_js},
+    {"phones.js", phones_js, sizeof phones_js},
+    {"plot.js", plot_js, sizeof plot_js},
+    {"pushes.js", pushes_js, sizeof pushes_js},
+    {"rehearse.js", rehearse_js, sizeof rehearse_js},
+    {"route.js", route_js, sizeof route_js},
+    {"send.js", send_js, sizeof send_js},
+    {"table.js", table_js, sizeof table_js},
+    {"tail.js", tail_js, sizeof tail_js},
+    {"text.js", text_js, sizeof text_js},
+    {"users.js", users_js, sizeof users_js},
+    {"v0001_createSchema.sql", v0001_createSchema_sql, sizeof v0001_createSchema_sql},
+    {"v0002_recordSnapshots.sql", v0002_recordSnapshots_sql, sizeof v0002_recordSnapshots_sql},
+    {"v0003_addRetryLane.sql", v0003_addRetryLane_sql, sizeof v0003_addRetryLane_sql},
+    {"v0004_keepHouse.sql", v0004_keepHouse_sql, sizeof v0004_keepHouse_sql},
+    {"v0005_keepRecords.sql", v0005_keepRecords_sql, sizeof v0005_keepRecords_sql},
+    {"v0006_keepNotifications.sql", v0006_keepNotifications_sql, sizeof v0006_keepNotifications_sql},
+    {"v0007_endMarks.sql", v0007_endMarks_sql, sizeof v0007_endMarks_sql},
+    {"v0008_boundCosts.sql", v0008_boundCosts_sql, sizeof v0008_boundCosts_sql},
+    {"v0009_countBacklog.sql", v0009_countBacklog_sql, sizeof v0009_countBacklog_sql},
+    {"v0010_witnessStore.sql", v0010_witnessStore_sql, sizeof v0010_witnessStore_sql},
+    {"v0011_scopeDevices.sql", v0011_scopeDevices_sql, sizeof v0011_scopeDevices_sql},
+    {"v0012_sealSecrets.sql", v0012_sealSecrets_sql, sizeof v0012_sealSecrets_sql},
+    {"v0013_disableDear.sql", v0013_disableDear_sql, sizeof v0013_disableDear_sql},
+    {"v0014_countQuotas.sql", v0014_countQuotas_sql, sizeof v0014_countQuotas_sql},
+    {"v0015_setRates.sql", v0015_setRates_sql, sizeof v0015_setRates_sql},
+    {"v0016_endZones.sql", v0016_endZones_sql, sizeof v0016_endZones_sql},
+    {"v0017_keepPast.sql", v0017_keepPast_sql, sizeof v0017_keepPast_sql},
+    {"v0018_markRequests.sql", v0018_markRequests_sql, sizeof v0018_markRequests_sql},
+    {"v0019_tellHealth.sql", v0019_tellHealth_sql, sizeof v0019_tellHealth_sql},
+    {"v0020_keepKindness.sql", v0020_keepKindness_sql, sizeof v0020_keepKindness_sql},
+    {"v0022_listNewest.sql", v0022_listNewest_sql, sizeof v0022_listNewest_sql},
+    {"v0023_countSeen.sql", v0023_countSeen_sql, sizeof v0023_countSeen_sql},
+    {"v0024_keepThrottles.sql", v0024_keepThrottles_sql, sizeof v0024_keepThrottles_sql},
+    {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
+    {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
+    {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
+};
+
+const unsigned char *belfry_embedded_file(const char *name, size_t *count) {
+    for (size_t index = 0; index < sizeof files / sizeof files[0]; index++) {
+        if (strcmp(files[index].name, name) == 0) {
+            *count = files[index].count;
+            return files[index].bytes;
+        }
+    }
+    return NULL;
+}
