@@ -16,12 +16,16 @@ struct BenchRelay: Sendable {
     private let badges = BadgeCounts()
     private let settings: ContainerSettings
     private let load: RelayLoad
+    private let countsHealth: Bool
     private let world = World.real
     private let logger = Logger(label: "belfry.bench", factory: { _ in SwiftLogNoOpLogHandler() })
 
     /// Opens the store and fills it with what the load needs.
-    init(store place: BenchStore, gateway: CurlGatewaySettings, load: RelayLoad) async throws {
+    init(
+        store place: BenchStore, gateway: CurlGatewaySettings, load: RelayLoad, countsHealth: Bool
+    ) async throws {
         self.load = load
+        self.countsHealth = countsHealth
         settings = ContainerSettings(key: try load.container, topics: ["com.example.bench"])
         var storeSettings = StoreSettings()
         storeSettings.quotas[.userSubscriptions] = 1
@@ -68,7 +72,11 @@ struct BenchRelay: Sendable {
         var follower = Follower(
             log: store, progress: store, identity: identity, indexSeed: 7, badges: badges,
             clock: world.clock, settings: { _ in settings }, logger: logger,
-            take: { [worker] batch in try await worker.accept(batch) })
+            take: { [worker, countsHealth] batch in
+                var batch = batch
+                if !countsHealth { batch.firings = [] }
+                try await worker.accept(batch)
+            })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store)
         let ranges = Task { [store, badges, worker, logger, world] in
@@ -78,7 +86,18 @@ struct BenchRelay: Sendable {
                 take: { batch in try await worker.accept(batch) })
             try await ranges.run()
         }
-        defer { ranges.cancel() }
+        let sums = Task { [store] in
+            // As upkeep does, but without looking at the minute.
+            while true {
+                try await Task.sleep(for: .seconds(1))
+                guard store.firingsNotAddedUp >= 65_536 else { continue }
+                while try await store.addUpFirings() { try Task.checkCancellation() }
+            }
+        }
+        defer {
+            ranges.cancel()
+            sums.cancel()
+        }
         try await follower.follow(from: mark)
     }
 

@@ -51,6 +51,8 @@ struct BenchRelayCommand: AsyncParsableCommand {
     var storageURL: String?
     @Flag(help: "Raise a badge with each push, so that no two payloads are the same.")
     var badge = false
+    @Flag(help: "Leave out how subscriptions fare, to see what keeping it costs.")
+    var withoutHealth = false
 
     func validate() throws {
         guard changes > 0, warmUp > 0, devices > 0, users > 0, rate >= 0, batch > 0 else {
@@ -97,7 +99,7 @@ struct BenchRelayCommand: AsyncParsableCommand {
         let relay = try await BenchRelay(
             store: BenchStore(
                 path: place.appending(path: "belfry.sqlite").path, url: storageURL),
-            gateway: settings, load: load)
+            gateway: settings, load: load, countsHealth: !withoutHealth)
         let figures = try await relay.run {
             try await relay.append(warmUp, rate: 0, batch: batch)
             try await relay.waitUntilSettled()
