@@ -248,7 +248,7 @@ let package = Package(
             name: "FanoutTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
-                "StorageSQL", "StorageSQLite", "Fanout",
+                "StorageSQL", "StorageSQLite", "StoragePostgreSQL", "Fanout",
                 "RelayTestKit", grdb, logging,
             ]),
         .testTarget(

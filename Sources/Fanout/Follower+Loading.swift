@@ -25,18 +25,20 @@ package enum LoadingStage: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Follower {
-    /// Loads what was active at `mark`: from the newest usable snapshot and what the registry
-    /// says has changed since, or else from the registry alone, in bounded portions.
+    /// Loads what was active at `mark`: from the state that stood by, or the newest usable
+    /// snapshot, and what the registry says has changed since, or else from the registry alone, in
+    /// bounded portions.
     ///
     /// While one portion is put into the index, the next is read.
     package mutating func recover(
-        at mark: ProgressMark, from registry: any ActiveVersions & StateSnapshots,
-        portion: Int = 5000,
+        at mark: ProgressMark, from registry: any StandbyVersions & StateSnapshots,
+        standby: StandbyFollower? = nil, portion: Int = 5000,
         onLoading: (LoadingStage) -> Void = { _ in }
     ) async throws {
         worked = mark.position
         self.registry = registry
-        if let snapshots {
+        let isWarm = try await begin(with: standby, at: mark.position, registry)
+        if !isWarm, let snapshots {
             onLoading(.snapshot)
             if let start = try await snapshots.load(&state, upTo: mark.position) {
                 let endings = try await registry.endings(after: start, upTo: mark.position)
@@ -49,6 +51,32 @@ extension Follower {
         onLoading(.badges)
         for (holder, badge) in try await registry.badges() { state.set(badge, of: holder) }
         meter.show(subscriptions: state.subscriptionCount)
+    }
+
+    /// Begins with the state that stood by, if there is one that can be trusted.
+    private mutating func begin(
+        with standby: StandbyFollower?, at position: LogPosition, _ registry: any StandbyVersions
+    ) async throws -> Bool {
+        guard let place = standby?.hand(over: &state) else { return false }
+        switch try await registry.endings(since: place, upTo: position) {
+        case .unknown(let fault):
+            logger.notice(
+                "the state that stood by is of no use", metadata: ["reason": "\(fault.rawValue)"])
+            state.clear()
+            return false
+        case .all(let endings):
+            endings.forEach { state.apply($0) }
+            logger.info(
+                "began with the state that stood by",
+                metadata: [
+                    "position": "\(place.position)", "devices": "\(state.deviceCount)",
+                    "subscriptions": "\(state.subscriptionCount)", "ended": "\(endings.count)",
+                ])
+            // None of it is in a snapshot of this process; but what waits goes first.
+            edits += state.deviceCount + state.subscriptionCount
+            snapshots?.postpone()
+            return true
+        }
     }
 
     /// Loads anew what was active at `position`, from the registry alone.
@@ -145,6 +173,20 @@ extension Follower {
 }
 
 extension ShardState {
+    /// Makes a subscription active; one that cannot be read is told and left out.
+    mutating func activate(
+        _ version: SubscriptionVersion, _ logger: Logger, onUnreadable: () -> Void
+    ) {
+        do {
+            try insert(version)
+        } catch {
+            logger.error(
+                "left out a subscription whose condition cannot be read",
+                metadata: ["serial": "\(version.serial)", "reason": "\(error)"])
+            onUnreadable()
+        }
+    }
+
     /// Ends what the registry says has ended.
     mutating func apply(_ ending: VersionEnding) {
         switch ending.kind {

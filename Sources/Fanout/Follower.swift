@@ -95,14 +95,7 @@ package struct Follower: ~Copyable {
 
     /// Makes a subscription active; one that cannot be read is told and left out.
     mutating func activate(_ version: SubscriptionVersion) {
-        do {
-            try state.insert(version)
-        } catch {
-            logger.error(
-                "left out a subscription whose condition cannot be read",
-                metadata: ["serial": "\(version.serial)", "reason": "\(error)"])
-            meter.countUnreadable()
-        }
+        state.activate(version, logger) { meter.countUnreadable() }
     }
 
     // MARK: Following

@@ -4,7 +4,6 @@ import Storage
 // All that the walk and the routes ask of a store, in one value: on one file there is one shard,
 // and whoever has the file owns it for ever.
 extension RelayStore: Registry {}
-extension RelayStore: ActiveVersions {}
 extension RelayStore: ShardHandle {
     package var shardIdentity: UUIDBytes { storeIdentity }
 }

@@ -46,26 +46,38 @@ extension RelayStore: StateSnapshots {
         after start: LogPosition, upTo end: LogPosition
     ) async throws -> [VersionEnding] {
         try await read { db in
-            var endings: [VersionEnding] = []
-            var containers: [Int64: ContainerKey] = [:]
-            let tables: [(String, VersionEnding.Kind)] = [
-                ("subscription", .subscription), ("device", .device),
-            ]
-            for (table, kind) in tables {
-                let rows = try Row.fetchCursor(
-                    db,
-                    sql: "SELECT serial, container FROM \(table) WHERE ended > ? AND ended <= ?",
-                    arguments: [start.stored, end.stored])
-                while let row = try rows.next() {
-                    let number: Int64 = row[1]
-                    let container = try containers[number] ?? db.containerKey(number)
-                    containers[number] = container
-                    endings.append(
-                        VersionEnding(
-                            kind, serial: UInt64(clamping: row[0] as Int64), of: container))
-                }
-            }
-            return endings
+            var reading = EndingReading(db, after: start, upTo: end)
+            for table in VersionTable.allCases { try reading.read(table) }
+            return reading.endings
+        }
+    }
+}
+
+/// Reads which versions ended in a stretch of the log.
+struct EndingReading {
+    private let db: Database
+    private let start: LogPosition
+    private let end: LogPosition
+    private var containers: [Int64: ContainerKey] = [:]
+    private(set) var endings: [VersionEnding] = []
+
+    /// Reads what ended after `start` and up to `end`.
+    init(_ db: Database, after start: LogPosition, upTo end: LogPosition) {
+        (self.db, self.start, self.end) = (db, start, end)
+    }
+
+    /// Reads those of a table; with `isPast`, those that were moved out of the walk's way.
+    mutating func read(_ table: VersionTable, isPast: Bool = false) throws {
+        let name = isPast ? PastStep.table(of: table) : table.rawValue
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT serial, container FROM \(name) WHERE ended > ? AND ended <= ?",
+            arguments: [start.stored, end.stored])
+        while let row = try rows.next() {
+            let number: Int64 = row[1]
+            let container = try containers[number] ?? db.containerKey(number)
+            containers[number] = container
+            endings.append(
+                VersionEnding(table.kind, serial: UInt64(clamping: row[0] as Int64), of: container))
         }
     }
 }

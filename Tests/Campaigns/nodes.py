@@ -9,6 +9,7 @@ starts again; in the end the primary is lost and its synchronous standby promote
 
   python3 Tests/Campaigns/nodes.py --rounds 5
   python3 Tests/Campaigns/nodes.py --rounds 100 --seconds 3000 --faults kill,pause
+  python3 Tests/Campaigns/nodes.py --rounds 3 --faults kill --keeps-primary --subscriptions 1000000 [--cold]
 """
 import argparse, contextlib, http.client, json, os, random, signal, statistics, subprocess
 import threading, time
@@ -70,6 +71,15 @@ class Node(Relay):
             if not self.has_said("the server cannot be reached", since):
                 break
         raise SystemExit(f"{self.name} ended, and does not stand by")
+
+    def warm_up(self):
+        """Waits until it has the store's state, and returns how long that took."""
+        began = time.monotonic()
+        while self.call("GET", "/readyz")[1].get("standby", {}).get("state") != "warm":
+            if time.monotonic() > began + 4 * PATIENCE:
+                raise SystemExit(f"{self.name} does not get warm")
+            time.sleep(0.2)
+        return time.monotonic() - began
 
     def is_owner(self):
         """Whether it says that it owns the store, and is ready: which it may do in good faith while
@@ -184,7 +194,10 @@ class Field:
             Node(name, self.belfry, folder, self.gateway, [self.primary.port, self.standby.port])
             for name in ("one", "two")]
         self.owner, self.other = self.nodes
-        self.figures, self.answers = {}, {}
+        self.figures, self.answers, self.filled = {}, {}, options.subscriptions
+        self.cold = options.cold
+        for node in self.nodes if options.cold else ():
+            node.settings["nodes-warm"] = "off"
         self.sight = Sight(self.gateway)
         self.sight.start()
 
@@ -193,11 +206,60 @@ class Field:
         if not self.owner.ready():
             raise SystemExit("the relay did not start: see its log")
         furnish(self.owner, self.ledger)
+        if self.filled:
+            self.fill()
         self.other.api_token = self.owner.api_token
         # From here on nothing is acknowledged that the standby does not have.
         self.synchronous()
-        self.other.stand_by()
+        self.succeed()
         self.compare_ways()
+
+    def succeed(self):
+        """Has the other stand by, with the store's state where there is much of it."""
+        self.other.stand_by()
+        if self.filled and not self.cold:
+            self.note("until it is warm", self.other.warm_up())
+
+    def fill(self):
+        """Gives the store so many subscriptions that no change fires, each of a user with a device;
+        saving a million over HTTP would take longer than the rest."""
+        self.owner.register("f0", "filler0")
+        self.owner.save("filler", "filler0", "artist == 'nobody'")
+        self.owner.settled(PATIENCE)
+        if self.owner.stop() != 0:
+            raise SystemExit(f"{self.owner.name} did not end well: see its log")
+        tail = f"generate_series(1, {self.filled - 1}) AS n"
+        self.primary.sql(f"""
+            SET search_path = {SCHEMA}; SET session_replication_role = replica;
+            CREATE TEMP TABLE pattern AS SELECT id, container,
+                (SELECT max(id) FROM "user") AS last FROM "user" WHERE name = 'filler0';
+            INSERT INTO "user" (id, container, name)
+                SELECT last + n, container, 'filler' || n FROM pattern, {tail};
+            SELECT setval(pg_get_serial_sequence('"user"', 'id'), max(id)) FROM "user";
+            INSERT INTO device (container, owner, deviceID, gateway, gatewayEnvironment, token, topic,
+                    registeredAt, activation)
+                SELECT device.container, last + n, 'f' || n, gateway, gatewayEnvironment,
+                    rpad(encode(convert_to('f' || n, 'UTF8'), 'hex'), 64, '0'), topic, registeredAt,
+                    activation
+                FROM device JOIN pattern ON owner = id, {tail};
+            INSERT INTO subscription (container, owner, database, subscriptionID, contentDigest,
+                    firesOnce, body, activation, recordType)
+                SELECT subscription.container, last + n, database, subscriptionID, contentDigest,
+                    firesOnce, replace(body, 'nobody', 'nobody' || n), activation, recordType
+                FROM subscription JOIN pattern ON owner = id, {tail};
+            DELETE FROM quotaUse WHERE thing IN (1, 2);
+            INSERT INTO quotaUse (container, thing, holder, number, bytes)
+                SELECT container, 1, holder, count(*), sum(octet_length(body))
+                FROM subscription, LATERAL (VALUES (''), (owner::text)) AS holders (holder)
+                WHERE ended IS NULL GROUP BY container, holder
+                UNION ALL SELECT container, 2, holder, count(*), 0
+                FROM device, LATERAL (VALUES (''), (owner::text)) AS holders (holder)
+                WHERE ended IS NULL GROUP BY container, holder;
+            ANALYZE""")
+        began = time.monotonic()
+        self.owner.begin()
+        self.owner.ready(4 * PATIENCE)
+        self.note("a start alone", time.monotonic() - began)
 
     def compare_ways(self):
         """How much longer a call takes by way of the relay that stands by, in milliseconds."""
@@ -297,7 +359,7 @@ class Field:
         self.ledger.write(kill=self.round, offset=record)
         self.taken_over(began, "killed", record)
         self.note("killed: without an acknowledgement", self.acknowledged.pause(began))
-        self.other.stand_by()
+        self.succeed()
 
     def stop(self):
         """Nothing comes twice after an end in order."""
@@ -484,6 +546,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=1800, help="no fault begins after these")
     parser.add_argument("--faults", type=lambda text: text.split(","), default=FAULTS)
     parser.add_argument("--keeps-primary", action="store_true", help="the primary is not lost")
+    parser.add_argument("--subscriptions", type=int, default=0,
+                        help="fill the store with so many, each of a user with a device")
+    parser.add_argument("--cold", action="store_true", help="who stands by has nothing in memory")
     parser.add_argument("--drain", type=float, default=600)
     parser.add_argument("--binary")
     parser.add_argument("--keep", action="store_true", help="keep the folder")

@@ -85,6 +85,12 @@ struct NodeScenarioTests {
                 if reply.status == 200, reply["role"] == .string(role) { return }
             }
         }
+
+        /// Waits until it has the store's state, although it is not the owner.
+        func waitForWarmth() async throws {
+            let client = try await client()
+            while try await client.call("GET", "/readyz")["standby", "state"] != "warm" {}
+        }
     }
 
     private struct Pair: Sendable {
@@ -101,11 +107,14 @@ struct NodeScenarioTests {
         }
     }
 
-    /// The addresses that the access log names.
+    /// The addresses that the access log names, and what else the log says.
     private final class AccessLines: Sendable {
         private let addresses = Mutex<[String]>([])
+        private let messages = Mutex<Set<String>>([])
         var all: [String] { addresses.withLock { $0 } }
         func add(_ address: String) { addresses.withLock { $0.append(address) } }
+        func note(_ message: String) { _ = messages.withLock { $0.insert(message) } }
+        func has(_ message: String) -> Bool { messages.withLock { $0.contains(message) } }
     }
 
     private struct AccessHandler: LogHandler {
@@ -120,6 +129,7 @@ struct NodeScenarioTests {
 
         func log(event: LogEvent) {
             if let address = event.metadata?["address"] { lines.add("\(address)") }
+            lines.note("\(event.message)")
         }
     }
 
@@ -306,6 +316,7 @@ struct NodeScenarioTests {
             }
             try await post("a1")
             #expect(await connection.hear(until: "position").contains("HTTP/1.1 200"))
+            try await pair.second.waitForWarmth()
             try await pair.first.end()
             // It waits until there is an owner again.
             try await post("a2")
@@ -313,6 +324,7 @@ struct NodeScenarioTests {
             try await pair.second.wait(as: "owner")
             let pushes = try await pair.arrivals(4)
             #expect(Set(pushes.map(\.apnsID)).count == 4)
+            #expect(pair.lines.has("began with the state that stood by"))
             let nodes = try RelayStore.nodes(
                 try PostgresPlace(url: try PostgresServer.ofStores().url(), schema: pair.schema))
             #expect(nodes.map(\.name) == ["second"])

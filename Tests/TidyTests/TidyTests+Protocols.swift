@@ -16,7 +16,7 @@ extension TidyTests {
         "CourierQueue", "DeadLetterRegistry", "DeliveryRegistry", "DeviceRegistry", "FanoutRanges",
         "InboxRegistry", "IntakeLog", "ParkedChangeRegistry", "PastRegistry",
         "ProviderTokenRegistry", "Registry", "SessionRegistry", "Shadow", "ShardHandle", "ShardLog",
-        "ShardProgress", "SourceRegistry",
+        "ShardProgress", "SourceRegistry", "StandbyVersions",
         "StateSnapshots", "StoreUpkeep", "SubscriptionRegistry",
     ]
 

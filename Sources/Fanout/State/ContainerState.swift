@@ -15,7 +15,7 @@ struct ContainerState {
     private var updateRules: UpdateRules
     private var subscriptions: PackedSubscriptions
     private var devices: PackedDevices
-    private let badges: BadgeCounts
+    private var badges: BadgeCounts
     private let key: ContainerKey
 
     /// Creates the state of a container of which nothing is known.
@@ -28,6 +28,13 @@ struct ContainerState {
         updateRules = UpdateRules(indexSeed: indexSeed)
         subscriptions = PackedSubscriptions(container: container)
         devices = PackedDevices(container: container)
+    }
+
+    /// The same state, whose devices have these badges.
+    func sharing(_ badges: BadgeCounts) -> ContainerState {
+        var state = self
+        state.badges = badges
+        return state
     }
 
     /// How many subscriptions are active.

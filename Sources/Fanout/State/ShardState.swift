@@ -268,6 +268,13 @@ package struct ShardState {
             containers: try containers.map { ($0.key, try $0.value.image()) })
     }
 
+    /// Takes over the state of `other`, which knows no badges, in place of what is here.
+    mutating func take(over other: consuming ShardState) {
+        load(
+            other.containers.mapValues { $0.sharing(badges) },
+            lastSubscription: other.lastSubscription, lastDevice: other.lastDevice)
+    }
+
     /// Takes the state over from a snapshot, in place of what is here.
     mutating func load(
         _ loaded: [ContainerKey: ContainerState], lastSubscription: UInt64, lastDevice: UInt64

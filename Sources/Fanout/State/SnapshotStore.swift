@@ -98,6 +98,11 @@ package final class SnapshotStore: Sendable {
         }
     }
 
+    /// Lets the first snapshot wait as long as the next ones do, after a start that needed none.
+    func postpone() {
+        state.withLock { $0.dueAt = now().advanced(by: settings.interval) }
+    }
+
     // MARK: Offering
 
     /// Whether a snapshot is due: after `edits` edits of a state of `entries` entries.

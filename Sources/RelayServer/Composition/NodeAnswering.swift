@@ -1,3 +1,4 @@
+import Fanout
 import Hummingbird
 import RelayModel
 import ServiceLifecycle
@@ -14,6 +15,8 @@ final class NodeAnswering: Sendable {
         var answer: (epoch: Int64, readiness: Readiness)?
         /// How long ago the database last said who owns the store.
         var sight: Stopwatch?
+        /// What has the store's state.
+        var standby: StandbyFollower?
     }
 
     /// What the listener for other relays is called.
@@ -67,7 +70,7 @@ final class NodeAnswering: Sendable {
         let operations = OperationRoutes(
             readiness: { [weak self] in self?.readiness ?? .notReady(["relay": "stopped"]) },
             renderMetrics: { metrics.render() },
-            role: { [weak self] in .standingBy(owner: self?.owner) })
+            role: { [weak self] in .standingBy(owner: self?.owner, self?.standby) })
         let routes = operations.routes.filter {
             CallForwarding.ownPaths.contains($0.path) && ($0.surface != .metrics || showsMetrics)
         }
@@ -140,7 +143,7 @@ final class NodeAnswering: Sendable {
     /// Answers here from now on.
     func serve(_ routes: [String: SwitchedResponder.Routes], _ sockets: LiveSockets?) {
         for (name, routes) in routes { responders[name]?.change(to: routes) }
-        state.withLock { $0.sockets = sockets }
+        state.withLock { ($0.sockets, $0.standby) = (sockets, nil) }
         current.post(.here)
     }
 
@@ -148,6 +151,11 @@ final class NodeAnswering: Sendable {
     func noteSight() {
         let sight = clock.measureStart()
         state.withLock { $0.sight = sight }
+    }
+
+    /// Notes what has the store's state as long as another relay owns it.
+    func note(_ standby: StandbyFollower?) {
+        state.withLock { $0.standby = standby }
     }
 
     /// Hands nothing on, and takes nothing from others, any more.
@@ -163,6 +171,8 @@ final class NodeAnswering: Sendable {
         guard case .owner(let route) = current.answerer else { return nil }
         return route.name
     }
+
+    private var standby: StandbyStatus? { state.withLock { $0.standby }?.status }
 
     private var readiness: Readiness {
         switch current.answerer {

@@ -75,8 +75,7 @@ package final class Relay: Service {
     ) async throws {
         (self.ports, self.levels) = (ports, levels)
         self.configuration = configuration
-        self.phones = phones
-        self.world = world
+        (self.phones, self.world) = (phones, world)
         self.metrics = metrics
         self.logger = logger
         // What the configuration gets wrong is said before a store is opened, or made.
@@ -86,8 +85,9 @@ package final class Relay: Service {
         }
         self.certificate = certificate
         let backup = try RelayBackup(configuration, world: world)
-        (nodeListeners, store) = try await StoreOpening(configuration, world, logger)
+        let opened = try await StoreOpening(configuration, world, logger)
             .opened(copyingTo: backup?.spool, metrics, ports, certificate)
+        (nodeListeners, store) = (opened.listeners, opened.store)
         shipper = backup?.shipper(of: store, world: world, logger: logger)
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(
@@ -133,7 +133,7 @@ package final class Relay: Service {
             on: ledger, recordingTo: shard,
             through: GatewaySwitch(apns: gateway, courier: courier), clock: world.clock)
         walk = ShardWalk(
-            of: shard, worker: worker, turns: turns, snapshots: snapshots,
+            of: shard, worker: worker, turns: turns, snapshots: snapshots, standby: opened.standby,
             in: WalkSurroundings(
                 configuration: configuration, world: world, logger: logger, directory: directory,
                 indexes: indexes, events: events, watch: events.watch.and(watch)))

@@ -23,6 +23,8 @@ final class ShardWalk: Sendable {
     /// Holds containers that append faster than they are followed.
     let turns: IntakeTurns
     private let snapshots: SnapshotStore?
+    /// What stood by for the shard before this process owned it.
+    private let standby: StandbyFollower?
     private let lastImage = Mutex<StateImage?>(nil)
     /// The badges, which the follower and the ranges raise.
     private let badges = BadgeCounts()
@@ -39,12 +41,13 @@ final class ShardWalk: Sendable {
     /// `worker` records to the same shard; `turns` hears of what it sends.
     init(
         of shard: any ShardHandle, worker: DeliveryWorker, turns: IntakeTurns,
-        snapshots: SnapshotStore?, in relay: WalkSurroundings
+        snapshots: SnapshotStore?, standby: StandbyFollower?, in relay: WalkSurroundings
     ) {
         self.shard = shard
         self.worker = worker
         self.turns = turns
         self.snapshots = snapshots
+        self.standby = standby
         self.relay = relay
         let began = relay.world.clock.measureStart()
         pulse = FollowerPulse { began.elapsed() }
@@ -114,7 +117,7 @@ final class ShardWalk: Sendable {
         let began = relay.world.clock.measureStart()
         var follower = makeFollower()
         let mark = worker.recordedMark
-        try await follower.recover(at: mark, from: shard) { stage in
+        try await follower.recover(at: mark, from: shard, standby: standby) { stage in
             loading.withLock { $0 = stage }
         }
         relay.logger.info(

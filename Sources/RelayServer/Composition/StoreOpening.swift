@@ -1,3 +1,4 @@
+import Fanout
 import Logging
 import Storage
 import StoragePostgreSQL
@@ -26,14 +27,14 @@ struct StoreOpening {
     func opened(
         copyingTo spool: LogSpool?, _ metrics: PrometheusMetrics, _ ports: ServedPorts,
         _ certificate: ServedCertificate?
-    ) async throws -> (listeners: NodeListeners?, store: RelayStore) {
+    ) async throws -> OpenedRelayStore {
         let listeners = try await listeners {
             ListenerMaker(
                 configuration, world: world, metrics: metrics, logger: logger, ports: ports,
                 certificate: certificate, isForwarding: true)
         }
         do {
-            return (listeners, try await open(copyingTo: spool, at: listeners))
+            return try await open(copyingTo: spool, at: listeners)
         } catch {
             await listeners?.close()
             throw error
@@ -73,20 +74,31 @@ struct StoreOpening {
     /// `spool` gets what is committed to a file, for continuous backup.
     private func open(
         copyingTo spool: LogSpool?, at listeners: NodeListeners?
-    ) async throws -> RelayStore {
+    ) async throws -> OpenedRelayStore {
         guard let place = try place else {
-            return try await patience.attempt {
+            let store = try await patience.attempt {
                 try RelayStore.open(
                     path: configuration.storagePath, settings: configuration.store, spool: spool)
             }
+            return OpenedRelayStore(listeners: listeners, store: store)
         }
         let claimant = StoreClaimant(
             name: world.machine, identity: world.randomBytes(16), version: world.version,
             endpoint: listeners?.endpoint)
-        return try await take(try StoreWatch(place, as: claimant), listeners?.answering)
+        let watch = try StoreWatch(place, as: claimant)
+        let warmth = StandbyWarmth(configuration, world, logger)
+        defer { warmth.end() }
+        let store = try await take(watch, listeners?.answering) {
+            warmth.begin(place, claimant)
+            listeners?.answering.note(warmth.follower)
+        }
+        return OpenedRelayStore(listeners: listeners, store: store, standby: warmth.follower)
     }
 
-    private func take(_ watch: StoreWatch, _ answering: NodeAnswering?) async throws -> RelayStore {
+    /// Takes the store as soon as nobody else has it; `standingBy` is called when another does.
+    private func take(
+        _ watch: StoreWatch, _ answering: NodeAnswering?, standingBy: () -> Void
+    ) async throws -> RelayStore {
         var standing = StandbyPatience()
         while true {
             answering?.current.post(.nobody("the relay opens the store"))
@@ -94,6 +106,7 @@ struct StoreOpening {
                 return try await watch.open(configuration.store)
             } catch let error as StorageError {
                 try tell(standing.verdict(on: error), error)
+                if case .locked = error { standingBy() }
             }
             try await standBy(watch, answering, &standing)
         }
@@ -128,6 +141,15 @@ struct StoreOpening {
             }
         }
     }
+}
+
+/// A store that this relay owns from now on.
+struct OpenedRelayStore: Sendable {
+    /// The listeners that stand already; `nil` of a store that one relay alone can use.
+    let listeners: NodeListeners?
+    let store: RelayStore
+    /// What stood by for the store; `nil` if nothing did.
+    var standby: StandbyFollower?
 }
 
 /// How long a relay that wants a store bears with what keeps it from it: a pure decision.

@@ -18,5 +18,10 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "nodes.waitSeconds", time: \.nodes.patience, in: .seconds(1), 0...60,
             "How long a call waits while no relay owns the store; then 503 is answered."),
+        ConfigurationKey(
+            "nodes.warm", isOn: \.nodes.isWarm,
+            "Whether a relay that stands by has the subscriptions and devices in memory, as the "
+                + "owner has them, and follows what is edited: then it need not load them when it "
+                + "takes the owner's place."),
     ]
 }

@@ -17,6 +17,8 @@ struct NodeSettings: Sendable, Hashable {
     var port = 0
     /// How long a call waits while no relay owns the store.
     var patience = Duration.seconds(10)
+    /// Whether a relay that stands by has the state of the store in memory.
+    var isWarm = true
 
     /// What ``advertise(_:)`` takes.
     static let rule = "auto, none, a host, or a host and a port, as relay-a.example:8092"

@@ -1,3 +1,4 @@
+package import Fanout
 import HTTPTypes
 import RelayModel
 
@@ -55,11 +56,12 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// The role, and who owns the store.
+    /// The role, who owns the store, and how much of its state stands by.
     private var told: [(String, JSONValue)] {
         guard let role = role() else { return [] }
         return [("role", .string(role.name))]
             + (role.owner.map { [("owner", .string($0))] } ?? [])
+            + (role.standby.map { [("standby", $0.json)] } ?? [])
     }
 }
 
@@ -68,7 +70,7 @@ package enum NodeRole: Sendable, Hashable {
     /// It owns the store; what its machine is called.
     case owner(String)
     /// It stands by, and hands calls to the owner, if there is one.
-    case standingBy(owner: String?)
+    case standingBy(owner: String?, StandbyStatus? = nil)
 
     var name: String {
         switch self {
@@ -80,7 +82,22 @@ package enum NodeRole: Sendable, Hashable {
     var owner: String? {
         switch self {
         case .owner(let name): name
-        case .standingBy(let owner): owner
+        case .standingBy(let owner, _): owner
         }
+    }
+
+    var standby: StandbyStatus? {
+        guard case .standingBy(_, let status) = self else { return nil }
+        return status
+    }
+}
+
+extension StandbyStatus {
+    /// For whoever asks whether a relay could take the owner's place at once.
+    var json: JSONValue {
+        [
+            "state": .string(isWarm ? "warm" : "loading"), "position": .string("\(position)"),
+            "subscriptions": .integer(Int64(subscriptions)), "devices": .integer(Int64(devices)),
+        ]
     }
 }

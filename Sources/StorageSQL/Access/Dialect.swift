@@ -39,4 +39,12 @@ package enum Dialect: Sendable, Hashable {
             """
         }
     }
+
+    /// What the database calls its own history, which is another one once a copy of it goes on.
+    var timeline: String {
+        switch self {
+        case .sqlite: "''"
+        case .postgresql: "left(pg_walfile_name(pg_current_wal_lsn()), 8)"
+        }
+    }
 }

@@ -66,9 +66,17 @@ struct PastStep {
         }
     }
 
+    /// Where versions of a table are kept once nothing owed needs them.
+    static func table(of table: VersionTable) -> String {
+        switch table {
+        case .subscription: "pastSubscription"
+        case .device: "pastDevice"
+        }
+    }
+
     /// Deletes what ended before every entry that the log still has.
     static func forgetting(_ table: VersionTable) -> String {
-        let past = table == .subscription ? "pastSubscription" : "pastDevice"
+        let past = self.table(of: table)
         return """
             DELETE FROM \(past) WHERE serial IN (
                 SELECT serial FROM \(past) WHERE ended < coalesce(

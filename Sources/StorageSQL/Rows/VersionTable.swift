@@ -5,6 +5,14 @@ enum VersionTable: String, Sendable, CaseIterable {
     case subscription
     case device
 
+    /// What ends there.
+    var kind: VersionEnding.Kind {
+        switch self {
+        case .subscription: .subscription
+        case .device: .device
+        }
+    }
+
     /// What ``SubscriptionVersion`` and ``DeviceVersion`` are read from, up to the condition;
     /// `further` are further columns, each after a comma.
     func select(_ further: String = "") -> String {

@@ -13,6 +13,8 @@ package enum SnapshotConformance {
             check: endings),
         ConformanceCase(
             "a snapshot from before what was pruned never counts", check: outdated),
+        ConformanceCase(
+            "what has ended since a place of the log is told, wherever it lies", check: since),
         ConformanceCase("what was active at a position is told forever", check: activity),
         ConformanceCase(
             "a shard's identity outlasts a restart, and no other store has it", check: identity),
@@ -115,6 +117,41 @@ package enum SnapshotConformance {
         let outcome = try await store.record(record(1, at: taken))
         #expect(outcome == .outdated(prunedTo: head))
         #expect(try await store.recordedSnapshot() == nil)
+    }
+
+    private static func since(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let version = try await save("a", in: store)
+        let phone = try await store.register(
+            Sample.device("phone", of: "ann", token: 1), at: Sample.moment(1))
+        _ = try await settle(store)
+        let place = try await store.settledPlace()
+        try await delete(version, in: store)
+        _ = try await store.forgetDevice(
+            phone.device.id, of: phone.device.owner, in: Sample.container, at: Sample.moment(2))
+        let head = try await settle(store)
+        let ended = [
+            VersionEnding(.subscription, serial: version.serial, of: Sample.container),
+            VersionEnding(.device, serial: phone.serial, of: Sample.container),
+        ]
+        #expect(try await store.endings(since: place, upTo: head) == .all(ended))
+        #expect(try await prune(store) == 2)
+        #expect(try await store.endings(since: place, upTo: head) == .all(ended))
+        let now = try await store.settledPlace()
+        #expect(now.position == head && now != place)
+        #expect(try await store.endings(since: now, upTo: head) == .all([]))
+        // Once the log is gone, so is what was kept for its sake.
+        var retention = Retention()
+        retention.logAge = .zero
+        _ = try await store.prune(retention, at: Sample.moment(60))
+        #expect(try await store.endings(since: place, upTo: head) == .unknown(.pruned))
+        #expect(try await store.endings(since: now, upTo: head) == .all([]))
+        var other = now
+        other.store = UUIDBytes(high: 1, low: 1)
+        #expect(try await store.endings(since: other, upTo: head) == .unknown(.otherStore))
+        other = now
+        other.position = LogPosition(head.rawValue + 1)
+        #expect(try await store.endings(since: other, upTo: head) == .unknown(.otherHistory))
     }
 
     private static func activity(_ factory: any StoreFactory) async throws {

@@ -6,7 +6,7 @@ package import RelayModel
 ///
 /// Exactly one process owns a shard at a time. An engine on one file grants one handle, forever.
 package protocol ShardHandle:
-    ShardLog, ShardProgress, FanoutRanges, StateSnapshots, ActiveVersions
+    ShardLog, ShardProgress, FanoutRanges, StateSnapshots, StandbyVersions
 {
     /// Bytes that no other shard of any store has: part of the identity of its deliveries, so that
     /// positions may be the same in two shards.

@@ -1,0 +1,142 @@
+import Fanout
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import StoragePostgreSQL
+import StorageSQL
+import StorageSQLite
+import Synchronization
+
+/// A store with an owner, and how somebody who does not own it reads it.
+struct OwnedStore: Sendable {
+    /// On what it is.
+    enum Engine: CaseIterable { case file, server }
+
+    static var engines: [Engine] {
+        PostgresServer.isInstalled ? Engine.allCases : [.file]
+    }
+
+    let store: RelayStore
+    /// The same store, for whoever stands by.
+    let read: RelayStore
+    /// Where it is on a server.
+    let schema: String?
+
+    init(_ engine: Engine) throws {
+        switch engine {
+        case .file:
+            store = try TemporaryStore().open(.forTests)
+            (read, schema) = (store, nil)
+        case .server:
+            let server = try PostgresServer.ofStores()
+            let schema = server.schemaName()
+            let place = try PostgresPlace(url: server.url(), schema: schema)
+            store = try RelayStore.open(place, as: Self.claimant(), settings: .forTests)
+            read = try RelayStore.reading(place, as: Self.claimant(), settings: .forTests)
+            self.schema = schema
+        }
+    }
+
+    private static func claimant() -> StoreClaimant {
+        StoreClaimant(name: "test", identity: (0..<16).map { _ in .random(in: 0...255) })
+    }
+
+    func close() async {
+        await read.close()
+        await store.close()
+    }
+
+    /// Settles everything up to `position`.
+    func settle(to position: LogPosition) async throws {
+        let mark = try await store.mark()
+        guard mark.position < position else { return }
+        try await store.settle(
+            SettledStep(from: mark, to: ProgressMark(position: position, offset: 0)))
+    }
+
+    /// Prunes what is ended, and with `log` the log with it.
+    func prune(log: Bool = false) async throws {
+        var retention = Retention()
+        if log { retention.logAge = .zero }
+        _ = try await store.prune(retention, at: Fixtures.moment.advanced(by: .seconds(60)))
+    }
+}
+
+/// Reads a store, and fails after a number of readings, as a database that goes away; counts what
+/// is read.
+final class BrokenOffReading: StandbyVersions, StateSnapshots {
+    struct Away: Error {}
+
+    private let store: RelayStore
+    private let left: Mutex<Int>
+    private let counts = Mutex<[Int]>([])
+
+    init(_ store: RelayStore, after count: Int = .max) {
+        self.store = store
+        left = Mutex(count)
+    }
+
+    /// How many versions each reading of versions found.
+    var portions: [Int] { counts.withLock { $0 } }
+
+    private func read<Value>(_ body: () async throws -> Value) async throws -> Value {
+        let isAway = left.withLock { left in
+            left -= 1
+            return left < 0
+        }
+        if isAway { throw Away() }
+        return try await body()
+    }
+
+    private func counted<Version>(_ versions: [Version]) -> [Version] {
+        counts.withLock { $0.append(versions.count) }
+        return versions
+    }
+
+    func settledPlace() async throws -> LogPlace {
+        try await read { try await store.settledPlace() }
+    }
+
+    func endings(
+        since place: LogPlace, upTo end: LogPosition
+    ) async throws -> EndingsSince {
+        try await read { try await store.endings(since: place, upTo: end) }
+    }
+
+    func subscriptions(
+        activeAt position: LogPosition, after serial: UInt64, limit: Int
+    ) async throws -> [SubscriptionVersion] {
+        counted(
+            try await read {
+                try await store.subscriptions(activeAt: position, after: serial, limit: limit)
+            })
+    }
+
+    func devices(
+        activeAt position: LogPosition, after serial: UInt64, limit: Int
+    ) async throws -> [DeviceVersion] {
+        counted(
+            try await read {
+                try await store.devices(activeAt: position, after: serial, limit: limit)
+            })
+    }
+
+    func badges() async throws -> [BadgeHolder: Int64] {
+        try await read { try await store.badges() }
+    }
+
+    func recordedSnapshot() async throws -> SnapshotRecord? { try await store.recordedSnapshot() }
+
+    func record(_ snapshot: SnapshotRecord) async throws -> SnapshotRecording {
+        try await store.record(snapshot)
+    }
+
+    func forgetSnapshot() async throws { try await store.forgetSnapshot() }
+
+    func endings(
+        after start: LogPosition, upTo end: LogPosition
+    ) async throws -> [VersionEnding] {
+        try await store.endings(after: start, upTo: end)
+    }
+}
