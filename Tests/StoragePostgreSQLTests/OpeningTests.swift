@@ -1,6 +1,7 @@
 import PostgresLink
 import RelayTestKit
 import Storage
+import StorageSQL
 import Testing
 
 @testable import StoragePostgreSQL
@@ -16,6 +17,18 @@ struct OpeningTests {
         } catch {
             return error.description
         }
+    }
+
+    @Test func `who reads may take a minute over its rows, and a writer three seconds`()
+        async throws
+    {
+        let session = try TestPlace().session()
+        let question = "SHOW idle_in_transaction_session_timeout"
+        let readers = try ServerReaders(session, count: 1)
+        defer { readers.end() }
+        #expect(try await readers.read { try String.fetchOne($0, sql: question) } == "1min")
+        let writer = Database(try session.connectAgain())
+        #expect(try String.fetchOne(writer, sql: question) == "3s")
     }
 
     @Test func `a role that is not there is not let in`() throws {

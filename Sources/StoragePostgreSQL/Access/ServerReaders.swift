@@ -92,7 +92,7 @@ private final class Reader: Sendable {
     }
 
     private func connect() throws -> ServerConnection {
-        let connection = try session.connectAgain()
+        let connection = try session.connectAgain(limits: PostgresSession.readingLimits)
         hold.connection = connection
         return connection
     }

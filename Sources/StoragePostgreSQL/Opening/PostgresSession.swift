@@ -14,6 +14,9 @@ struct PostgresSession: Sendable {
     static let oldestVersion = 140_000
     /// How long the server lets a statement take, and wait for a lock.
     static let limits = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
+    /// For whoever only reads, and makes values of many rows meanwhile, which on a starved machine
+    /// takes longer than a writer may be idle: it holds no lock that anybody waits for.
+    static let readingLimits = "SET idle_in_transaction_session_timeout = '60s'"
     /// How long a round trip may take before the connection is given up: more than the server lets
     /// a statement take, so that its own answer comes first.
     static let patience = Duration.seconds(15)
@@ -51,14 +54,17 @@ struct PostgresSession: Sendable {
         }
     }
 
-    /// Connects in place of a connection that was lost, to a server that was good.
+    /// Connects in place of a connection that was lost, to a server that was good; `limits` changes
+    /// those of the session.
     ///
     /// - Throws: ``PostgresError`` as of a lost connection, whatever keeps the server from being
     ///   used: it may pass, as a restart or a failover does.
-    func connectAgain() throws -> ServerConnection {
+    func connectAgain(limits: String? = nil) throws -> ServerConnection {
         do {
+            let connection = try connect()
+            if let limits { try connection.query(limits) }
             return ServerConnection(
-                try PostgresPipeline(try connect(), patience: Self.patience))
+                try PostgresPipeline(connection, patience: Self.patience))
         } catch let error as StorageError {
             throw PostgresError(state: "", message: "\(error)")
         }
