@@ -96,17 +96,26 @@ extension FolderGraph {
             path = parts.dropFirst(2).joined(separator: "/")
             folder = file.room == room ? (parts.count > 3 ? parts[2] : "the room itself") : nil
             var isExtension = false
-            for line in file.lines where !isComment(line) {
-                let words = Self.words(of: line)
-                guard let first = words.first else { continue }
-                let depth = line.prefix { $0 == " " }.count
-                if depth == 0, first.allSatisfy({ $0.isLetter || $0 == "@" }) {
+            for (depth, words) in Self.known[file.path] ?? Self.lines(of: file) {
+                if depth == 0, words[0].allSatisfy({ $0.isLetter || $0 == "@" }) {
                     isExtension = words.contains("extension")
                 }
                 declare(words, depth: depth, isExtension: isExtension)
                 if folder != nil { names.formUnion(words) }
             }
             names.subtract(declared)
+        }
+
+        /// The lines of all sources, read once for the graphs of all rooms.
+        private static let known = Dictionary(
+            uniqueKeysWithValues: Repository.sources.map { ($0.path, lines(of: $0)) })
+
+        /// How deep each line stands, and its words; without lines that have none.
+        private static func lines(of file: Repository.File) -> [(depth: Int, words: [String])] {
+            file.lines.filter { !isComment($0) }.compactMap { line in
+                let words = words(of: line)
+                return words.isEmpty ? nil : (line.utf8.prefix { $0 == 0x20 }.count, words)
+            }
         }
 
         private mutating func declare(_ words: [String], depth: Int, isExtension: Bool) {

@@ -56,6 +56,22 @@ struct Repository {
     static var sources: [File] { swift.filter { $0.path.hasPrefix("Sources/") } }
 }
 
+extension StringProtocol {
+    /// Whether a text has another one in it, byte by byte: the library's own `contains` looks for
+    /// letters, and takes minutes over all lines of the project.
+    func has(_ part: String) -> Bool {
+        let wanted = Array(part.utf8)
+        guard let first = wanted.first else { return true }
+        return utf8.withContiguousStorageIfAvailable { bytes in
+            guard bytes.count >= wanted.count else { return false }
+            for start in 0...(bytes.count - wanted.count) where bytes[start] == first {
+                if bytes[start...].starts(with: wanted) { return true }
+            }
+            return false
+        } ?? String(self).has(part)
+    }
+}
+
 /// What a rule found, as text that points at the place.
 func place(_ file: Repository.File, _ number: Int, _ what: String) -> String {
     "\(file.path):\(number): \(what)"

@@ -44,7 +44,7 @@ extension TidyTests {
     ) -> [String] {
         Repository.sources.filter(isMeant).flatMap { file in
             file.numbered.filter { !isComment($0.line) }.flatMap { number, line in
-                patterns.filter { line.contains($0) }.map { place(file, number, $0) }
+                patterns.filter { line.has($0) }.map { place(file, number, $0) }
             }
         }
     }
@@ -62,7 +62,7 @@ extension TidyTests {
         where file.path.hasPrefix("Tests/") && !file.path.hasPrefix("Tests/TidyTests/")
             && !Self.yieldingFiles.contains(file.path)
         {
-            for (number, line) in file.numbered where line.contains("Task.yield()") {
+            for (number, line) in file.numbered where line.has("Task.yield()") {
                 finds.append(place(file, number, "Task.yield(): use Turns"))
             }
         }

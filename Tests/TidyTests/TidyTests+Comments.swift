@@ -6,7 +6,7 @@ extension TidyTests {
     @Test func `every page that the code names is in the repository`() {
         var finds: [String] = []
         for file in Repository.swift where !file.path.hasPrefix("Tests/TidyTests/") {
-            for (number, line) in file.numbered {
+            for (number, line) in file.numbered where line.has("docs/") || line.has("design §") {
                 for match in line.matches(of: #/\bdocs/[\w/.-]*\w/#) {
                     let path = Repository.top.appending(path: String(match.output)).path
                     if !FileManager.default.fileExists(atPath: path) {
@@ -26,7 +26,7 @@ extension TidyTests {
         let bare = #/^ *\/\/\/ (?:Creates|Names)(?: a| an| the)?(?: [\w'-]+){1,3}\.$/#
         var finds: [String] = []
         for file in Repository.sources {
-            for (number, line) in file.numbered where line.contains(bare) {
+            for (number, line) in file.numbered where line.has("///") && line.contains(bare) {
                 let next = file.lines[min(number, file.lines.count - 1)]
                 if next.contains(#/^ *(?:@\w+ |\w+ )*init\b/#) {
                     finds.append(place(file, number, line.trimmingCharacters(in: .whitespaces)))
