@@ -6,8 +6,8 @@ extension RelayStore {
     package func sessionSecret() async throws -> [UInt8] {
         let vault = settings.secrets
         return try await read { db in
-            guard let secret = try Data.fetchOne(db, sql: "SELECT secret FROM sessionSecret")
-            else {
+            let statement = try db.cachedStatement(sql: "SELECT secret FROM sessionSecret")
+            guard let secret = try Data.fetchOne(statement) else {
                 throw StorageError.damaged(
                     path: "sessionSecret", reason: "the store has no secret for sessions")
             }
@@ -32,13 +32,14 @@ extension RelayStore {
                 return known
             }
             let owner = try Self.save(session, of: container, in: commit.db)
-            try commit.db.execute(
+            let statement = try commit.db.cachedStatement(
                 sql: """
                     DELETE FROM userSession WHERE (container, id) IN (
                         SELECT container, id FROM userSession
                         WHERE owner = ? AND revokedAt IS NULL
                         ORDER BY startedAt DESC, id LIMIT -1 OFFSET ?)
-                    """, arguments: [owner, Limits.maximumSessionsPerUser])
+                    """)
+            try statement.execute(arguments: [owner, Limits.maximumSessionsPerUser])
             return session
         }
     }
@@ -132,7 +133,7 @@ extension RelayStore {
         _ session: UserSession, of container: StoredContainer, in db: Database
     ) throws -> Int64 {
         let owner = try db.user(session.user, of: container)
-        try db.execute(
+        let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO userSession
                     (container, id, owner, startedAt, endsAt, revokedAt, tokenEndsAt)
@@ -140,7 +141,8 @@ extension RelayStore {
                 ON CONFLICT (container, id) DO UPDATE SET startedAt = excluded.startedAt,
                     endsAt = excluded.endsAt, revokedAt = excluded.revokedAt,
                     tokenEndsAt = coalesce(excluded.tokenEndsAt, userSession.tokenEndsAt)
-                """,
+                """)
+        try statement.execute(
             arguments: [
                 container.id, Data(session.id.bytes), owner, session.startedAt.stored,
                 session.endsAt.stored, session.revokedAt?.stored, session.tokenEndsAt?.stored,

@@ -11,8 +11,14 @@ package struct CompactJWS: Sendable, Hashable {
     package let signature: Substring
 
     /// Takes a text apart; `nil` if it does not have three parts.
-    package init?(_ text: some StringProtocol) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    package init?(_ text: String) {
+        self.init(text[...])
+    }
+
+    /// Takes a part of a text apart.
+    package init?(_ text: Substring) {
+        // By bytes: whole letters are looked for much longer, and what they join is refused later.
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         header = Substring(parts[0])
         payload = Substring(parts[1])
@@ -20,7 +26,9 @@ package struct CompactJWS: Sendable, Hashable {
     }
 
     /// What the signature is over.
-    package var signedBytes: [UInt8] { Array("\(header).\(payload)".utf8) }
+    package var signedBytes: [UInt8] {
+        Array(header.utf8) + [UInt8(ascii: ".")] + Array(payload.utf8)
+    }
 
     /// The text of a token that `sign` signs.
     package static func text<Failure: Error>(

@@ -149,7 +149,8 @@ package struct Authenticator: Sendable {
     }
 
     private static func bearer(_ request: RelayRequest) -> String? {
-        guard let value = request.header("Authorization"), value.lowercased().hasPrefix("bearer ")
+        guard let value = request.header("Authorization"),
+            value.prefix("bearer ".count).lowercased() == "bearer "
         else { return nil }
         return present(String(value.dropFirst("bearer ".count).drop { $0 == " " }))
     }

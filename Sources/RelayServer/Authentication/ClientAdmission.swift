@@ -142,8 +142,7 @@ struct ClientAdmission: Sendable {
             key = try judge.recognizeKey(of: request)
             judge.verified = known.judge.verified
         }
-        judge.session = try await sessions.standing(
-            of: request, in: judge.settings, secret: known.judge.session?.secret)
+        judge.session = try await sessions.standing(of: request, in: judge.settings)
         return (judge, key)
     }
 

@@ -1,6 +1,7 @@
 import Logging
 import RelayModel
 import Storage
+import Synchronization
 
 /// Looks sessions up, starts and renews them.
 struct SessionService: Sendable {
@@ -9,20 +10,28 @@ struct SessionService: Sendable {
     let randomBytes: @Sendable (Int) -> [UInt8]
     let logger: Logger
 
+    private let secret = SessionSecret()
+
+    /// Looks up the sessions of `registry`.
+    init(
+        registry: any SessionRegistry, randomBytes: @escaping @Sendable (Int) -> [UInt8],
+        logger: Logger
+    ) {
+        self.registry = registry
+        self.randomBytes = randomBytes
+        self.logger = logger
+    }
+
     /// What is known of the session of the request's user token; `nil` if it has none.
-    ///
-    /// Whoever has asked before has the `secret`, which stays the same.
     func standing(
-        of request: RelayRequest, in container: ContainerSettings, secret: [UInt8]? = nil
+        of request: RelayRequest, in container: ContainerSettings
     ) async throws -> SessionStanding? {
         guard (request.query["ckAPIToken"] ?? request.header("ckAPIToken")) != nil,
             let token = Authenticator.userToken(of: request),
             let id = SessionStanding.sessionID(of: token)
         else { return nil }
-        var known = secret
-        if known == nil { known = try await registry.sessionSecret() }
         return SessionStanding(
-            secret: known ?? [], id: id,
+            secret: try await secret.value(orRead: registry.sessionSecret), id: id,
             session: try await registry.session(id, of: container.key))
     }
 
@@ -84,5 +93,17 @@ struct SessionService: Sendable {
     private static func expiration(of token: String) -> Timestamp? {
         guard !SessionToken.isOne(token), let parts = try? SplitToken(token) else { return nil }
         return parts.claims["exp"].flatMap(\.double).flatMap(Timestamp.init(secondsSince1970:))
+    }
+}
+
+/// The secret of a store's session tokens, once it has been read: it stays the same.
+private final class SessionSecret: Sendable {
+    private let known = Mutex<[UInt8]?>(nil)
+
+    func value(orRead read: () async throws -> [UInt8]) async throws -> [UInt8] {
+        if let known = known.withLock({ $0 }) { return known }
+        let secret = try await read()
+        known.withLock { $0 = secret }
+        return secret
     }
 }
