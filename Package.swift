@@ -310,7 +310,7 @@ let package = Package(
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "Storage",
                 "StorageSQL", "StorageSQLite", "StoragePostgreSQL", "Fanout", "Gateway",
-                "Delivery", "RelayServer",
+                "Delivery", "Live", "RelayServer",
                 "GatewaySimulator", argumentParser, coreMetrics, crypto, logging, metrics,
                 nioCore, nioPosix, nioSSL, serviceLifecycle,
             ],

@@ -10,9 +10,9 @@ struct Bench: AsyncParsableCommand {
         abstract: "Measure the rooms, each against a baseline in the same run.",
         discussion: "Build it for release: swift run -c release bench match --counts 1000000",
         subcommands: [
-            BenchDecodeCommand.self, BenchIntakeCommand.self, BenchLoadingCommand.self,
-            BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
-            BenchRelayCommand.self,
+            BenchDecodeCommand.self, BenchIntakeCommand.self, BenchLiveCommand.self,
+            BenchLoadingCommand.self, BenchMatchCommand.self, BenchPredicateCommand.self,
+            BenchPushCommand.self, BenchRelayCommand.self,
         ])
 
     static func main() async {

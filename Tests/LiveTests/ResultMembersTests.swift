@@ -150,6 +150,20 @@ import Testing
             records[name] = after
             return (name, before, after)
         }
+
+        /// The same, done to a result: which record, as what it was a member, and what was told.
+        mutating func step(
+            of members: inout ResultMembers
+        ) -> (name: String, before: LiveRecord?, items: [LiveItem]) {
+            let (name, before, after) = step()
+            let wasMember = before.map(Self.fits) ?? false
+            var step = RecordStep(from: before, to: after)
+            let outcome = members.replace(
+                in: &step, wasMember: wasMember, fits: after.map(Self.fits) ?? false, .entered,
+                showing: nil)
+            #expect(outcome.isMember == members.all.contains { $0.record === after })
+            return (name, wasMember ? before : nil, outcome.items)
+        }
     }
 
     /// What a client makes of items.
@@ -206,11 +220,7 @@ import Testing
         var members = ResultMembers(world.query)
         var client = Client([], isOrdered: world.query.isOrdered)
         for _ in 0..<200 {
-            let step = world.step()
-            let items = members.replace(
-                step.before.flatMap { World.fits($0) ? $0 : nil },
-                by: step.after.flatMap { World.fits($0) ? $0 : nil }, .entered, showing: nil)
-            client.apply(items)
+            client.apply(world.step(of: &members).items)
             Self.check(client, world)
         }
     }
@@ -223,13 +233,9 @@ import Testing
             var client = Client(world.oracle, isOrdered: world.query.isOrdered)
             var touched: [RecordID: LiveRecord?] = [:]
             for _ in 0..<Int.random(in: 0..<8, using: &world.generator) {
-                let step = world.step()
-                let before = step.before.flatMap { World.fits($0) ? $0 : nil }
+                let step = world.step(of: &members)
                 let id = RecordID(recordName: Fixtures.identifier(step.name))
-                if touched[id] == nil { touched.updateValue(before, forKey: id) }
-                _ = members.replace(
-                    before, by: step.after.flatMap { World.fits($0) ? $0 : nil }, .entered,
-                    showing: nil)
+                if touched[id] == nil { touched.updateValue(step.before, forKey: id) }
             }
             client.apply(members.difference(since: touched, showing: nil))
             Self.check(client, world)

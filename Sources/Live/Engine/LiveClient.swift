@@ -133,17 +133,6 @@ package struct LiveSet: Sendable {
     }
 }
 
-/// A query, and who may read the records of its type that name no readers.
-final class LiveShown: Sendable {
-    let query: LiveQuery
-    let grant: ReadGrant
-
-    init(_ query: LiveQuery, grant: ReadGrant) {
-        self.query = query
-        self.grant = grant
-    }
-}
-
 /// Queries that show the same.
 final class LiveGroup {
     let number: UInt32
@@ -184,6 +173,7 @@ final class LiveGroup {
 
     var query: LiveQuery { content.query }
     var grant: ReadGrant { content.grant }
+    var traits: LiveShown.Traits { content.traits }
 
     /// The result as it is.
     func shownRecords() -> ShownRecords {

@@ -14,7 +14,8 @@ final class LiveContainer {
     /// A record that is a member of results.
     struct Box {
         var record: LiveRecord
-        var groups: Set<UInt32>
+        /// Their numbers, ascending.
+        var groups: [UInt32]
     }
 
     /// What is kept of the records of one type.
@@ -49,6 +50,10 @@ final class LiveContainer {
     var memory = 0
     /// Groups that are told changes.
     var changeGroups = 0
+    /// The orders without bounds by which its results are sorted.
+    private var orders: [[LiveSortKey]: ResultOrder] = [:]
+    /// How many of them are remembered.
+    private static let mostOrders = 64
 
     init(_ key: ContainerKey, seed: UInt64) {
         self.key = key
@@ -69,6 +74,18 @@ final class LiveContainer {
 
     func place(of shelf: Shelf) -> RecordPlace {
         RecordPlace(container: key, database: shelf.database, owner: shelf.owner)
+    }
+
+    /// The order of a query: one object for all who sort alike, so that it is in the processor's
+    /// cache when a change goes through them.
+    func order(of query: LiveQuery) -> ResultOrder {
+        guard query.firebase == nil, query.start == nil, query.end == nil else {
+            return ResultOrder(query)
+        }
+        if let known = orders[query.order] { return known }
+        let order = ResultOrder(query)
+        if orders.count < Self.mostOrders { orders[query.order] = order }
+        return order
     }
 
     // MARK: Groups
@@ -122,7 +139,7 @@ final class LiveContainer {
         table.unread.remove(group.number)
         for member in group.members?.all ?? [] {
             let id = member.record.id
-            table.boxes[id]?.groups.remove(group.number)
+            table.boxes[id]?.groups.removeAscending(group.number)
             if table.boxes[id]?.groups.isEmpty == true { table.boxes[id] = nil }
         }
         if table.groups.isEmpty, table.loading == nil { tables[shelf] = nil }
@@ -130,22 +147,23 @@ final class LiveContainer {
 
     // MARK: Matching
 
-    /// The results that a record belongs to as it is.
+    /// The results that a record belongs to as it is, ascending.
     ///
     /// - Throws: `DearChange` if that takes too much.
-    func results(of record: LiveRecord, on shelf: Shelf) throws(DearChange) -> Set<UInt32> {
-        try Self.results(of: record, in: place(of: shelf), by: results)
-            .filter { isReadable(record, $0) }
+    func results(of record: LiveRecord, on shelf: Shelf) throws(DearChange) -> [UInt32] {
+        let all = try Self.results(of: record, in: place(of: shelf), by: results)
+        // Who looks decides only where somebody is named.
+        return record.readers == nil ? all : all.filter { isReadable(record, $0) }
     }
 
     static func results(
         of record: LiveRecord, in place: RecordPlace, by index: SubscriptionIndex
-    ) throws(DearChange) -> Set<UInt32> {
+    ) throws(DearChange) -> [UInt32] {
         var serials: [UInt64] = []
         let change = RecordChange.showing(record.record, in: place)
         let dear = index.matches(for: change, now: change.occurredAt, into: &serials)
         if let dear { throw dear }
-        return Set(serials.map { UInt32(truncatingIfNeeded: $0) })
+        return serials.map { UInt32(truncatingIfNeeded: $0) }.sorted()
     }
 
     /// Whether a group that is somebody's own may show a record.
@@ -169,5 +187,36 @@ final class LiveContainer {
             to: change, now: now, mostSteps: Limits.maximumStepsPerChange, matches: &serials)
         return serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
             .filter { $0.query.shows(change) }
+    }
+}
+
+extension [UInt32] {
+    /// Two ascending lists as one, ascending: each number once, with the lists that have it.
+    func merged(with other: [UInt32]) -> [(number: UInt32, isHere: Bool, isThere: Bool)] {
+        var merged: [(number: UInt32, isHere: Bool, isThere: Bool)] = []
+        merged.reserveCapacity(Swift.max(count, other.count))
+        var (here, there) = (0, 0)
+        while here < count || there < other.count {
+            let isHere =
+                here < count && (there == other.count || self[here] <= other[there])
+            let isThere =
+                there < other.count && (here == count || other[there] <= self[here])
+            merged.append((isHere ? self[here] : other[there], isHere, isThere))
+            if isHere { here += 1 }
+            if isThere { there += 1 }
+        }
+        return merged
+    }
+
+    /// Puts a number into an ascending list that has it no more than once.
+    mutating func insertAscending(_ number: UInt32) {
+        let index = partitioningIndex { $0 >= number }
+        if index == count || self[index] != number { insert(number, at: index) }
+    }
+
+    /// Takes a number out of an ascending list.
+    mutating func removeAscending(_ number: UInt32) {
+        let index = partitioningIndex { $0 >= number }
+        if index < count, self[index] == number { remove(at: index) }
     }
 }

@@ -34,8 +34,9 @@ extension LiveEngine {
 
     /// A record that was read, and the waiting results that it belongs to.
     private struct Found: Sendable {
-        let record: ShadowRecord
-        let groups: Set<UInt32>
+        let record: LiveRecord
+        /// Ascending.
+        let groups: [UInt32]
     }
 
     /// What a reading has come to.
@@ -95,11 +96,11 @@ extension LiveEngine {
             let scan = RecordScan(of: shelf.type, in: place, after: cursor)
             // Into what is its own: what was found before would be copied for each slice.
             let slice = try await shadow.scanRecords(scan, into: Reading()) { reading, scanned in
-                let record = LiveRecord(scanned.record, readers: nil)
+                let record = LiveRecord(scanned.record, readers: scanned.record.readers)
                 do throws(DearChange) {
                     let groups = try LiveContainer.results(of: record, in: place, by: waiting)
                     if !groups.isEmpty {
-                        reading.found.append(Found(record: scanned.record, groups: groups))
+                        reading.found.append(Found(record: record, groups: groups))
                     }
                 } catch {
                     reading.dear = error
@@ -139,28 +140,31 @@ extension LiveEngine {
             if !there.isEmpty { shelves.append((container.key, shelf)) }
             return
         }
-        var records: [RecordID: (record: LiveRecord, groups: Set<UInt32>)] = [:]
-        for row in found {
-            let record = granted(
-                LiveRecord(row.record, readers: row.record.readers), shelf, container)
-            records[record.id] = (record, row.groups.filter { container.isReadable(record, $0) })
+        var members: [UInt32: [LiveRecord]] = [:]
+        func add(_ record: LiveRecord, to groups: [UInt32]) {
+            // A record that another result shows is as the log says.
+            let record = container.tables[shelf]?.boxes[record.id]?.record ?? record
+            for number in groups { members[number, default: []].append(record) }
         }
-        for change in loading.aside {
-            if let row = records[change.id], row.record.record.position >= change.position {
-                continue
+        // Of each record that changed meanwhile, what became of it last.
+        let changed = Dictionary(loading.aside.map { ($0.id, $0) }) { $1 }
+        var isAhead: Set<RecordID> = []
+        for row in found {
+            if let change = changed[row.record.id] {
+                guard row.record.record.position >= change.position else { continue }
+                isAhead.insert(row.record.id)
             }
-            records[change.id] = nil
+            let record = granted(row.record, shelf, container)
+            add(
+                record,
+                to: record.readers == nil
+                    ? row.groups : row.groups.filter { container.isReadable(record, $0) })
+        }
+        for change in changed.values where !isAhead.contains(change.id) {
             guard let record = change.record,
                 let all = try? container.results(of: record, on: shelf)
             else { continue }
-            let matched = all.intersection(there)
-            if !matched.isEmpty { records[change.id] = (record, matched) }
-        }
-        var members: [UInt32: [LiveRecord]] = [:]
-        for (id, row) in records {
-            // A record that another result shows is as the log says.
-            let record = container.tables[shelf]?.boxes[id]?.record ?? row.record
-            for number in row.groups { members[number, default: []].append(record) }
+            add(record, to: all.filter(there.contains))
         }
         for number in there.sorted() { fill(number, members[number] ?? [], shelf, container) }
         if container.tables[shelf]?.unread.isEmpty == false {
@@ -174,13 +178,13 @@ extension LiveEngine {
         _ container: LiveContainer
     ) {
         guard let group = container.groups[number] else { return }
-        var members = ResultMembers(group.query)
+        var members = ResultMembers(group.query, by: container.order(of: group.query))
         members.load(records)
         group.members = members
         for member in members.all {
             container.tables[shelf]?.boxes[
                 member.record.id, default: LiveContainer.Box(record: member.record, groups: [])
-            ].groups.insert(number)
+            ].groups.insertAscending(number)
         }
         weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)
         if let excess = excess(of: group, in: container) {

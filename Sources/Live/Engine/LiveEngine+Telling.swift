@@ -13,7 +13,7 @@ extension LiveEngine {
         guard let first = items.first else { return nil }
         let number = group.number
         func frame(_ items: [LiveItem]) -> LiveFrame? {
-            writer.items(items, of: group.query, number, by: origin, &written)
+            writer.items(items, of: group.content, number, by: origin, &written)
         }
         var told = LiveGroupFrame(number, frame(items))
         // Somebody's own result holds what that one may read, and nothing else.
@@ -32,12 +32,11 @@ extension LiveEngine {
 
     /// Ends the results that have become too large, and makes those everybody's own in which who
     /// looks decides.
-    func bound(_ members: Set<UInt32>, _ later: LiveRecord?, in container: LiveContainer) {
-        for number in members {
-            guard let group = container.groups[number] else { continue }
+    func bound(_ groups: [LiveGroup], _ later: LiveRecord?, in container: LiveContainer) {
+        for group in groups {
             if let excess = excess(of: group, in: container) {
                 end(group, excess, in: container)
-            } else if group.reader == nil, later?.readers != nil, group.query.isOrdered {
+            } else if group.reader == nil, later?.readers != nil, group.traits.isOrdered {
                 divide(group, in: container)
             }
         }
@@ -53,12 +52,12 @@ extension LiveEngine {
     /// Why a result is too large, if it is.
     func excess(of group: LiveGroup, in container: LiveContainer) -> APIError? {
         let count = group.members?.all.count ?? 0
-        let most =
-            group.query.limit == nil ? settings.recordsPerResult : settings.membersPerWindow
+        let isLimited = group.traits.isLimited
+        let most = isLimited ? settings.membersPerWindow : settings.recordsPerResult
         if count > most {
             return .tooManyMatches("more than \(most) records fit")
         }
-        if group.query.limit == nil, group.bytes > settings.bytesPerResult {
+        if !isLimited, group.bytes > settings.bytesPerResult {
             return .tooManyMatches(
                 "the records that fit have more than "
                     + "\(settings.bytesPerResult) bytes")

@@ -203,7 +203,7 @@ package actor LiveEngine {
             where !group.clients.isEmpty {
                 var told = frame(of: change, entry, for: group)
                 told.position = entry.position
-                if group.query.coalesces {
+                if group.traits.coalesces {
                     coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
                 }
                 frames.append(told)
@@ -271,7 +271,7 @@ package actor LiveEngine {
             .map { granted($0, shelf, container) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        let matched: Set<UInt32>
+        let matched: [UInt32]
         do throws(DearChange) {
             matched =
                 try later.map { record throws(DearChange) in
@@ -280,19 +280,19 @@ package actor LiveEngine {
         } catch {
             return end(error, in: container)
         }
-        let former = box?.groups ?? []
-        var members: Set<UInt32> = []
-        for number in former.union(matched).sorted() {
+        var step = RecordStep(from: box?.record, to: later)
+        var shown: [LiveGroup] = []
+        for (number, wasMember, fits) in (box?.groups ?? []).merged(with: matched) {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
-                former.contains(number) ? box?.record : nil,
-                to: matched.contains(number) ? later : nil, by: change, at: entry.position,
+                &step, wasMember: wasMember, fits: fits, by: change, at: entry.position,
                 in: group, of: container)
-            if isMember { members.insert(number) }
+            if isMember { shown.append(group) }
         }
         table.boxes[change.recordID] =
-            members.isEmpty ? nil : later.map { LiveContainer.Box(record: $0, groups: members) }
-        bound(members, later, in: container)
+            shown.isEmpty
+            ? nil : later.map { LiveContainer.Box(record: $0, groups: shown.map(\.number)) }
+        bound(shown, later, in: container)
     }
 
     /// The record with those who may read it by the grants of its type, if it names nobody.
@@ -311,7 +311,7 @@ package actor LiveEngine {
     ///
     /// - Returns: whether the record is a member now.
     private func move(
-        _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange,
+        _ step: inout RecordStep, wasMember: Bool, fits: Bool, by change: RecordChange,
         at position: LogPosition, in group: LiveGroup, of container: LiveContainer
     ) -> Bool {
         let fate: LiveItem.Reason =
@@ -320,22 +320,26 @@ package actor LiveEngine {
             case .delete: .deleted
             case .create where change.isSnapshot: .loaded
             case .create: .created
-            case .update: later == nil ? .left : .entered
+            case .update: fits ? .entered : .left
             }
-        let items =
+        let outcome =
             group.members?.replace(
-                earlier, by: later, fate, showing: group.query.desiredKeys) ?? []
-        // What the bounds leave out is no member.
-        let isMember = later.map { group.members?.contains($0) ?? false } ?? false
+                in: &step, wasMember: wasMember, fits: fits, fate,
+                showing: group.traits.keys) ?? ResultMembers.Outcome()
         weigh(
-            group, (isMember ? later?.bytes ?? 0 : 0) - (earlier?.bytes ?? 0), in: container)
-        if group.query.coalesces {
-            coalescing.note(change.recordID, earlier, in: group, of: container)
-        } else if !group.clients.isEmpty, var told = told(items, of: group, by: change.origin) {
+            group,
+            (outcome.isMember ? step.later?.bytes ?? 0 : 0)
+                - (wasMember ? step.earlier?.bytes ?? 0 : 0), in: container)
+        if group.traits.coalesces {
+            coalescing.note(
+                change.recordID, wasMember ? step.earlier : nil, in: group, of: container)
+        } else if !group.clients.isEmpty,
+            var told = told(outcome.items, of: group, by: change.origin)
+        {
             told.position = position
             frames.append(told)
         }
-        return isMember
+        return outcome.isMember
     }
 }
 

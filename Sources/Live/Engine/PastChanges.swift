@@ -59,7 +59,7 @@ struct PastChanges {
         }
         if table != nil {
             if let record = change.keptBefore(entry.position, at: entry.appendedAt) {
-                past.before = try container.results(of: record, on: shelf).filter(isWanted)
+                past.before = Set(try container.results(of: record, on: shelf).filter(isWanted))
             }
             for number in past.before {
                 members[number, default: []].insert(change.recordID)
@@ -153,7 +153,7 @@ struct Telling {
         if let known = shared[since] { return known }
         let items = items(since: since)
         let frame = writer.items(
-            items.compactMap { group.readable($0, for: reader) }, of: group.query, group.number,
+            items.compactMap { group.readable($0, for: reader) }, of: group.content, group.number,
             &written)
         let isForAll =
             group.reader != nil

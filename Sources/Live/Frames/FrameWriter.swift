@@ -49,42 +49,78 @@ struct FrameWriter: Sendable {
     ///
     /// `written` has what was written of the same records for other groups.
     func items(
-        _ items: [LiveItem], of query: LiveQuery, _ group: UInt32, by origin: ChangeOrigin? = nil,
+        _ items: [LiveItem], of shown: LiveShown, _ group: UInt32, by origin: ChangeOrigin? = nil,
         _ written: inout WrittenRecords
     ) -> LiveFrame? {
         guard !items.isEmpty else { return nil }
         let name = origin.flatMap { written.name(of: $0, by: writing) }
-        var text = JSONObjectText()
-        text.append("type", "items")
-        text.append("group", .integer(Int64(group)))
-        text.append("items", items) { append($0, query, name, &written, to: &$1) }
-        return LiveFrame("items", text)
+        // Of the frames that one change sends to a thousand results only few bytes differ.
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(written.capacity)
+        bytes.append(contentsOf: Self.opening)
+        bytes.append(contentsOf: String(group).utf8)
+        bytes.append(contentsOf: Self.list)
+        for (index, item) in items.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            append(item, shown, name, &written, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+        bytes.append(UInt8(ascii: "}"))
+        written.noteSize(bytes.count)
+        return LiveFrame("items", bytes)
+    }
+
+    private static let opening = Array(#"{"type":"items","group":"#.utf8)
+    private static let list = Array(#","items":["#.utf8)
+    private static let previous = Array(#","previous":"#.utf8)
+
+    /// Appends an item: but for its neighbour, what has been written of it for another group.
+    private func append(
+        _ item: LiveItem, _ shown: LiveShown, _ by: String?, _ written: inout WrittenRecords,
+        to bytes: inout [UInt8]
+    ) {
+        let parts = written.item(item, for: shown.traits, by: by) { written in
+            var head = JSONObjectText()
+            append(head: item, shown, &written, to: &head)
+            var tail = JSONObjectText(following: head)
+            append(tail: item, shown, by, &written, to: &tail)
+            return (head.begun, tail.ended())
+        }
+        bytes.append(contentsOf: parts.head)
+        if shown.traits.isOrdered, item.operation != .removed {
+            bytes.append(contentsOf: Self.previous)
+            let previous = item.previous.map { JSONValue.string(Self.key(of: $0)) } ?? .null
+            previous.write(to: &bytes)
+        }
+        bytes.append(contentsOf: parts.tail)
     }
 
     private func append(
-        _ item: LiveItem, _ query: LiveQuery, _ by: String?, _ written: inout WrittenRecords,
+        head item: LiveItem, _ shown: LiveShown, _ written: inout WrittenRecords,
         to text: inout JSONObjectText
     ) {
         text.append("op", .string(item.operation.rawValue))
         if let reason = item.reason { text.append("why", .string(reason.rawValue)) }
         switch item.operation {
         case .added, .changed:
-            text.append("record", written: written.record(item.record, for: query, by: writing))
-            if query.isOrdered {
-                text.append(
-                    "previous", item.previous.map { .string(Self.key(of: $0)) } ?? .null)
-            }
+            text.append("record", written: written.record(item.record, for: shown, by: writing))
         case .removed:
-            text.append("record", .object(writing.identity(item.record.record, for: query)))
+            text.append("record", .object(writing.identity(item.record.record, for: shown.query)))
         }
+    }
+
+    private func append(
+        tail item: LiveItem, _ shown: LiveShown, _ by: String?, _ written: inout WrittenRecords,
+        to text: inout JSONObjectText
+    ) {
         if item.moved { text.append("moved", true) }
         let tellsBefore = item.operation == .changed || item.reason != .unreadable
-        if query.showsBefore, tellsBefore, let before = item.before {
-            text.append("before", written: written.record(before, for: query, by: writing))
+        if shown.traits.showsBefore, tellsBefore, let before = item.before {
+            text.append("before", written: written.record(before, for: shown, by: writing))
         }
         if item.operation == .changed, let before = item.before {
             text.append(
-                "changedKeys", written: written.changedKeys(before, item.record, for: query))
+                "changedKeys", written: written.changedKeys(before, item.record, for: shown.traits))
         }
         if let by { text.append("by", .string(by)) }
     }

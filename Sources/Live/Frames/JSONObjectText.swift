@@ -3,12 +3,19 @@ import RelayModel
 /// The text of a JSON object that is written member by member, so that what has been written before
 /// is taken as it is.
 struct JSONObjectText {
-    private var bytes: [UInt8]
+    private var bytes: [UInt8] = []
+    /// Whether a member stands before the next one.
+    private var hasMember = false
 
     /// Begins an object.
     init() {
-        bytes = [UInt8(ascii: "{")]
         bytes.reserveCapacity(480)
+        bytes.append(UInt8(ascii: "{"))
+    }
+
+    /// Goes on with an object of which `begun` is the beginning.
+    init(following begun: JSONObjectText) {
+        hasMember = begun.hasMember
     }
 
     /// Appends a member.
@@ -23,28 +30,18 @@ struct JSONObjectText {
         bytes.append(contentsOf: value)
     }
 
-    /// Appends a list of objects; `write` appends the members of one.
-    mutating func append<Element>(
-        _ name: String, _ elements: [Element], _ write: (Element, inout JSONObjectText) -> Void
-    ) {
-        begin(name)
-        bytes.append(UInt8(ascii: "["))
-        for (index, element) in elements.enumerated() {
-            bytes.append(contentsOf: (index == 0 ? "{" : ",{").utf8)
-            write(element, &self)
-            bytes.append(UInt8(ascii: "}"))
-        }
-        bytes.append(UInt8(ascii: "]"))
-    }
+    /// What has been written, for more to follow.
+    var begun: [UInt8] { bytes }
 
-    /// The whole text.
+    /// What has been written, with the end of the object.
     consuming func ended() -> [UInt8] {
         bytes.append(UInt8(ascii: "}"))
         return bytes
     }
 
     private mutating func begin(_ name: String) {
-        if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+        if hasMember { bytes.append(UInt8(ascii: ",")) }
+        hasMember = true
         JSONValue.write(name, to: &bytes)
         bytes.append(UInt8(ascii: ":"))
     }

@@ -35,11 +35,11 @@ package final class LiveFrame: Sendable {
     }
 
     /// A frame of this type that closes nothing, as it has been written.
-    init(_ type: String, _ text: consuming JSONObjectText) {
+    init(_ type: String, _ text: [UInt8]) {
         self.type = type
         token = nil
         complete = nil
-        bytes = text.ended()
+        bytes = text
     }
 }
 

@@ -15,34 +15,79 @@ struct WrittenRecords {
         let form: LiveForm
     }
 
+    /// What an item says, but for who stands before it in one result.
+    private struct ItemKey: Hashable {
+        let key: Key
+        let operation: LiveItem.Operation
+        let reason: LiveItem.Reason?
+        let moved: Bool
+        let showsBefore: Bool
+        /// Who made the change.
+        let name: String?
+    }
+
+    /// What stands in an item before, and after, the member that names its neighbour.
+    typealias Item = (head: [UInt8], tail: [UInt8])
+
     private var texts: [Key: [UInt8]] = [:]
+    private var items: [ItemKey: Item] = [:]
+    /// The last one: most results of one change are told the same.
+    private var last: (key: ItemKey, item: Item)?
     /// Those whose identity is in a key: another one must not take their place in memory.
     private var records: [LiveRecord] = []
     private var named: (origin: ChangeOrigin, name: String?)?
+    /// Room for the next frame: about as much as the last one took.
+    private(set) var capacity = 480
 
-    /// The record as `query` shows it.
+    /// Notes how many bytes a frame took.
+    mutating func noteSize(_ bytes: Int) { capacity = bytes + 32 }
+
+    /// The record as a query shows it.
     mutating func record(
-        _ record: LiveRecord, for query: LiveQuery, by writing: any LiveWriting
+        _ record: LiveRecord, for shown: LiveShown, by writing: any LiveWriting
     ) -> [UInt8] {
         let key = Key(
-            record: ObjectIdentifier(record), keys: query.desiredKeys, form: query.form)
-        return text(key, of: [record]) { .object(writing.record(record.record, for: query)) }
+            record: ObjectIdentifier(record), keys: shown.traits.keys, form: shown.traits.form)
+        return text(key, of: [record]) { .object(writing.record(record.record, for: shown.query)) }
     }
 
-    /// The names of the fields that `query` shows and that differ, ascending.
+    /// The names of the fields that are shown and that differ, ascending.
     mutating func changedKeys(
-        _ before: LiveRecord, _ after: LiveRecord, for query: LiveQuery
+        _ before: LiveRecord, _ after: LiveRecord, for traits: LiveShown.Traits
     ) -> [UInt8] {
         let key = Key(
             record: ObjectIdentifier(after), before: ObjectIdentifier(before),
-            keys: query.desiredKeys, form: query.form)
+            keys: traits.keys, form: traits.form)
         return text(key, of: [before, after]) {
             let names =
-                query.desiredKeys.map { Set($0) }
+                traits.keys.map { Set($0) }
                 ?? Set(before.record.fields.keys).union(after.record.fields.keys)
             let differing = names.filter { before.record.fields[$0] != after.record.fields[$0] }
             return .array(differing.sorted().map { .string($0) })
         }
+    }
+
+    /// What is told of an item, which `name` brought about.
+    mutating func item(
+        _ item: LiveItem, for traits: LiveShown.Traits, by name: String?,
+        _ make: (inout WrittenRecords) -> Item
+    ) -> Item {
+        let record = Key(
+            record: ObjectIdentifier(item.record), before: item.before.map { ObjectIdentifier($0) },
+            keys: traits.keys, form: traits.form)
+        let key = ItemKey(
+            key: record, operation: item.operation, reason: item.reason, moved: item.moved,
+            showsBefore: traits.showsBefore, name: name)
+        if let last, last.key == key { return last.item }
+        if let known = items[key] {
+            last = (key, known)
+            return known
+        }
+        let made = make(&self)
+        records += [item.record] + (item.before.map { [$0] } ?? [])
+        items[key] = made
+        last = (key, made)
+        return made
     }
 
     /// How `by` names who made the change.

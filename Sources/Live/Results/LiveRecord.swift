@@ -8,18 +8,18 @@ package final class LiveRecord: Sendable {
     package let record: ShadowRecord
     /// Who may read it by its own readers, or else by the grants of its type; `nil` is everybody.
     package let readers: [String]?
+    /// What it takes in memory, about.
+    let bytes: Int
 
     /// Notes who may read a record.
     init(_ record: ShadowRecord, readers: [String]?) {
         self.record = record
         self.readers = readers
+        bytes = record.fields.reduce(256) { $0 + $1.key.utf8.count + $1.value.liveBytes }
     }
 
     /// Which record it is.
     var id: RecordID { record.recordID }
-
-    /// What it takes in memory, about.
-    var bytes: Int { 256 + record.fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.liveBytes } }
 
     /// Its key among the children of a node, as Firebase sees it.
     var key: String { id.recordName.rawValue }
@@ -46,6 +46,14 @@ package final class LiveRecord: Sendable {
                 guard case .map(let members) = value else { return .null }
                 return members[name] ?? .null
             }
+        }
+    }
+
+    /// The values by which an order sorts it.
+    func values(of basis: ResultOrder.Basis) -> [FieldValue] {
+        switch basis {
+        case .fields(let names): names.map { value(of: $0) }
+        case .firebase(let ordering): [value(of: ordering)]
         }
     }
 

@@ -5,46 +5,61 @@ import RelayModel
 struct ResultMember: Sendable {
     let record: LiveRecord
     let values: [FieldValue]
+    /// The beginning of the first value, by which most places are found: values and records lie
+    /// elsewhere in memory, and fetching them takes longer than comparing.
+    let prefix: SortPrefix
 }
 
 /// The order of a result: strict and total, because the key decides between records that are alike.
-struct ResultOrder: Sendable {
-    private enum Rule {
-        case keys([LiveSortKey], start: LiveBound?, end: LiveBound?)
-        case firebase(FirebaseQuery)
+final class ResultOrder: Sendable {
+    /// What of a record decides its place: results that sort by the same have the same values.
+    enum Basis: Hashable {
+        case fields([String])
+        case firebase(FirebaseQuery.Ordering)
     }
 
-    private let rule: Rule
+    /// What it sorts by.
+    let basis: Basis
+    private let keys: [LiveSortKey]
+    private let start: LiveBound?
+    private let end: LiveBound?
+    private let firebase: FirebaseQuery?
+    /// Whether small values of the first key come first.
+    private let isAscending: Bool
+    private let hasBounds: Bool
 
     init(_ query: LiveQuery) {
-        rule =
-            query.firebase.map { .firebase($0) }
-            ?? .keys(query.order, start: query.start, end: query.end)
+        keys = query.order
+        start = query.start
+        end = query.end
+        firebase = query.firebase
+        isAscending = query.order.first?.isAscending ?? true
+        hasBounds = query.start != nil || query.end != nil || query.firebase != nil
+        basis =
+            query.firebase.map { .firebase($0.ordering ?? .priority) }
+            ?? .fields(query.order.map(\.field))
     }
 
     /// The record with what it is sorted by.
     func member(of record: LiveRecord) -> ResultMember {
-        switch rule {
-        case .keys(let keys, _, _):
-            ResultMember(record: record, values: keys.map { record.value(of: $0.field) })
-        case .firebase(let query):
-            ResultMember(record: record, values: [record.value(of: query.ordering ?? .priority)])
-        }
+        let values = record.values(of: basis)
+        let isPlain = firebase == nil
+        return ResultMember(
+            record: record, values: values,
+            prefix: isPlain ? values.first.map(SortPrefix.init) ?? .none : .none)
     }
 
     /// Whether `left` comes before `right`.
     ///
     /// The key goes in the direction of the last order, so that descending is the exact reverse.
     func precedes(_ left: ResultMember, _ right: ResultMember) -> Bool {
-        switch rule {
-        case .keys(let keys, _, _): Self.precedes(left, right, by: keys)
-        case .firebase: Self.precedesAsChild(left, right)
-        }
+        if left.prefix != right.prefix { return (left.prefix < right.prefix) == isAscending }
+        if left.record === right.record { return false }
+        return firebase == nil
+            ? precedesByKeys(left, right) : Self.precedesAsChild(left, right)
     }
 
-    private static func precedes(
-        _ left: ResultMember, _ right: ResultMember, by keys: [LiveSortKey]
-    ) -> Bool {
+    private func precedesByKeys(_ left: ResultMember, _ right: ResultMember) -> Bool {
         for (index, key) in keys.enumerated() {
             switch RecordOrder.compare(left.values[index], right.values[index]) {
             case .same: continue
@@ -75,22 +90,17 @@ struct ResultOrder: Sendable {
     /// Whether two records stand at one place, but for their keys.
     func areSame(_ left: [FieldValue], _ right: [FieldValue]) -> Bool {
         zip(left, right).allSatisfy { one, other in
-            switch rule {
-            case .keys: RecordOrder.compare(one, other) == .same
-            case .firebase: FirebaseValue(one) == FirebaseValue(other)
-            }
+            firebase == nil
+                ? RecordOrder.compare(one, other) == .same
+                : FirebaseValue(one) == FirebaseValue(other)
         }
     }
 
     /// Whether a record lies within the bounds, in the direction of the order.
     func admits(_ member: ResultMember) -> Bool {
-        guard let value = member.values.first else { return true }
-        switch rule {
-        case .keys(let keys, let start, let end):
-            let isAscending = keys.first?.isAscending ?? true
-            return Self.admits(value, isAscending: isAscending, from: start, to: end)
-        case .firebase(let query): return query.admits(value, key: member.record.key)
-        }
+        guard hasBounds, let value = member.values.first else { return true }
+        if let firebase { return firebase.admits(value, key: member.record.key) }
+        return Self.admits(value, isAscending: isAscending, from: start, to: end)
     }
 
     private static func admits(

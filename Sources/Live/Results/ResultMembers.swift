@@ -10,8 +10,9 @@ struct ResultMembers: Sendable {
     /// All members, ascending, also those that the limit cuts off.
     private(set) var all: [ResultMember] = []
 
-    init(_ query: LiveQuery) {
-        order = ResultOrder(query)
+    /// The members of a query's result, none yet; `order` is that of the query.
+    init(_ query: LiveQuery, by order: ResultOrder? = nil) {
+        self.order = order ?? ResultOrder(query)
         limit = query.limit
     }
 
@@ -43,88 +44,100 @@ struct ResultMembers: Sendable {
         return low
     }
 
-    private func index(of record: LiveRecord) -> Int? {
-        let place = place(of: order.member(of: record))
-        guard place < all.count, all[place].record.id == record.id else { return nil }
-        return place
+    private func index(of member: ResultMember) -> Int? {
+        let place = place(of: member)
+        guard place < all.count else { return nil }
+        let found = all[place].record
+        return found === member.record || found.id == member.record.id ? place : nil
     }
 
-    /// Whether it has this record, as it is given.
-    func contains(_ record: LiveRecord) -> Bool { index(of: record) != nil }
-
     // MARK: A change
+
+    /// What a change of a record has done to a result.
+    struct Outcome {
+        /// What it did to what is shown: removed, added, changed, each in order.
+        var items: [LiveItem] = []
+        /// Whether the record is a member now.
+        var isMember = false
+    }
 
     /// Puts a record in the place of what it was.
     ///
     /// - Parameters:
-    ///   - earlier: the record as it was, if it was a member.
-    ///   - later: the record as it is, if it is one now.
+    ///   - step: the record as it was and as it is.
+    ///   - wasMember: whether it was a member, bounds aside.
+    ///   - fits: whether it is one now, bounds aside.
     ///   - fate: why it comes, or goes.
     ///   - keys: the fields that are shown; a change that touches none of them, and not the order,
     ///     is not told.
-    /// - Returns: what it did to what is shown: removed, added, changed, each in order.
+    /// - Returns: What it did, and whether the record is a member now.
+    /// - Complexity: the logarithm of the members, and moving those behind it in memory.
     mutating func replace(
-        _ earlier: LiveRecord?, by later: LiveRecord?, _ fate: LiveItem.Reason,
+        in step: inout RecordStep, wasMember: Bool, fits: Bool, _ fate: LiveItem.Reason,
         showing keys: [String]?
-    ) -> [LiveItem] {
-        let old = earlier.flatMap(index)
-        let new = later.map(order.member).flatMap { order.admits($0) ? $0 : nil }
-        guard old != nil || new != nil else { return [] }
+    ) -> Outcome {
+        let sorted = step.sorted(by: order)
+        let old = wasMember ? sorted.earlier.flatMap(index) : nil
+        let new = fits ? sorted.later.flatMap { order.admits($0) ? $0 : nil } : nil
+        guard old != nil || new != nil else { return Outcome() }
         let before = window(of: all.count)
         let edgeBefore = edge(of: before)
         let wasShown = old.map(before.contains) ?? false
-        let formerValues = old.map { all[$0].values }
-        if let old { all.remove(at: old) }
-        var place: Int?
-        if let new {
-            let at = self.place(of: new)
-            all.insert(new, at: at)
-            place = at
-        }
+        let place = put(new, inPlaceOf: old, isMoved: sorted.isMoved)
         let after = window(of: all.count)
         let isShown = place.map(after.contains) ?? false
-        let id = (later ?? earlier)?.id
+        var outcome = Outcome(isMember: new != nil)
 
-        // Of the others one at most is pushed out, or slides in: the one at the cut.
-        var pushed: LiveItem?
-        if let edgeBefore, edgeBefore.member.record.id != id {
-            let now = Self.moved(edgeBefore.index, without: old, with: place)
-            if !after.contains(now) {
-                pushed = LiveItem(
-                    operation: .removed, reason: .windowed, record: edgeBefore.member.record)
-            }
-        }
-        var slid: LiveItem?
-        if let edgeAfter = edge(of: after), edgeAfter.member.record.id != id {
-            let then = Self.unmoved(edgeAfter.index, without: old, with: place)
-            if !before.contains(then) {
-                slid = item(.added, .windowed, at: edgeAfter.index, after)
-            }
-        }
-
-        var items: [LiveItem] = []
-        if wasShown, !isShown, let earlier {
+        if wasShown, !isShown, let earlier = step.earlier {
             let reason = new == nil ? fate : .windowed
-            items.append(LiveItem(operation: .removed, reason: reason, record: earlier))
+            outcome.items.append(
+                LiveItem(
+                    operation: .removed, reason: reason, record: earlier, before: earlier))
         }
-        if let pushed { items.append(pushed) }
-        if !wasShown, isShown, let place {
-            items.append(item(.added, old == nil ? fate : .windowed, at: place, after))
-        }
-        if let slid { items.append(slid) }
-        if wasShown, isShown, let place, let earlier, let later {
-            let values = all[place].values
-            let moved = formerValues.map { !order.areSame($0, values) } ?? false
-            if moved || !later.isSame(as: earlier, keys) {
-                var changed = item(.changed, nil, at: place, after)
-                changed.moved = moved
-                changed.before = earlier
-                items.append(changed)
+        // Of the others one at most is pushed out, or slides in: the one at the cut.
+        if let edgeBefore, edgeBefore != old {
+            let now = Self.moved(edgeBefore, without: old, with: place)
+            if !after.contains(now) {
+                outcome.items.append(
+                    LiveItem(operation: .removed, reason: .windowed, record: all[now].record))
             }
-        } else if wasShown, let index = items.firstIndex(where: { $0.record.id == id }) {
-            items[index].before = earlier
         }
-        return items
+        if !wasShown, isShown, let place {
+            outcome.items.append(item(.added, old == nil ? fate : .windowed, at: place, after))
+        }
+        if let edgeAfter = edge(of: after), edgeAfter != place {
+            let then = Self.unmoved(edgeAfter, without: old, with: place)
+            if !before.contains(then) {
+                outcome.items.append(item(.added, .windowed, at: edgeAfter, after))
+            }
+        }
+        if wasShown, isShown, let place, sorted.isMoved || !step.isSame(keys) {
+            var changed = item(.changed, nil, at: place, after)
+            changed.moved = sorted.isMoved
+            changed.before = step.earlier
+            outcome.items.append(changed)
+        }
+        return outcome
+    }
+
+    /// Puts `member` where it belongs, and takes out what stood at `old`.
+    ///
+    /// - Returns: where it stands now.
+    private mutating func put(
+        _ member: ResultMember?, inPlaceOf old: Int?, isMoved: Bool
+    ) -> Int? {
+        if let old {
+            // What sorts as before stands where it stood.
+            if let member, !isMoved {
+                all[old] = member
+                return old
+            }
+            all.remove(at: old)
+        }
+        guard let member else { return nil }
+        let place = place(of: member)
+        all.insert(member, at: place)
+        return place
     }
 
     private func item(
@@ -136,12 +149,12 @@ struct ResultMembers: Sendable {
             previous: index > window.lowerBound ? all[index - 1].record.id : nil)
     }
 
-    /// The member at the cut, where there is one.
-    private func edge(of window: Range<Int>) -> (index: Int, member: ResultMember)? {
+    /// Where the member at the cut stands, if there is one.
+    private func edge(of window: Range<Int>) -> Int? {
         guard let limit, !window.isEmpty else { return nil }
         switch limit {
-        case .first: return (window.upperBound - 1, all[window.upperBound - 1])
-        case .last: return (window.lowerBound, all[window.lowerBound])
+        case .first: return window.upperBound - 1
+        case .last: return window.lowerBound
         }
     }
 

@@ -1,17 +1,17 @@
 import Crypto
-import Live
-import RelayModel
-import Storage
+package import Live
+package import RelayModel
+package import Storage
 import Synchronization
 
 /// Writes records for live clients as the calls on records do.
-final class LiveRecordForm: LiveWriting {
+package final class LiveRecordForm: LiveWriting {
     private let schemas = Mutex<[ContainerKey: ContainerSchema]>([:])
     private let store: UUIDBytes
     private let secret: SymmetricKey
 
     /// Creates the form; `secret` keeps the names of devices from being guessed.
-    init(store: UUIDBytes, secret: [UInt8]) {
+    package init(store: UUIDBytes, secret: [UInt8]) {
         self.store = store
         self.secret = SymmetricKey(data: secret)
     }
@@ -21,13 +21,13 @@ final class LiveRecordForm: LiveWriting {
         schemas.withLock { $0[container] = schema }
     }
 
-    func record(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
+    package func record(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
         var form = RecordJSON(numbers: numbers(query)).showing(query.desiredKeys)
         form.isPlain = query.form.isPlain
         return form.record(record, for: caller(query))
     }
 
-    func identity(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
+    package func identity(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
         [
             "recordName": .string(record.recordID.recordName.rawValue),
             "recordType": .string(record.recordType.rawValue),
@@ -35,7 +35,7 @@ final class LiveRecordForm: LiveWriting {
         ]
     }
 
-    func name(of origin: ChangeOrigin) -> String? {
+    package func name(of origin: ChangeOrigin) -> String? {
         origin.deviceID.map { name(of: $0, origin.userID) }
     }
 

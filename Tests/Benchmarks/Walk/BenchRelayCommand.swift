@@ -4,7 +4,6 @@ import Foundation
 import Gateway
 import GatewaySimulator
 import RelayModel
-import Synchronization
 
 /// Measures the whole walk: append, follow, match, expand, compose, send, settle.
 struct BenchRelayCommand: AsyncParsableCommand {
@@ -71,7 +70,7 @@ struct BenchRelayCommand: AsyncParsableCommand {
             .appending(path: "belfry-bench-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: place) }
-        let delays = AcceptanceDelays()
+        let delays = CollectedDurations(of: "belfry_change_to_acceptance_seconds")
         MetricsSystem.bootstrap(delays)
         guard let gateway else {
             try LoopbackCertificates.write(to: place.path)
@@ -85,7 +84,7 @@ struct BenchRelayCommand: AsyncParsableCommand {
     }
 
     private func measure(
-        in place: URL, gateway: String, ca: String?, _ delays: AcceptanceDelays,
+        in place: URL, gateway: String, ca: String?, _ delays: CollectedDurations,
         sink: BenchPushSink?
     ) async throws {
         guard let endpoint = GatewayEndpoint(gateway) else { throw ExitCode.validationFailure }
@@ -141,57 +140,5 @@ struct BenchRelayCommand: AsyncParsableCommand {
             "owed": .integer(Int64(changes * subscribers * devices)),
             "otherAttempts": .integer(Int64(others)),
         ]
-    }
-}
-
-/// Collects how long each delivery took from its change to its acceptance, as the relay itself
-/// measures it, and how many attempts ended otherwise; no other metric is kept.
-private final class AcceptanceDelays: MetricsFactory, TimerHandler, Sendable {
-    private let nanoseconds = Mutex<[Int64]>([])
-    private let otherwise = AttemptCounter()
-
-    var sorted: [Int64] { nanoseconds.withLock { $0.sorted() } }
-    var others: Int { otherwise.count.load(ordering: .relaxed) }
-
-    func forget() {
-        nanoseconds.withLock { $0.removeAll(keepingCapacity: true) }
-        otherwise.reset()
-    }
-
-    func recordNanoseconds(_ duration: Int64) {
-        nanoseconds.withLock { $0.append(duration) }
-    }
-
-    func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-        label == "belfry_change_to_acceptance_seconds" ? self : NOOPMetricsHandler.instance
-    }
-
-    func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-        let isOther = label == "belfry_attempts_total" && dimensions.first?.1 != "accepted"
-        return isOther ? otherwise : NOOPMetricsHandler.instance
-    }
-
-    func makeRecorder(
-        label: String, dimensions: [(String, String)], aggregate: Bool
-    ) -> any RecorderHandler {
-        NOOPMetricsHandler.instance
-    }
-
-    func destroyCounter(_ handler: any CounterHandler) {}
-
-    func destroyRecorder(_ handler: any RecorderHandler) {}
-
-    func destroyTimer(_ handler: any TimerHandler) {}
-}
-
-private final class AttemptCounter: CounterHandler, Sendable {
-    let count = Atomic<Int>(0)
-
-    func increment(by amount: Int64) {
-        count.wrappingAdd(Int(amount), ordering: .relaxed)
-    }
-
-    func reset() {
-        count.store(0, ordering: .relaxed)
     }
 }
