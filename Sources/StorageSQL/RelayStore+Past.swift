@@ -6,14 +6,14 @@ extension RelayStore {
     package func pastSpan() async throws -> PastSpan {
         try await read { db in
             let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT shardHead.position,
-                        (SELECT min(position) FROM logEntry), progress.position, pastFrom,
-                        \(db.dialect.lastNumber(of: "id", in: "receiptBlock")),
-                        (SELECT min(id) FROM receiptBlock)
-                    FROM shardHead JOIN progress ON progress.shard = shardHead.shard
-                    """)
+                db.cachedStatement(
+                    sql: """
+                        SELECT shardHead.position,
+                            (SELECT min(position) FROM logEntry), progress.position, pastFrom,
+                            \(db.dialect.lastNumber(of: "id", in: "receiptBlock")),
+                            (SELECT min(id) FROM receiptBlock)
+                        FROM shardHead JOIN progress ON progress.shard = shardHead.shard
+                        """))
             guard let row else {
                 throw StorageError.damaged(path: "shardHead", reason: "it is empty")
             }
@@ -24,7 +24,8 @@ extension RelayStore {
                 // Earlier changes may have had their receipts in the blocks that went.
                 receiptsFrom =
                     try Int64.fetchOne(
-                        db, sql: "SELECT lastPosition + 1 FROM receiptBlock WHERE id = ?",
+                        db.cachedStatement(
+                            sql: "SELECT lastPosition + 1 FROM receiptBlock WHERE id = ?"),
                         arguments: [firstBlock]) ?? head + 1
             }
             return PastSpan(
@@ -97,16 +98,16 @@ extension RelayStore {
                 guard let known = try db.containerIfKnown(search.container) else { return [] }
                 let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
                 let rows = try Row.fetchCursor(
-                    db,
-                    sql: """
-                        SELECT position, appendedAt, source, isStale, body,
-                            (SELECT reason FROM quarantine
-                                WHERE quarantine.position = logEntry.position) AS setAside
-                        FROM logEntry
-                        WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
-                            \(conditions.joined())
-                        ORDER BY position DESC
-                        """,
+                    db.cachedStatement(
+                        sql: """
+                            SELECT position, appendedAt, source, isStale, body,
+                                (SELECT reason FROM quarantine
+                                    WHERE quarantine.position = logEntry.position) AS setAside
+                            FROM logEntry
+                            WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
+                                \(conditions.joined())
+                            ORDER BY position DESC
+                            """),
                     arguments: [search.before.stored, least, known.id]
                         + StatementArguments(needles))
                 var found: [PastChange] = []
@@ -130,19 +131,19 @@ extension RelayStore {
                 let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
                 // What says nothing of readers or of an origin need not be read to know that.
                 let rows = try Row.fetchCursor(
-                    db,
-                    sql: """
-                        SELECT position, appendedAt, source, body,
-                            instr(body, '"readers') > 0,
-                            instr(body, '"device":') > 0 OR instr(body, '"user":') > 0
-                        FROM logEntry
-                        WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
-                            AND isStale = 0 AND NOT EXISTS (
-                                SELECT 1 FROM quarantine
-                                WHERE quarantine.position = logEntry.position)
-                            \(conditions.joined())
-                        ORDER BY position DESC
-                        """,
+                    db.cachedStatement(
+                        sql: """
+                            SELECT position, appendedAt, source, body,
+                                instr(body, '"readers') > 0,
+                                instr(body, '"device":') > 0 OR instr(body, '"user":') > 0
+                            FROM logEntry
+                            WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
+                                AND isStale = 0 AND NOT EXISTS (
+                                    SELECT 1 FROM quarantine
+                                    WHERE quarantine.position = logEntry.position)
+                                \(conditions.joined())
+                            ORDER BY position DESC
+                            """),
                     arguments: [search.before.stored, least, known.id]
                         + StatementArguments(needles))
                 var page = LoggedChangePage(changes: [], before: LogPosition(stored: least))
@@ -183,12 +184,12 @@ extension RelayStore {
         try await read { db in
             guard let known = try db.containerIfKnown(owner.container) else { return nil }
             return try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT position FROM shadowRecord
-                    WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
-                        AND zoneName = ? AND recordType = ? AND recordName = ?
-                    """,
+                db.cachedStatement(
+                    sql: """
+                        SELECT position FROM shadowRecord
+                        WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                            AND zoneName = ? AND recordType = ? AND recordName = ?
+                        """),
                 arguments: [
                     known.id, owner.database.rawValue,
                     owner.database == .public ? "" : owner.user.rawValue,
@@ -204,8 +205,8 @@ extension RelayStore {
     package func courierFate(of id: DeliveryID) async throws -> CourierFate? {
         try await read { db in
             let row = try Row.fetchOne(
-                db,
-                sql: "SELECT takenAt, expiresAt FROM courierNotification WHERE deliveryID = ?",
+                db.cachedStatement(
+                    sql: "SELECT takenAt, expiresAt FROM courierNotification WHERE deliveryID = ?"),
                 arguments: [id.stored])
             guard let row else { return nil }
             let expiresAt = Timestamp(stored: row[1])
@@ -221,11 +222,11 @@ extension RelayStore {
         try await read { db in
             guard let owner = try InboxStep.owner(owner, in: db) else { return nil }
             let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT createdAt, readAt FROM notification
-                    WHERE owner = ? AND position = ? AND subscriptionSerial = ?
-                    """, arguments: [owner, position.stored, subscriptionSerial.stored])
+                db.cachedStatement(
+                    sql: """
+                        SELECT createdAt, readAt FROM notification
+                        WHERE owner = ? AND position = ? AND subscriptionSerial = ?
+                        """), arguments: [owner, position.stored, subscriptionSerial.stored])
             return row.map {
                 InboxFate(
                     keptAt: Timestamp(stored: $0[0]),
@@ -237,7 +238,8 @@ extension RelayStore {
     package func isInRanges(_ position: LogPosition) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM rangeTask WHERE position = ?)",
+                db.cachedStatement(
+                    sql: "SELECT EXISTS (SELECT 1 FROM rangeTask WHERE position = ?)"),
                 arguments: [position.stored]) ?? false
         }
     }

@@ -23,7 +23,7 @@ extension RelayStore {
         try await read { [unreadable] db in
             guard let known = try db.containerIfKnown(container) else { return nil }
             let rows = try Row.fetchAll(
-                db, sql: PastVersions.subscriptionBySerial,
+                db.cachedStatement(sql: PastVersions.subscriptionBySerial),
                 arguments: [known.id, serial.stored])
             return try unreadable.readable(rows, in: "subscription") {
                 try PastSubscription(row: $0)
@@ -37,7 +37,8 @@ extension RelayStore {
         try await read { [unreadable] db in
             guard let user = try db.userIfKnown(owner.user, of: owner.container) else { return [] }
             let rows = try Row.fetchAll(
-                db, sql: sql, arguments: [user, owner.database.rawValue] + arguments)
+                db.cachedStatement(sql: sql),
+                arguments: [user, owner.database.rawValue] + arguments)
             return try unreadable.readable(rows, in: "subscription") {
                 try PastSubscription(row: $0)
             }
@@ -65,7 +66,7 @@ extension RelayStore {
                 arguments += [id.rawValue, limit]
             }
             return try Row.fetchAll(
-                db, sql: "\(PastVersions.devicesOfOwner) WHERE \(condition)",
+                db.cachedStatement(sql: "\(PastVersions.devicesOfOwner) WHERE \(condition)"),
                 arguments: arguments
             ).map { try PastDevice(row: $0, owner: user) }.sorted { $0.serial < $1.serial }
         }
@@ -76,18 +77,18 @@ extension RelayStore {
     ) async throws -> DeviceEnding? {
         try await read { db in
             let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT logEntry.*, container.name AS containerName, container.environment
-                    FROM logEntry JOIN container ON container.id = logEntry.container
-                    WHERE position = ?
-                    """, arguments: [position.stored])
+                db.cachedStatement(
+                    sql: """
+                        SELECT logEntry.*, container.name AS containerName, container.environment
+                        FROM logEntry JOIN container ON container.id = logEntry.container
+                        WHERE position = ?
+                        """), arguments: [position.stored])
             guard let row, let entry = try? LogEntry(row: row) else { return nil }
             let cause: DeviceEnding.Cause
             switch entry.body {
             case .deviceSaved(let version, _):
                 let earlier = try Row.fetchOne(
-                    db, sql: "\(PastVersions.devices) WHERE serial = ?",
+                    db.cachedStatement(sql: "\(PastVersions.devices) WHERE serial = ?"),
                     arguments: [serial.stored])
                 let isSame =
                     earlier?["deviceID"] == version.device.id.rawValue
@@ -109,7 +110,8 @@ extension RelayStore {
     ) throws -> DeliveryReceipt? {
         guard
             let row = try Row.fetchOne(
-                db, sql: "SELECT (SELECT min(id) FROM receiptBlock), max(id) FROM receiptBlock"),
+                db.cachedStatement(
+                    sql: "SELECT (SELECT min(id) FROM receiptBlock), max(id) FROM receiptBlock")),
             let first = row[0] as Int64?, var end = row[1] as Int64?
         else { return nil }
         var low = first
@@ -121,11 +123,11 @@ extension RelayStore {
             if at < moment.stored { low = middle + 1 } else { end = middle }
         }
         let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT body FROM receiptBlock WHERE id BETWEEN ? AND ? AND outcomes & ? <> 0
-                ORDER BY id LIMIT 16
-                """,
+            db.cachedStatement(
+                sql: """
+                    SELECT body FROM receiptBlock WHERE id BETWEEN ? AND ? AND outcomes & ? <> 0
+                    ORDER BY id LIMIT 16
+                    """),
             arguments: [
                 max(first, low - 8), low + 64, DeliveryReceipt.Outcome.unregistered.bit,
             ])
