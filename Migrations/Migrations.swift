@@ -110,6 +110,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0024_keepThrottles",
             sql: EmbeddedFile("v0024_keepThrottles.sql").text,
             checksum: "2711a64969ffdc541d64e7dd9bd3e250a20619bc528c3c51afe908d5364af451"),
+        Migration(
+            name: "v0025_checkByComparing",
+            sql: EmbeddedFile("v0025_checkByComparing.sql").text,
+            checksum: "f284760e3a4c06d421c8f3928f6108065f1ebb99813e7e7fb06d5fa2d36597e7"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///

@@ -173,6 +173,9 @@ static const unsigned char v0023_countSeen_sql[] = {
 static const unsigned char v0024_keepThrottles_sql[] = {
 #embed "../../Migrations/sql/v0024_keepThrottles.sql"
 };
+static const unsigned char v0025_checkByComparing_sql[] = {
+#embed "../../Migrations/sql/v0025_checkByComparing.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -243,6 +246,7 @@ static const struct {
     {"v0022_listNewest.sql", v0022_listNewest_sql, sizeof v0022_listNewest_sql},
     {"v0023_countSeen.sql", v0023_countSeen_sql, sizeof v0023_countSeen_sql},
     {"v0024_keepThrottles.sql", v0024_keepThrottles_sql, sizeof v0024_keepThrottles_sql},
+    {"v0025_checkByComparing.sql", v0025_checkByComparing_sql, sizeof v0025_checkByComparing_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},

@@ -4,11 +4,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-int belfry_sqlite_defend(struct sqlite3 *connection) {
+int belfry_sqlite_defend(struct sqlite3 *connection, int defends) {
     int state = 0;
-    if (sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, &state) != SQLITE_OK) {
-        return 0;
-    }
+    if (sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, defends, &state)) return -1;
     return state;
 }
 

@@ -12,7 +12,10 @@ extension RelayStore: ClientReceiptRegistry {
             let step = ClientReceiptStep(
                 owner: try commit.db.user(user.user, of: container), now: now)
             let noted = try marks.map { try step.note($0, in: commit.db) }
-            if noted.contains(where: \.isNewDelivery) { try step.dropSurplus(in: commit.db) }
+            // What names no device may have a row of its own, and be no new delivery.
+            if noted.contains(where: { $0.isNewDelivery || $0.receipt.device == nil }) {
+                try step.dropSurplus(in: commit.db)
+            }
             return noted
         }
     }

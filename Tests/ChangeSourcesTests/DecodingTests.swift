@@ -1,4 +1,5 @@
 import RelayModel
+import RelayTestKit
 import Testing
 
 @testable import ChangeSources
@@ -39,6 +40,35 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         let b = try source("supabase").decode(
             webhook(#"{"table":"t","type":"INSERT","record":{"a":{"y":2,"x":1},"id":1}}"#))
         #expect(ChangeSourcesTests.keys(a) == ChangeSourcesTests.keys(b))
+    }
+
+    @Test func `a digest stays what it was, because stores remember it`() throws {
+        let zone = try #require(
+            ZoneID(zoneName: "home", ownerRecordName: Fixtures.identifier("bob")))
+        var change = RecordChange(
+            .update, of: Fixtures.identifier("Todo"),
+            RecordID(recordName: Fixtures.identifier("a\"b"), zoneID: zone))
+        change.database = .shared
+        change.owner = Fixtures.identifier("ann")
+        change.before = RecordImage([:], completeness: .partial)
+        change.after = RecordImage([
+            "z": .string("line\n"), "a": .list([.integer(1), .null]), "m": .double(2),
+        ])
+        change.changedKeys = ["z", "a"]
+        change.origin = ChangeOrigin(
+            deviceID: Fixtures.identifier("phone"), userID: Fixtures.identifier("carol"))
+        change.readers = ["dave"]
+        change.version = 7
+        change.occurredAt = Timestamp(seconds: 5, nanoseconds: 0)
+        // SHA-256 of {"operation":"update","recordType":"Todo","recordName":"a\"b","zone":"home",
+        // "database":"shared","snapshot":false,"zoneOwner":"bob","owner":"ann",
+        // "before":{"fields":{},"completeness":"partial"},
+        // "after":{"fields":{"a":[1,null],"m":2.0,"z":"line\n"},"completeness":"full"},
+        // "changedKeys":["a","z"],"device":"phone","user":"carol","readers":["dave"],"version":7}
+        // without the breaks of lines.
+        #expect(
+            Hexadecimal.encode(change.contentDigest)
+                == "b59e733d7e64294b3055cfdca63f4a42966dcc512c72cb1086cfddacae1fc35c")
     }
 
     @Test func `a long key becomes its digest`() {

@@ -144,7 +144,7 @@ struct FollowingTests {
             await followed.until { $0.rows.count == 2300 }
             return followed.seen
         }
-        #expect(seen.requests.map(\.count) == [999, 999, 302])
+        #expect(seen.requests.map(\.count) == [1000, 1000, 300])
         #expect(Set(seen.rows.map(\.position)).count == 2300)
         #expect(seen.words.contains("relayUnreachable"))
     }

@@ -37,7 +37,31 @@ import Testing
         #expect(!buffer.hasSomething && !buffer.isEmpty)
         while !buffer.isFull { add(1, of: 5, to: &buffer) }
         let part = buffer.take()
-        #expect(part.rows.count == 999 && part.end == nil)
+        #expect(part.rows.count == 1000 && part.end == nil)
+    }
+
+    @Test func `a transaction of as many rows as a request holds is one request`() {
+        var buffer = RowBuffer()
+        add(1000, of: 1, to: &buffer)
+        #expect(buffer.isFull)
+        buffer.complete(end: PostgresPosition(rawValue: 2))
+        let batch = buffer.take()
+        #expect(batch.rows.count == 1000 && batch.end == PostgresPosition(rawValue: 2))
+        #expect(buffer.isEmpty && !buffer.hasSomething)
+    }
+
+    @Test(arguments: [false, true])
+    func `a last row that may be one change too many waits for the next request`(isWhole: Bool) {
+        var buffer = RowBuffer()
+        add(999, of: 1, to: &buffer)
+        add(1, of: 1, to: &buffer, moves: true)
+        if isWhole { buffer.complete(end: PostgresPosition(rawValue: 2)) }
+        let first = buffer.take()
+        #expect(first.rows.count == 999 && first.end == nil && first.last?.index == 998)
+        if !isWhole { buffer.complete(end: PostgresPosition(rawValue: 2)) }
+        let second = buffer.take()
+        #expect(second.rows.count == 1 && second.end == PostgresPosition(rawValue: 2))
+        #expect(buffer.isEmpty)
     }
 
     @Test func `a row that may be two changes counts as two, and bytes fill a request too`() {
@@ -58,6 +82,6 @@ import Testing
         while !buffer.isFull { add(1, of: 5, to: &buffer) }
         // Others may be on their way: a batch without rows would be confirmed before them.
         let batch = buffer.take()
-        #expect(batch.rows.count == 999 && batch.end == PostgresPosition(rawValue: 2))
+        #expect(batch.rows.count == 1000 && batch.end == PostgresPosition(rawValue: 2))
     }
 }

@@ -139,11 +139,24 @@ import Testing
         let broken = Self.step(
             "v9003_break", "CREATE TABLE half (id INTEGER); INSERT INTO nowhere VALUES (1)")
         let steps = Migration.released + [Self.later[0], broken]
+        _ = try Self.connections(home).prepare(StoreSchema(migrations: Migration.released))
         #expect(throws: DatabaseError.self) {
             try Self.connections(home).prepare(StoreSchema(migrations: steps))
         }
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count + 1)
         #expect(try Self.schema(home).contains { $0.contains("half") } == false)
+    }
+
+    @Test func `a new file has all steps or none`() throws {
+        let home = try TemporaryStore()
+        let broken = Self.step("v9003_break", "INSERT INTO nowhere VALUES (1)")
+        #expect(throws: DatabaseError.self) {
+            try Self.connections(home).prepare(
+                StoreSchema(migrations: Migration.released + [broken]))
+        }
+        #expect(try RelayStore.schemaVersion(of: home.path) == 0)
+        _ = try Self.connections(home).prepare(StoreSchema(migrations: Migration.released))
+        #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }
 
     @Test func `a step that would break references is undone`() throws {

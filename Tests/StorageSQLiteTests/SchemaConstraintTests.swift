@@ -122,6 +122,27 @@ import Testing
         try queue.close()
     }
 
+    @Test func `no check of a row makes an index`() throws {
+        let home = try TemporaryStore()
+        _ = try RelayStore.migrate(path: home.path)
+        let queue = try DatabaseQueue(path: home.path)
+        let dear = try queue.read { db in
+            let tables = try String.fetchAll(
+                db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL")
+            #expect(tables.count > 40)
+            return try tables.filter { table in
+                let columns = try db.columns(in: table).map { _ in "NULL" }
+                return try GRDB.Row.fetchAll(
+                    db,
+                    sql: "EXPLAIN INSERT INTO \(table) VALUES (\(columns.joined(separator: ",")))"
+                ).contains { ($0["opcode"] as String) == "OpenEphemeral" }
+            }
+        }
+        // Three and more words in a list: write comparisons.
+        #expect(dear == [])
+        try queue.close()
+    }
+
     @Test(arguments: [
         (
             "SELECT serial FROM subscription WHERE owner = 1 AND database = 'public' "

@@ -8,9 +8,9 @@
 struct sqlite3;
 struct belfry_wal_watch;
 
-/// Sets SQLITE_DBCONFIG_DEFENSIVE: no statement may write the schema table or shadow tables, or
-/// otherwise damage the file on purpose. Returns what the connection reports: 1 if it is on.
-int belfry_sqlite_defend(struct sqlite3 *connection);
+/// Sets SQLITE_DBCONFIG_DEFENSIVE: whether no statement may write the schema table or shadow tables,
+/// or otherwise damage the file on purpose. Returns what the connection reports: 1 if it is on.
+int belfry_sqlite_defend(struct sqlite3 *connection, int defends);
 
 /// Sets SQLITE_DBCONFIG_ENABLE_TRIGGER: whether triggers fire by what the connection writes. Returns
 /// what it reports: 1 if they do.

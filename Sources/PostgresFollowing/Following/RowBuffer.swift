@@ -22,10 +22,8 @@ struct RowBuffer {
     private var whole = 0
     private var end: PostgresPosition?
 
-    /// Whether there may be no room for the changes of one row more.
-    var isFull: Bool {
-        changes > Self.maximumChanges - Self.mostChangesOfARow || bytes >= Self.maximumBytes
-    }
+    /// Whether a request holds no more; the last row may be one change too many, and waits then.
+    var isFull: Bool { changes >= Self.maximumChanges || bytes >= Self.maximumBytes }
     var isEmpty: Bool { entries.isEmpty && end == nil }
     /// Whether something can be posted, or confirmed.
     var hasSomething: Bool { end != nil || isFull }
@@ -55,15 +53,21 @@ struct RowBuffer {
     /// confirmed while others are being posted.
     mutating func take() -> RowBatch {
         let takesWhole = end != nil && (whole > 0 || !isFull)
-        let count = takesWhole ? whole : entries.count
+        var count = takesWhole ? whole : entries.count
+        let isOneTooMany = count == entries.count && changes > Self.maximumChanges
+        if isOneTooMany { count -= 1 }
         var batch = RowBatch()
         batch.rows = entries[..<count].map(\.row)
         batch.last = count > 0 ? entries[count - 1].place : nil
-        batch.end = end
+        if takesWhole, isOneTooMany {
+            whole -= count
+        } else {
+            batch.end = end
+            (whole, end) = (0, nil)
+        }
         entries.removeFirst(count)
         bytes = entries.reduce(0) { $0 + $1.bytes }
         changes = entries.reduce(0) { $0 + $1.changes }
-        (whole, end) = (0, nil)
         return batch
     }
 }

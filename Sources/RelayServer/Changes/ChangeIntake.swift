@@ -9,15 +9,31 @@ struct ChangeIntake: Sendable {
     let registry: any ParkedChangeRegistry
     let turns: ContainerTurns
 
+    /// Changes of a batch as they are appended.
+    struct Prepared: Sendable {
+        let changes: [ChangeToAppend]
+        /// What they were read by.
+        let schema: ContainerSchema
+    }
+
+    /// Does what can be done of a batch while others in front of it are still being taken.
+    func prepare(_ batch: DecodedBatch, of container: ContainerKey) async throws -> Prepared {
+        let schema = try await shadow.schema(of: container)
+        var changes = normalized(batch, by: schema)
+        for index in changes.indices { try changes[index].writeText() }
+        return Prepared(changes: changes, schema: schema)
+    }
+
     /// Appends the changes and parks what could not be mapped.
     ///
     /// Appending comes first: if parking fails, the source repeats itself, the changes are known by
     /// their keys, and nothing is parked twice.
     ///
     /// A conflict is answered 409; where that would stop the source, `webhook` is parked instead.
+    /// What was prepared of the batch counts if it still means the same.
     func take(
-        _ batch: DecodedBatch, from source: ChangeSource, of container: ContainerKey,
-        posted webhook: (() -> WebhookRequest)? = nil, at now: Timestamp
+        _ batch: DecodedBatch, prepared: Prepared? = nil, from source: ChangeSource,
+        of container: ContainerKey, posted webhook: (() -> WebhookRequest)? = nil, at now: Timestamp
     ) async throws -> ChangeResults {
         guard batch.items.count <= Limits.maximumChangesPerRequest else {
             throw APIError(
@@ -25,7 +41,13 @@ struct ChangeIntake: Sendable {
                 "\(batch.items.count) changes in one request; allowed are "
                     + "\(Limits.maximumChangesPerRequest)")
         }
-        let changes = try await normalized(batch, container)
+        let schema = try await shadow.schema(of: container)
+        let changes =
+            if let prepared, prepared.schema == schema {
+                prepared.changes
+            } else {
+                normalized(batch, by: schema)
+            }
         var outcomes: [AppendOutcome] = []
         if !changes.isEmpty {
             outcomes = try await turns.run(
@@ -64,15 +86,12 @@ struct ChangeIntake: Sendable {
     ///
     /// Their keys stay those of what was posted.
     private func normalized(
-        _ batch: DecodedBatch, _ container: ContainerKey
-    ) async throws -> [ChangeToAppend] {
-        let posted = batch.items.compactMap { item -> ChangeToAppend? in
+        _ batch: DecodedBatch, by schema: ContainerSchema
+    ) -> [ChangeToAppend] {
+        batch.items.compactMap { item in
             guard case .change(let change, let key) = item else { return nil }
-            return ChangeToAppend(change.withOwnZonesImplied, key: key)
+            return ChangeToAppend(change.withOwnZonesImplied.meant(by: schema), key: key)
         }
-        guard !posted.isEmpty else { return [] }
-        let schema = try await shadow.schema(of: container)
-        return posted.map { ChangeToAppend($0.change.meant(by: schema), key: $0.key) }
     }
 
     /// In development the schema learns what record types and fields there are.

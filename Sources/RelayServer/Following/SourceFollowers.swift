@@ -229,26 +229,30 @@ package final class SourceFollowers: Sendable {
 
     // MARK: Taking rows
 
-    /// Rows as a source decodes them.
+    /// Rows as a source decodes them, and as they are appended.
     private struct Decoded: Sendable {
         let definition: JSONValue
         let batch: DecodedBatch
+        let prepared: ChangeIntake.Prepared
     }
 
-    /// Decodes rows, while those before them are being taken.
+    /// Decodes rows, and writes what the log keeps of them, while those before are being taken.
     private func prepare(
         _ rows: [FollowedRow], from place: SourcePlace
     ) async -> PreparedRows {
-        // Why it cannot be said is found out, and said, when they are taken.
-        let stored = try? await registry.source(place.source, of: place.container)
-        let decoded = stored.flatMap { try? decode(rows, by: $0) }
+        // Why it cannot be done is found out, and said, when they are taken.
+        let decoded = try? await decode(rows, from: place)
         return { [self] in await take(rows, decoded, from: place) }
     }
 
-    private func decode(
-        _ rows: [FollowedRow], by stored: StoredSource
-    ) throws(JSONContractError) -> Decoded {
-        Decoded(definition: stored.definition, batch: try sources.source(stored).decode(rows))
+    private func decode(_ rows: [FollowedRow], from place: SourcePlace) async throws -> Decoded? {
+        guard let stored = try await registry.source(place.source, of: place.container) else {
+            return nil
+        }
+        let batch = try sources.source(stored).decode(rows)
+        return Decoded(
+            definition: stored.definition, batch: batch,
+            prepared: try await intake.prepare(batch, of: place.container))
     }
 
     /// Takes rows as a webhook of the source that was believed.
@@ -264,8 +268,8 @@ package final class SourceFollowers: Sendable {
             let current = decoded?.definition == stored.definition ? decoded : nil
             let source = try sources.source(stored)
             let results = try await intake.take(
-                current?.batch ?? source.decode(rows), from: source, of: place.container,
-                posted: { Self.webhook(rows, at: now) }, at: now)
+                current?.batch ?? source.decode(rows), prepared: current?.prepared, from: source,
+                of: place.container, posted: { Self.webhook(rows, at: now) }, at: now)
             if let failure = results.failure { return refused(failure, place, at: now) }
             ledger.noteAccepted(
                 place.source, of: place.container, ignored: results.ignored, at: now)

@@ -33,13 +33,22 @@ extension IntakeLog {
 /// A change on its way into the log.
 package struct ChangeToAppend: Sendable, Hashable {
     /// The change.
-    package var change: RecordChange
+    package var change: RecordChange { didSet { text = nil } }
     /// Its identity at the source; `nil` if the source has none, and then it is never a duplicate.
     package var key: DedupeKey?
+    /// What the log keeps of the change, if it was written ahead.
+    package private(set) var text: String?
 
     package init(_ change: RecordChange, key: DedupeKey?) {
         self.change = change
         self.key = key
+    }
+
+    /// Writes ahead what the log keeps of the change, which appending does otherwise.
+    ///
+    /// - Throws: `JSONContractError` if the log could not read the change again.
+    package mutating func writeText() throws(JSONContractError) {
+        text = try change.storedText()
     }
 }
 

@@ -14,7 +14,7 @@ struct AppendStep: Sendable {
         in commit: inout OpenCommit, container: StoredContainer
     ) throws -> [AppendOutcome] {
         if let delivery,
-            case .conflict(let position)? = try remember(delivery, in: commit, container)
+            case .conflict(let position)? = try remember(delivery, in: &commit, container)
         {
             return changes.map { _ in .conflict(position) }
         }
@@ -30,11 +30,11 @@ struct AppendStep: Sendable {
         _ prepared: PreparedChange, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome {
         if let key = prepared.key,
-            let known = try remember(key, in: commit, container)
+            let known = try remember(key, in: &commit, container)
         {
             return known
         }
-        let isStale = try isStale(prepared.change, in: commit, container)
+        let isStale = try isStale(prepared.change, in: &commit, container)
         let filling =
             isStale
             ? nil
@@ -49,7 +49,7 @@ struct AppendStep: Sendable {
 
     /// Remembers that `key` stands at the next position, unless it is known already.
     private func remember(
-        _ key: DedupeKey, in commit: OpenCommit, _ container: StoredContainer
+        _ key: DedupeKey, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome? {
         let window =
             key.window
@@ -60,24 +60,10 @@ struct AppendStep: Sendable {
         let value: StatementArguments = [
             Data(key.digest), commit.next.stored, now.advanced(by: window).stored,
         ]
-        // An entry that has outlived its window gives way, whether or not it was pruned yet.
-        let count = try commit.db.cachedStatement(
-            sql: """
-                INSERT INTO dedupe
-                    (container, source, kind, key, digest, position, rememberedUntil)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (container, source, kind, key) DO UPDATE SET
-                    digest = excluded.digest, position = excluded.position,
-                    rememberedUntil = excluded.rememberedUntil
-                WHERE dedupe.rememberedUntil <= ?
-                """
-        ).executeCounting(arguments: name + value + [now.stored])
+        let count = try commit.statement(.remember)
+            .executeCounting(arguments: name + value + [now.stored])
         if count > 0 { return nil }
-        let statement = try commit.db.cachedStatement(
-            sql: """
-                SELECT digest, position FROM dedupe
-                WHERE container = ? AND source = ? AND kind = ? AND key = ?
-                """)
+        let statement = try commit.statement(.known)
         guard let row = try Row.fetchOne(statement, arguments: name) else { return nil }
         let position = LogPosition(stored: row["position"])
         return row["digest"] as Data == Data(key.digest)
@@ -88,24 +74,11 @@ struct AppendStep: Sendable {
     ///
     /// Versions of different sources cannot be compared; the last source wins.
     private func isStale(
-        _ change: RecordChange, in commit: OpenCommit, _ container: StoredContainer
+        _ change: RecordChange, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> Bool {
         guard let version = change.version else { return false }
         let zoneID = change.recordID.zoneID
-        return try commit.db.cachedStatement(
-            sql: """
-                INSERT INTO shadowRecord
-                    (container, database, owner, zoneOwner, zoneName, recordType, recordName,
-                    source, version, position)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (
-                    container, database, owner, zoneOwner, zoneName, recordType, recordName)
-                DO UPDATE SET source = excluded.source, version = excluded.version,
-                    position = excluded.position
-                WHERE shadowRecord.version IS NULL OR shadowRecord.source <> excluded.source
-                    OR shadowRecord.version <= excluded.version
-                """
-        ).executeCounting(arguments: [
+        return try commit.statement(.noteVersion).executeCounting(arguments: [
             container.id, change.database.rawValue, change.owner?.rawValue ?? "",
             zoneID.ownerRecordName?.rawValue ?? "", zoneID.zoneName, change.recordType.rawValue,
             change.recordID.recordName.rawValue, source.rawValue, version, commit.next.stored,

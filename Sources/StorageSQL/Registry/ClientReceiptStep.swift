@@ -18,11 +18,12 @@ struct ClientReceiptStep: Sendable {
             (mark.subscriptionSerial ?? 0).stored,
         ]
         let known = try Row.fetchOne(find, arguments: key).map { try ClientReceipt(row: $0) }
+        let earlier = try known == nil && mark.device == nil ? firstDelivery(mark, in: db) : nil
         var receipt =
             known
             ?? ClientReceipt(
                 position: mark.position, device: mark.device,
-                subscriptionSerial: mark.subscriptionSerial, deliveredAt: mark.at)
+                subscriptionSerial: mark.subscriptionSerial, deliveredAt: earlier ?? mark.at)
         let isNewOpening = mark.kind == .opened && receipt.openedAt == nil
         if isNewOpening { receipt.openedAt = mark.at }
         if known == nil {
@@ -47,7 +48,20 @@ struct ClientReceiptStep: Sendable {
             ).execute(arguments: key + [receipt.openedAt?.stored, now.stored])
         }
         return NotedMark(
-            receipt: receipt, isNewDelivery: known == nil, isNewOpening: isNewOpening)
+            receipt: receipt, isNewDelivery: known == nil && earlier == nil,
+            isNewOpening: isNewOpening)
+    }
+
+    /// When it was first said, by whichever device, that a change's notification came; what names
+    /// no device speaks of the same.
+    private func firstDelivery(_ mark: ClientMark, in db: Database) throws -> Timestamp? {
+        try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT deliveredAt FROM clientReceipt WHERE owner = ? AND position = ?
+                    ORDER BY deliveredAt LIMIT 1
+                    """), arguments: [owner, mark.position.stored]
+        ).map(Timestamp.init(stored:))
     }
 
     /// Drops what is of the earliest changes, beyond as many as a user may have.

@@ -11,6 +11,10 @@ struct PreparedChange: Sendable {
     init(_ toAppend: ChangeToAppend) throws(JSONContractError) {
         change = toAppend.change
         key = toAppend.key
-        body = try change.storedText()
+        if let text = toAppend.text {
+            body = text
+        } else {
+            body = try change.storedText()
+        }
     }
 }

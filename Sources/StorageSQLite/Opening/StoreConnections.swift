@@ -201,7 +201,7 @@ struct StoreConnections {
             }
             // For a file that is made or written anew; another stays as it is.
             _ = belfry_sqlite_reserve_trailers(db.sqliteConnection)
-            guard belfry_sqlite_defend(db.sqliteConnection) == 1 else {
+            guard belfry_sqlite_defend(db.sqliteConnection, 1) == 1 else {
                 throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
             }
             // Whoever closes last, for example after a failed write, must not write once more.

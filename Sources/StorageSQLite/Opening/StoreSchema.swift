@@ -1,3 +1,4 @@
+import CSQLite
 import GRDB
 import Migrations
 import Storage
@@ -37,7 +38,8 @@ struct StoreSchema {
         return version
     }
 
-    /// Applies the steps that are missing, each in a transaction of its own; returns their names.
+    /// Applies the steps that are missing, each in a transaction of its own, or to a new file all
+    /// in one; returns their names.
     ///
     /// - Throws: ``StorageError/newerSchema(found:known:)`` if the file has more steps than are
     ///   known here, and ``StorageError/damaged(path:reason:)`` if one of its steps is another one.
@@ -50,41 +52,62 @@ struct StoreSchema {
         if found > 0 { try compareChecksums(db, found: found, path: path) }
         guard found < version else { return [] }
         // A step may rebuild a table that others refer to; the check before each commit makes up.
+        // It may write the table of the schema too, which nobody else may.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
-        for number in found..<version {
-            try apply(migrations[number], number: number + 1, to: db, path: path)
+        try defend(db, false)
+        if found == 0 {
+            try apply(1...version, to: db, path: path)
+        } else {
+            for number in found + 1...version {
+                try apply(number...number, to: db, path: path)
+            }
         }
+        try defend(db, true)
         try db.execute(sql: "PRAGMA foreign_keys = ON")
         return migrations[found...].map(\.name)
     }
 
-    private func apply(
-        _ migration: Migration, number: Int, to db: Database, path: String
-    ) throws {
+    private func defend(_ db: Database, _ defends: Bool) throws {
+        let wanted: Int32 = defends ? 1 : 0
+        let found = belfry_sqlite_defend(db.sqliteConnection, wanted)
+        guard found == wanted else {
+            throw StorageError.unsafeSetting(
+                name: "DEFENSIVE", wanted: "\(wanted)", found: "\(found)")
+        }
+    }
+
+    /// Applies steps, counted from 1, in one transaction.
+    private func apply(_ numbers: ClosedRange<Int>, to db: Database, path: String) throws {
         try db.inTransaction(.immediate) {
-            if number == 1 {
-                try db.execute(
-                    sql: """
-                        PRAGMA application_id = \(Self.applicationID);
-                        CREATE TABLE migration (
-                            number INTEGER PRIMARY KEY,
-                            name TEXT NOT NULL,
-                            checksum TEXT NOT NULL
-                        ) STRICT;
-                        """)
-            }
-            try db.execute(sql: migration.sql)
-            try db.execute(
-                sql: "INSERT INTO migration (number, name, checksum) VALUES (?, ?, ?)",
-                arguments: [number, migration.name, migration.checksum])
-            try db.execute(sql: "PRAGMA user_version = \(number)")
+            for number in numbers { try apply(number, to: db) }
             if let row = try Row.fetchOne(db, sql: "PRAGMA foreign_key_check") {
                 let table = row[0] as String? ?? "?"
+                let name = migrations[numbers.upperBound - 1].name
                 throw StorageError.damaged(
-                    path: path, reason: "\(migration.name) would break references of \(table)")
+                    path: path, reason: "\(name) would break references of \(table)")
             }
             return .commit
         }
+    }
+
+    private func apply(_ number: Int, to db: Database) throws {
+        let migration = migrations[number - 1]
+        if number == 1 {
+            try db.execute(
+                sql: """
+                    PRAGMA application_id = \(Self.applicationID);
+                    CREATE TABLE migration (
+                        number INTEGER PRIMARY KEY,
+                        name TEXT NOT NULL,
+                        checksum TEXT NOT NULL
+                    ) STRICT;
+                    """)
+        }
+        try db.execute(sql: migration.sql)
+        try db.execute(
+            sql: "INSERT INTO migration (number, name, checksum) VALUES (?, ?, ?)",
+            arguments: [number, migration.name, migration.checksum])
+        try db.execute(sql: "PRAGMA user_version = \(number)")
     }
 
     private func compareChecksums(_ db: Database, found: Int, path: String) throws {

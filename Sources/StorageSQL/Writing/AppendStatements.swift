@@ -1,0 +1,64 @@
+/// What an append runs for each change.
+enum AppendStatement: Int, CaseIterable {
+    /// Remembers a key, unless it is known.
+    case remember
+    /// What is known of a key.
+    case known
+    /// Notes the version of a record, unless a later one was noted.
+    case noteVersion
+    /// Inserts an entry of the log.
+    case append
+
+    var sql: String {
+        switch self {
+        case .remember:
+            // An entry that has outlived its window gives way, whether or not it was pruned yet.
+            """
+            INSERT INTO dedupe
+                (container, source, kind, key, digest, position, rememberedUntil)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (container, source, kind, key) DO UPDATE SET
+                digest = excluded.digest, position = excluded.position,
+                rememberedUntil = excluded.rememberedUntil
+            WHERE dedupe.rememberedUntil <= ?
+            """
+        case .known:
+            """
+            SELECT digest, position FROM dedupe
+            WHERE container = ? AND source = ? AND kind = ? AND key = ?
+            """
+        case .noteVersion:
+            """
+            INSERT INTO shadowRecord
+                (container, database, owner, zoneOwner, zoneName, recordType, recordName,
+                source, version, position)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (
+                container, database, owner, zoneOwner, zoneName, recordType, recordName)
+            DO UPDATE SET source = excluded.source, version = excluded.version,
+                position = excluded.position
+            WHERE shadowRecord.version IS NULL OR shadowRecord.source <> excluded.source
+                OR shadowRecord.version <= excluded.version
+            """
+        case .append:
+            """
+            INSERT INTO logEntry
+                (position, container, appendedAt, kind, source, isStale, body, continuesRequest,
+                recordType, recordName)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        }
+    }
+}
+
+/// The statements that the appends of one commit have run, prepared.
+struct AppendStatements {
+    private var prepared = [Statement?](repeating: nil, count: AppendStatement.allCases.count)
+
+    mutating func statement(_ which: AppendStatement, of db: Database) throws -> Statement {
+        if let statement = prepared[which.rawValue] { return statement }
+        let statement = try db.cachedStatement(sql: which.sql)
+        prepared[which.rawValue] = statement
+        return statement
+    }
+}
