@@ -132,5 +132,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0003_nameEndpoints",
             sql: EmbeddedFile("p0003_nameEndpoints.sql").text,
             checksum: "c171cd81d086eaab407686bff25602350b583b3177a24a7c03541d5ac5b4f564"),
+        Migration(
+            name: "p0004_tellWarmth",
+            sql: EmbeddedFile("p0004_tellWarmth.sql").text,
+            checksum: "7e57fc87e9e19c5fc97a79abe795fc7be5862c2291b329941c00a8b48dff3209"),
     ]
 }

@@ -185,6 +185,9 @@ static const unsigned char p0002_keepThrottles_sql[] = {
 static const unsigned char p0003_nameEndpoints_sql[] = {
 #embed "../../Migrations/postgresql/p0003_nameEndpoints.sql"
 };
+static const unsigned char p0004_tellWarmth_sql[] = {
+#embed "../../Migrations/postgresql/p0004_tellWarmth.sql"
+};
 
 static const struct {
     const char *name;
@@ -250,6 +253,7 @@ static const struct {
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
+    {"p0004_tellWarmth.sql", p0004_tellWarmth_sql, sizeof p0004_tellWarmth_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

@@ -38,6 +38,11 @@ struct RelayNodesTests {
         #expect(nodes[0].epoch == 1 && nodes[0].leaseUntil != nil)
         #expect(nodes[1].epoch == nil && nodes[1].leaseUntil == nil)
         #expect(nodes.allSatisfy { $0.since <= $0.seen && $0.since.hasSuffix("Z") })
+        let connection = try test.session().connect()
+        for standby in [StoreNode.Standby.loading, .warm, nil] {
+            try RelayNodes.announce(second, standby: standby, connection)
+            #expect(try RelayStore.nodes(place).map(\.standby) == [nil, standby])
+        }
         await store.close()
         #expect(try RelayStore.nodes(place).map(\.name) == ["second"])
     }

@@ -22,6 +22,11 @@ final class StandbyWarmth: Sendable {
             : nil
     }
 
+    /// How far the state is there; `nil` if none is kept.
+    var standby: StoreNode.Standby? {
+        follower.map { $0.status?.isWarm == true ? .warm : .loading }
+    }
+
     /// Begins to follow the store at `place`, unless it does already.
     func begin(_ place: PostgresPlace, _ claimant: StoreClaimant) {
         guard let follower else { return }

@@ -85,8 +85,8 @@ struct StoreOpening {
         let claimant = StoreClaimant(
             name: world.machine, identity: world.randomBytes(16), version: world.version,
             endpoint: listeners?.endpoint)
-        let watch = try StoreWatch(place, as: claimant)
         let warmth = StandbyWarmth(configuration, world, logger)
+        let watch = try StoreWatch(place, as: claimant) { warmth.standby }
         defer { warmth.end() }
         let store = try await take(watch, listeners?.answering) {
             warmth.begin(place, claimant)

@@ -18,6 +18,15 @@ package struct StoreNode: Sendable, Hashable {
         case move
     }
 
+    /// How far a relay that stands by has the store's state, which it goes on from once it takes
+    /// the store.
+    package enum Standby: String, Sendable {
+        /// It reads subscriptions and devices.
+        case loading
+        /// It has them.
+        case warm
+    }
+
     /// What its machine is called.
     package let name: String
     /// Which Belfry it is; empty if it is not known.
@@ -33,6 +42,8 @@ package struct StoreNode: Sendable, Hashable {
     package let epoch: Int64?
     /// Where others reach it; `nil` if it is not the owner, or does not say.
     package let address: String?
+    /// How far it has the store's state; `nil` if it keeps none until the store is its own.
+    package let standby: Standby?
 }
 
 /// What the relays of a store tell of themselves, in a table of it.
@@ -49,7 +60,8 @@ enum RelayNodes {
 
     /// Says that a relay is there.
     static func announce(
-        _ claimant: StoreClaimant, _ connection: PostgresConnection
+        _ claimant: StoreClaimant, standby: StoreNode.Standby? = nil,
+        _ connection: PostgresConnection
     ) throws {
         try connection.query(
             """
@@ -58,11 +70,12 @@ enum RelayNodes {
                 DELETE FROM relayNode USING quick
                 WHERE session <> $1 AND seen < clock_timestamp()
                     - make_interval(secs => \(memory.components.seconds)))
-            INSERT INTO relayNode (session, name, version, since, seen)
-            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp() FROM quick
+            INSERT INTO relayNode (session, name, version, since, seen, standby)
+            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp(), $4 FROM quick
             WHERE (SELECT count(*) FROM relayNode WHERE session <> $1) < \(limit)
-            ON CONFLICT (session) DO UPDATE SET seen = excluded.seen
-            """, [claimant.sessionName, claimant.name, claimant.version],
+            ON CONFLICT (session) DO UPDATE SET seen = excluded.seen, standby = excluded.standby
+            """,
+            [claimant.sessionName, claimant.name, claimant.version, standby?.rawValue],
             within: Ownership.renewal * 2)
     }
 
@@ -95,7 +108,8 @@ enum RelayNodes {
                 coalesce(node.seen > clock_timestamp()
                     - make_interval(secs => \(silence.components.seconds)), true),
                 coalesce(\(text("node.since")), ''), coalesce(\(text("node.seen")), ''),
-                \(text("ownership.leaseUntil")), ownership.epoch::text, ownership.address
+                \(text("ownership.leaseUntil")), ownership.epoch::text, ownership.address,
+                node.standby
             FROM relayNode AS node FULL JOIN (
                 SELECT * FROM ownership WHERE owner IS NOT NULL
                     AND leaseUntil > clock_timestamp()) AS ownership
@@ -114,7 +128,8 @@ enum RelayNodes {
                 name: row[0] ?? "", version: row[1] ?? "", role: role, since: row[5] ?? "",
                 seen: row[6] ?? "", leaseUntil: isOwner ? row[7] : nil,
                 epoch: isOwner ? row[8].flatMap { Int64($0) } : nil,
-                address: isOwner ? row[9] : nil)
+                address: isOwner ? row[9] : nil,
+                standby: isOwner ? nil : row[10].flatMap { StoreNode.Standby(rawValue: $0) })
         }
     }
 }

@@ -10,12 +10,17 @@ package final class StoreWatch: Sendable {
     private final class Bench: @unchecked Sendable {
         let session: PostgresSession
         let claimant: StoreClaimant
+        let standby: @Sendable () -> StoreNode.Standby?
         var connection: PostgresConnection?
         var announced: Duration?
 
-        init(_ session: PostgresSession, _ claimant: StoreClaimant) {
+        init(
+            _ session: PostgresSession, _ claimant: StoreClaimant,
+            _ standby: @escaping @Sendable () -> StoreNode.Standby?
+        ) {
             self.session = session
             self.claimant = claimant
+            self.standby = standby
         }
     }
 
@@ -24,13 +29,18 @@ package final class StoreWatch: Sendable {
 
     /// Begins to watch the store at `place` for `claimant`; nothing is asked yet.
     ///
+    /// `standby` says how far the claimant has the store's state, once a second, on another thread.
+    ///
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
-    package init(_ place: PostgresPlace, as claimant: StoreClaimant) throws(StorageError) {
+    package init(
+        _ place: PostgresPlace, as claimant: StoreClaimant,
+        standby: @escaping @Sendable () -> StoreNode.Standby? = { nil }
+    ) throws(StorageError) {
         guard let thread = PostgresThread() else {
             throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
         }
         self.thread = thread
-        bench = Bench(PostgresSession(place: place, name: claimant.sessionName), claimant)
+        bench = Bench(PostgresSession(place: place, name: claimant.sessionName), claimant, standby)
         thread.start()
     }
 
@@ -59,7 +69,8 @@ package final class StoreWatch: Sendable {
             bench.connection = connection
             let now = bench.session.watch()
             if bench.announced.map({ now - $0 >= Ownership.renewal }) ?? true {
-                try RelayNodes.announce(bench.claimant, connection)
+                try RelayNodes.announce(
+                    bench.claimant, standby: bench.standby(), connection)
                 try MoveMark.refuse(place, epoch: nil, connection)
                 bench.announced = now
             }

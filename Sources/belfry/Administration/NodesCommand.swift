@@ -40,7 +40,12 @@ extension StoreNode {
         let told =
             switch role {
             case .owner: "owns the store"
-            case .standingBy: "stands by"
+            case .standingBy:
+                switch standby {
+                case .warm: "stands by with the store's state"
+                case .loading: "stands by and loads the store's state"
+                case nil: "stands by"
+                }
             case .silent: "is silent"
             case .move: "moves the store"
             }
@@ -58,6 +63,7 @@ extension StoreNode {
             "leaseUntil": leaseUntil.map { .string($0) } ?? .null,
             "epoch": epoch.map { .integer($0) } ?? .null,
             "address": address.map { .string($0) } ?? .null,
+            "standby": standby.map { .string($0.rawValue) } ?? .null,
         ]
     }
 }
