@@ -13,7 +13,7 @@ package struct ReferenceScan {
     /// - Throws: `PredicateError` where a predicate cannot be prepared.
     package init(_ subscriptions: [IndexedSubscription]) throws {
         self.subscriptions = try subscriptions.map {
-            ($0, try $0.predicate.map(PreparedPredicate.init))
+            ($0, try $0.predicate.map { try PreparedPredicate($0) })
         }
     }
 

@@ -11,6 +11,14 @@ extension PreparedPredicate {
         try self.init(predicate, engine: RE2Engine())
     }
 
+    /// Prepares a predicate that was checked when it was saved: its patterns are compiled when a
+    /// text is first matched against them.
+    ///
+    /// - Throws: `PredicateError` of the stage `check` if something else of it is refused.
+    public init(checked predicate: RecordPredicate) throws(PredicateError) {
+        try self.init(predicate, engine: RE2Engine.ofCheckedConditions)
+    }
+
     /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
     ///
     /// - Throws: `PredicateError` of the stage `check` if a regular expression is refused.

@@ -4,18 +4,47 @@ public import PredicateLanguage
 /// Runs the patterns of MATCHES with RE2: whatever the pattern is, in time proportional to the
 /// text.
 public struct RE2Engine: RegularExpressionEngine {
-    /// Creates the engine, which holds nothing.
-    public init() {}
+    private enum Origin {
+        /// A condition that is being checked.
+        case condition(ConditionPatterns)
+        /// A condition that was checked before.
+        case checked
+        /// A record, with which a condition compares.
+        case record
+    }
+
+    private let origin: Origin
+
+    /// Creates the engine for one condition, which has 100 patterns at the most, of 40,000
+    /// instructions together.
+    public init() {
+        self.init(origin: .condition(ConditionPatterns()))
+    }
+
+    private init(origin: Origin) {
+        self.origin = origin
+    }
+
+    /// The engine for conditions that were checked before: it compiles what a text is matched
+    /// against, when that happens, and refuses nothing.
+    public static var ofCheckedConditions: RE2Engine { RE2Engine(origin: .checked) }
+
+    /// The engine for patterns that come from records, which an evaluation's steps bound.
+    public var ofRecords: any RegularExpressionEngine { RE2Engine(origin: .record) }
 
     /// Compiles an ICU regular expression.
     ///
-    /// - Throws: `RegularExpressionRefusal` if it is broken, or beyond what is matched in linear
-    ///   time.
+    /// - Throws: `RegularExpressionRefusal` if it is broken, beyond what is matched in linear time,
+    ///   or one too many of its condition.
     public func compile(
         _ pattern: String, ignoringCase: Bool
     ) throws(RegularExpressionRefusal) -> any CompiledExpression {
-        try RE2Expression(
-            try RegularExpressionTranslation.translate(pattern), ignoringCase: ignoringCase)
+        let name = CompiledExpressions.Name(pattern: pattern, ignoresCase: ignoringCase)
+        return switch origin {
+        case .condition(let patterns): try patterns.compile(name)
+        case .checked: LazyExpression(name)
+        case .record: try CompiledExpressions.shared.expression(name)
+        }
     }
 }
 
@@ -36,6 +65,16 @@ final class RE2Expression: CompiledExpression, @unchecked Sendable {
 
     /// The memory that one compiled expression and its automaton may take.
     static let memoryBudget: Int64 = 1 << 20
+
+    /// Compiles a pattern in ICU's language.
+    convenience init(_ name: CompiledExpressions.Name) throws(RegularExpressionRefusal) {
+        try self.init(
+            try RegularExpressionTranslation.translate(name.pattern),
+            ignoringCase: name.ignoresCase)
+    }
+
+    /// What it takes, about: the instructions, once for each direction, and some automaton.
+    var bytes: Int { 16_384 + size * 64 }
 
     /// Compiles a pattern in RE2's own language.
     init(_ pattern: String, ignoringCase: Bool) throws(RegularExpressionRefusal) {

@@ -1,9 +1,9 @@
-import RegularExpressions
 import RelayModel
 import RelayTestKit
 import Testing
 
 @testable import PredicateLanguage
+@testable import RegularExpressions
 
 @Suite struct RegularExpressionTests {
     /// Patterns on which backtracking engines take exponential or high polynomial time, each with
@@ -104,5 +104,77 @@ import Testing
         let text = String(repeating: "x", count: 100_000)
         #expect(predicate.evaluate(on: ["s": .string(text)]) == .false)
         #expect(predicate.evaluate(on: ["s": .string(text + "Y")]) == .true)
+    }
+}
+
+/// What patterns cost before any record is seen.
+@Suite struct PatternCostTests {
+    /// A pattern that nobody else compiles, of some 27,000 instructions.
+    private static func large(_ number: Int) -> String { "\\w{1,20}cost\(number)" }
+
+    private static func condition(_ patterns: [String]) throws -> RecordPredicate {
+        try RecordPredicate(
+            format: patterns.map { _ in "a MATCHES %@" }.joined(separator: " OR "),
+            arguments: patterns.map { .string($0) })
+    }
+
+    @Test func `a condition has so many patterns and no more`() throws {
+        try Self.condition((0..<100).map { "few\($0)" }).check()
+        let error = #expect(throws: PredicateError.self) {
+            try Self.condition((0..<101).map { "few\($0)" }).check()
+        }
+        #expect(error?.reason.contains("100 patterns at the most") == true)
+    }
+
+    @Test func `a condition's patterns are bounded together`() throws {
+        try Self.condition([Self.large(0)]).check()
+        let error = #expect(throws: PredicateError.self) {
+            try Self.condition([Self.large(0), Self.large(1)]).check()
+        }
+        #expect(error?.reason.contains("too large together") == true)
+    }
+
+    @Test func `what a caller compiles is bounded, and what was compiled before takes nothing`()
+        throws
+    {
+        let first = try Self.condition([Self.large(2)])
+        let other = try Self.condition([Self.large(3)])
+        let allowance = PatternAllowance(most: 20_000) { true }
+        try PatternAllowance.$current.withValue(allowance) {
+            try first.check()
+            #expect(allowance.spent > 20_000)
+            let error = #expect(throws: PredicateError.self) { try other.check() }
+            #expect(error?.reason.contains("one request are too large together") == true)
+            try first.check()
+        }
+        #expect(!allowance.wasThrottled)
+        let spent = PatternAllowance(most: 20_000) { false }
+        PatternAllowance.$current.withValue(spent) {
+            let error = #expect(throws: PredicateError.self) { try other.check() }
+            #expect(error?.reason.contains("try again later") == true)
+        }
+        #expect(spent.wasThrottled && spent.spent == 0)
+    }
+
+    @Test func `a checked condition compiles nothing until a text is matched`() throws {
+        let name = CompiledExpressions.Name(pattern: Self.large(4), ignoresCase: false)
+        let prepared = try PreparedPredicate(checked: try Self.condition([name.pattern]))
+        #expect(CompiledExpressions.shared.find(name) == nil)
+        #expect(prepared.evaluate(on: ["a": .string("xcost4")]) == .true)
+        #expect(CompiledExpressions.shared.find(name) != nil)
+    }
+
+    @Test func `of what was compiled the last stays, up to a size`() throws {
+        let memory = CompiledExpressions(bytes: 200_000)
+        let names = (0..<40).map {
+            CompiledExpressions.Name(pattern: "kept\($0)", ignoresCase: false)
+        }
+        for name in names {
+            memory.keep(try RE2Expression(name), as: name)
+            // It is needed all the time.
+            #expect(memory.find(names[0]) != nil)
+        }
+        #expect(names.filter { memory.find($0) != nil }.count < 20)
+        #expect(memory.find(names[39]) != nil)
     }
 }

@@ -1,4 +1,5 @@
 import RelayModel
+import RelayTestKit
 import Testing
 
 @Suite struct NotationTests {
@@ -54,5 +55,17 @@ import Testing
         } throws: { error in
             (error as? JSONContractError)?.path == "after.a[0].b"
         }
+    }
+}
+
+/// What the notation of values costs.
+@Suite struct NotationCostTests {
+    @Test func `a set is written nearly as fast as a list`() {
+        let values = (0..<60_000).map { FieldValue.integer(Int64($0)) }
+        func time(_ value: FieldValue) -> Duration {
+            (0..<3).map { _ in Duration.processorTime { _ = value.notation.utf8 } }.min() ?? .zero
+        }
+        // It was thirty times as long: both texts were written at each comparison.
+        #expect(time(.set(Set(values))) < time(.list(values)) * 12)
     }
 }

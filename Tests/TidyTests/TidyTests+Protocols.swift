@@ -4,7 +4,6 @@ import Testing
 extension TidyTests {
     /// Protocols that nothing but one type of the product conforms to, and why they are there.
     static let lonelyProtocols = [
-        "CompiledExpression": "the language links without an engine of regular expressions",
         "FoundationFilter": "a generic type of Foundation can be asked by no other name",
         "TransferOwner": "a connection of libcurl need not know the pool that it reports to",
     ]

@@ -28,7 +28,7 @@ enum FieldText {
         case .objectID(let bytes): .string(Hexadecimal.encode(bytes))
         case .list(let values): .array(values.map { rawValue($0) ?? .null })
         case .set(let values):
-            .array(values.map { rawValue($0) ?? .null }.sorted { $0.text < $1.text })
+            .array(values.map { rawValue($0) ?? .null }.orderedByText)
         case .map(let members):
             .object(
                 JSONObject(

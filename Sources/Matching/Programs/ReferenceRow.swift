@@ -24,7 +24,7 @@ struct ReferenceRow: Sendable {
         self.fields = source.root.collectFields(&fields) ? fields.sorted() : nil
         systemFields = fields.filter { SystemField(named: $0) != nil }.sorted()
         do throws(PredicateError) {
-            predicate = try PreparedPredicate(source)
+            predicate = try PreparedPredicate(checked: source)
         } catch {
             predicate = nil
         }
@@ -83,7 +83,7 @@ struct ReferenceRow: Sendable {
         names.subtract(systemFields.filter { values[$0] == nil })
         let known = predicate.predicate.knowing(names)
         do throws(PredicateError) {
-            let prepared = try PreparedPredicate(known)
+            let prepared = try PreparedPredicate(checked: known)
             return measured(by: change, steps: &steps) { steps in
                 RowAnswer(prepared.evaluate(on: values, now: change.now, steps: &steps))
             }

@@ -116,7 +116,7 @@ extension UpdateRules.Rule {
     }
 
     /// Whether an image on which the condition did not hold shows all that it reads.
-    private func isDecided(by change: RecordChange, _ side: ImageSide) -> Bool {
+    package func isDecided(by change: RecordChange, _ side: ImageSide) -> Bool {
         guard let image = side == .before ? change.before : change.after else { return false }
         guard let fields else { return image.completeness == .full }
         return fields.allSatisfy { name in

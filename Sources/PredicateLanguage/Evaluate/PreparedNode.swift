@@ -87,7 +87,9 @@ final class PreparedComparison: Sendable {
             needle = TextNeedle(text, source.options)
         }
         self.pattern = pattern
-        engine = source.comparator == .matches && pattern == nil ? preparation.engine : nil
+        engine =
+            source.comparator == .matches && pattern == nil
+            ? preparation.engine.ofRecords : nil
         self.needle = needle
         self.members = members
         self.words = words

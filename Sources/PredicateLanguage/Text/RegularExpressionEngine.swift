@@ -10,6 +10,15 @@ public protocol RegularExpressionEngine: Sendable {
     func compile(
         _ pattern: String, ignoringCase: Bool
     ) throws(RegularExpressionRefusal) -> any CompiledExpression
+
+    /// What compiles patterns that come from records, and not from the condition; by itself the
+    /// same.
+    var ofRecords: any RegularExpressionEngine { get }
+}
+
+extension RegularExpressionEngine {
+    /// The engine itself.
+    public var ofRecords: any RegularExpressionEngine { self }
 }
 
 /// A compiled pattern, which any number of threads may use at once.

@@ -65,8 +65,7 @@ extension FieldValue {
         case .uuid(let uuid): ["$uuid": .string(uuid.description)]
         case .objectID(let bytes): ["$oid": .string(Hexadecimal.encode(bytes))]
         case .list(let values): .array(values.map(\.notation))
-        case .set(let values):
-            ["$set": .array(values.map(\.notation).sorted { $0.text < $1.text })]
+        case .set(let values): ["$set": .array(values.map(\.notation).orderedByText)]
         case .map(let members): Self.notation(of: members)
         }
     }

@@ -87,6 +87,16 @@ extension JSONValue {
     }
 }
 
+extension [JSONValue] {
+    /// The values in the order of their texts, as the elements of a set are written, which have
+    /// none of their own.
+    ///
+    /// - Complexity: O(*n* log *n*), with each text written once.
+    package var orderedByText: [JSONValue] {
+        map { (text: $0.text, value: $0) }.sorted { $0.text < $1.text }.map(\.value)
+    }
+}
+
 extension JSONObject {
     /// Appends this object to `output` as compact JSON.
     public func write(to output: inout [UInt8]) {

@@ -121,11 +121,14 @@ struct ClientAdmission: Sendable {
         if rule.needsUser(of: request) {
             _ = try caller.requiredUser(redirectURL: judge.redirectURL)
         }
-        let answer = try await respond(
-            request,
-            AdmittedCaller(
-                settings: judge.settings, database: database, caller: caller,
-                redirectURL: judge.redirectURL))
+        let admitted = AdmittedCaller(
+            settings: judge.settings, database: database, caller: caller,
+            redirectURL: judge.redirectURL)
+        let answer = try await turnstile.compiling(
+            for: caller.user, of: judge.settings.key
+        ) {
+            try await respond(request, admitted)
+        }
         guard rule.tokens == .renewed else { return answer }
         return answer.handing(
             over: token ?? Authenticator.cloudKitUserToken(of: request), to: request)

@@ -250,7 +250,7 @@ struct ExplainReading: Sendable {
     }
 
     private static let trace: MissFinder.Trace = { predicate, fields, moment in
-        try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+        try? PreparedPredicate(checked: predicate).trace(onValue: .map(fields), now: moment)
     }
 
     /// Places that are named with their moments.

@@ -129,7 +129,9 @@ final class LiveSession: Sendable {
                 throw APIError(
                     .conflict, "version: \(current) is in force; a new set has a larger one")
             }
-            try await declare(reader, identity, version, current)
+            try await door.turnstile.compiling(for: identity.user, of: identity.settings.key) {
+                try await declare(reader, identity, version, current)
+            }
         } catch {
             let mapped = ErrorMapping(error).apiError
             var object: JSONObject = ["type": "state", "state": "error"]

@@ -1,5 +1,6 @@
 package import CoreMetrics
 import Metrics
+import RegularExpressions
 import RelayModel
 import Storage
 import Synchronization
@@ -25,6 +26,14 @@ package struct RateSettings: Sendable, Hashable {
 
     /// What a refused credential costs, in requests.
     static let refusedCost = 20.0
+
+    /// The instructions of patterns that are compiled for one user, or for all who are not signed
+    /// in: a fiftieth of a processor, and four tenths of a second at once.
+    static let patterns = RateLimit(perSecond: 20_000, burst: 400_000)
+    /// The same for all callers of one container.
+    static let patternsOfContainer = RateLimit(perSecond: 200_000, burst: 1_000_000)
+    /// The same for one request.
+    static let patternsOfRequest = 100_000
 
     package init() {}
 
@@ -59,6 +68,8 @@ package final class Turnstile: Sendable {
     private enum Who: Hashable, Sendable {
         case key(ContainerKey, String)
         case user(ContainerKey, UserID)
+        case patterns(ContainerKey, UserID?)
+        case patternsOfAll(ContainerKey)
     }
 
     private struct State {
@@ -91,7 +102,7 @@ package final class Turnstile: Sendable {
         watch = clock.measureStart()
         state = Mutex(State(bodies: BodyBook(room: settings.bodyBytes)))
         refusals = Dictionary(
-            uniqueKeysWithValues: ["address", "key", "user", "admin", "body"].map {
+            uniqueKeysWithValues: ["address", "key", "user", "admin", "body", "patterns"].map {
                 (
                     $0,
                     Counter(
@@ -148,6 +159,56 @@ package final class Turnstile: Sendable {
             $0.others.take(of: .user(container.key, user), limit, at: watch.elapsed())
         }
         if let wait { throw refusal("user", "requests of this user come too often", wait) }
+    }
+
+    /// Answers a call of a user, or of somebody who is not signed in, and counts the patterns that
+    /// it has compiled.
+    ///
+    /// - Throws: 429 if there were too many before, and what `body` throws.
+    func compiling<Value>(
+        for user: UserID?, of container: ContainerKey, _ body: () async throws -> Value
+    ) async throws -> Value {
+        let allowance = PatternAllowance(most: RateSettings.patternsOfRequest) { [self] in
+            takePatterns(1, user, container) == nil
+        }
+        defer { chargePatterns(allowance.spent, user, container) }
+        do {
+            return try await PatternAllowance.$current.withValue(allowance) { try await body() }
+        } catch {
+            guard allowance.wasThrottled else { throw error }
+            throw refusal(
+                "patterns", "regular expressions come too often",
+                takePatterns(1, user, container) ?? .seconds(1))
+        }
+    }
+
+    /// The time until so many instructions may be compiled; `nil` if that is now.
+    private func takePatterns(
+        _ instructions: Double, _ user: UserID?, _ container: ContainerKey
+    ) -> Duration? {
+        let now = watch.elapsed()
+        return state.withLock { state in
+            state.others.take(
+                instructions, of: .patternsOfAll(container), RateSettings.patternsOfContainer,
+                at: now)
+                ?? state.others.take(
+                    instructions, of: .patterns(container, user), RateSettings.patterns, at: now)
+        }
+    }
+
+    private func chargePatterns(
+        _ instructions: Int, _ user: UserID?, _ container: ContainerKey
+    ) {
+        guard instructions > 0 else { return }
+        let now = watch.elapsed()
+        state.withLock { state in
+            state.others.charge(
+                Double(instructions), to: .patternsOfAll(container),
+                RateSettings.patternsOfContainer, at: now)
+            state.others.charge(
+                Double(instructions), to: .patterns(container, user), RateSettings.patterns,
+                at: now)
+        }
     }
 
     private func refusal(_ by: String, _ reason: String, _ wait: Duration) -> APIError {

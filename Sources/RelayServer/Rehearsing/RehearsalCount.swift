@@ -41,7 +41,7 @@ final class RehearsalCount {
         shown = RehearsalExamples(
             of: subject.subscription, to: devices, span: span, settings: settings, shard: shard
         ) { predicate, fields, moment in
-            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+            try? PreparedPredicate(checked: predicate).trace(onValue: .map(fields), now: moment)
         }
         answer = RehearseService.Answer(
             subject: subject, devices: devices.count,

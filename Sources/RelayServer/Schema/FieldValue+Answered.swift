@@ -31,7 +31,7 @@ extension FieldValue {
         case .list(let values): return .array(values.map { $0.answered(numbers) })
         case .set(let values):
             return .array(
-                values.map { $0.answered(numbers) }.sorted { $0.text < $1.text })
+                values.map { $0.answered(numbers) }.orderedByText)
         case .map(let members):
             let json = JSONValue.object(FieldValue.notation(fields: members))
             return members["fileChecksum"] == nil ? .string(json.text) : json

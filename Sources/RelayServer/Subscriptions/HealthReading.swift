@@ -62,7 +62,7 @@ struct HealthReading: Sendable {
         let fault = EvaluationFault(
             of: version.subscription, on: change, appendedAt: past.appendedAt
         ) { predicate, fields, moment in
-            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+            try? PreparedPredicate(checked: predicate).trace(onValue: .map(fields), now: moment)
         }
         return fault.map(ToldFault.found) ?? .gone("")
     }
