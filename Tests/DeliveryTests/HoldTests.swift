@@ -65,6 +65,68 @@ import Testing
         #expect(found?.iso8601Seconds == end)
     }
 
+    /// Whether a moment lies in hours of Zurich, and which moments those are.
+    static let spans: [(String, String, String, String?)] = [
+        // 02:30 is not there in spring: they last until 03:30, for what is new too.
+        ("22:00", "02:30", "2026-03-29T01:01:00Z", "2026-03-28T21:00:00Z/2026-03-29T01:30:00Z"),
+        ("22:00", "02:30", "2026-03-29T01:29:00Z", "2026-03-28T21:00:00Z/2026-03-29T01:30:00Z"),
+        ("22:00", "02:30", "2026-03-29T01:30:00Z", nil),
+        // In autumn it is there twice: they are over with the first.
+        ("22:00", "02:30", "2026-10-25T00:29:59Z", "2026-10-24T20:00:00Z/2026-10-25T00:30:00Z"),
+        ("22:00", "02:30", "2026-10-25T00:31:00Z", nil),
+        ("22:00", "02:30", "2026-10-25T01:29:00Z", nil),
+        // They begin in the hour that is leapt over.
+        ("02:30", "07:00", "2026-03-29T00:59:59Z", nil),
+        ("02:30", "07:00", "2026-03-29T01:00:00Z", "2026-03-29T01:00:00Z/2026-03-29T05:00:00Z"),
+        ("02:30", "03:15", "2026-03-29T01:10:00Z", "2026-03-29T01:00:00Z/2026-03-29T01:15:00Z"),
+        ("02:15", "02:45", "2026-03-29T01:44:00Z", "2026-03-29T01:00:00Z/2026-03-29T01:45:00Z"),
+        // They begin, or begin and end, in the hour that comes twice.
+        ("02:30", "07:00", "2026-10-25T00:29:59Z", nil),
+        ("02:30", "07:00", "2026-10-25T01:15:00Z", "2026-10-25T00:30:00Z/2026-10-25T06:00:00Z"),
+        ("02:15", "02:45", "2026-10-25T00:20:00Z", "2026-10-25T00:15:00Z/2026-10-25T00:45:00Z"),
+        ("02:15", "02:45", "2026-10-25T01:20:00Z", nil),
+        ("02:45", "02:15", "2026-10-25T00:30:00Z", nil),
+        ("02:45", "02:15", "2026-10-25T00:50:00Z", "2026-10-25T00:45:00Z/2026-10-26T01:15:00Z"),
+        // Around them, and on days beside.
+        ("01:00", "03:30", "2026-03-29T00:30:00Z", "2026-03-29T00:00:00Z/2026-03-29T01:30:00Z"),
+        ("01:00", "03:30", "2026-10-25T01:45:00Z", "2026-10-24T23:00:00Z/2026-10-25T02:30:00Z"),
+        ("22:00", "07:00", "2026-03-30T00:00:00Z", "2026-03-29T20:00:00Z/2026-03-30T05:00:00Z"),
+        ("22:00", "07:00", "2026-07-01T00:00:00Z", "2026-06-30T20:00:00Z/2026-07-01T05:00:00Z"),
+        ("12:00", "13:00", "2026-03-29T10:30:00Z", "2026-03-29T10:00:00Z/2026-03-29T11:00:00Z"),
+        ("12:00", "13:00", "2026-03-29T11:30:00Z", nil),
+    ]
+
+    @Test(arguments: spans) func `quiet hours are one span by the device's clock`(
+        from: String, until: String, now: String, span: String?
+    ) throws {
+        var zones = ZoneClock()
+        let hours = try Self.night(from: from, until: until)
+        let found = hours.span(around: try Self.moment(now)) {
+            zones.offset(of: Self.zurich, at: $0)
+        }
+        #expect(
+            found.map { "\($0.lowerBound.iso8601Seconds)/\($0.upperBound.iso8601Seconds)" }
+                == span)
+    }
+
+    @Test func `quiet hours hold what comes until what waits goes`() throws {
+        var zones = ZoneClock()
+        let days = [("2026-03-28", "02:30"), ("2026-10-24", "02:30"), ("2026-03-28", "01:10")]
+        for (day, from) in days {
+            let hours = try Self.night(from: from, until: "02:20")
+            let start = try Self.moment("\(day)T12:00:00Z")
+            for minute in Int64(0)..<2880 {
+                let now = start.advanced(by: .seconds(60 * minute))
+                let span = hours.span(around: now) { zones.offset(of: Self.zurich, at: $0) }
+                guard let span else { continue }
+                #expect(span.contains(now))
+                let last = span.upperBound.advanced(by: .seconds(-1))
+                let end = hours.end(at: last) { zones.offset(of: Self.zurich, at: $0) }
+                #expect(end.map { span.upperBound <= $0 } == true, "\(now.iso8601Seconds)")
+            }
+        }
+    }
+
     // MARK: What holds
 
     @Test func `quiet hours hold what shows, unless it is urgent`() throws {

@@ -21,35 +21,80 @@ public struct QuietHours: Sendable, Hashable {
     /// The minute of the day with which they have ended; before ``from`` it is the next day's.
     public var until: Int
 
-    /// Whether a minute of the day lies in them.
-    public func has(minute: Int) -> Bool {
-        from < until ? (from..<until).contains(minute) : minute >= from || minute < until
+    /// The hours that `now` lies in, from their beginning until before their end; `nil` if it lies
+    /// in none.
+    ///
+    /// `offset` tells how many seconds the device's clock is ahead of UTC at a moment. They begin
+    /// and end when that clock shows it for the first time. Where it leaps over their beginning
+    /// they begin with the leap; where it leaps over their end, they end as much later.
+    package func span(
+        around now: Timestamp, offset: (Timestamp) -> Int64
+    ) -> Range<Timestamp>? {
+        let around = 2 * Self.day
+        let clock = SetClock(
+            before: offset(Timestamp(seconds: now.seconds - around)),
+            after: offset(Timestamp(seconds: now.seconds + around)))
+        // No zone sets its clock twice in so few days: on most of them no more is to be asked.
+        let here = clock.isSet ? offset(now) : clock.before
+        let today = Self.midnight(before: now.seconds + here)
+        let length = Int64(until - from) * 60 + (from < until ? 0 : Self.day)
+        // Those that begin on a later day come first; a clock that is set back over midnight has
+        // shown the next day already.
+        for days in [1, 0, -1, -2] as [Int64] {
+            let shown = today + days * Self.day + Int64(from) * 60
+            let begin = Timestamp(seconds: clock.beginning(shown, offset))
+            let end = Timestamp(seconds: clock.end(shown + length, offset))
+            if begin <= now, now < end { return begin..<end }
+        }
+        return nil
     }
 
-    /// When they end, if `now` lies in them; `nil` if it does not.
-    ///
-    /// `offset` tells how many seconds the device's clock is ahead of UTC at a moment. Where that
-    /// changes meanwhile, they end when its clock shows their end for the first time; if it never
-    /// shows it, as many minutes later as the clock leaps.
+    /// When they end, if `now` lies in them; `nil` if it does not: ``span(around:offset:)``.
     package func end(
         at now: Timestamp, offset: (Timestamp) -> Int64
     ) -> Timestamp? {
-        let here = offset(now)
-        let second = Self.secondOfDay(now.seconds + here)
-        guard has(minute: Int(second / 60)) else { return nil }
-        let left = Self.secondOfDay(Int64(until) * 60 - second)
-        let end = Timestamp(seconds: now.seconds + (left == 0 ? Self.day : left))
-        let moved = Timestamp(seconds: end.seconds + here - offset(end))
-        // The clock was set while they last: its own end counts, unless it has none.
-        let isEnd = Self.secondOfDay(moved.seconds + offset(moved)) == Int64(until) * 60
-        return isEnd && now < moved ? moved : end
+        span(around: now, offset: offset)?.upperBound
     }
 
     private static let day: Int64 = 86_400
 
-    private static func secondOfDay(_ seconds: Int64) -> Int64 {
-        let rest = seconds % day
-        return rest < 0 ? rest + day : rest
+    private static func midnight(before second: Int64) -> Int64 {
+        let rest = second % day
+        return second - (rest < 0 ? rest + day : rest)
+    }
+}
+
+/// A clock that is set once at the most in the days that are asked about, in seconds: from being
+/// `before` ahead of UTC to being `after` ahead.
+private struct SetClock {
+    let before: Int64
+    let after: Int64
+
+    var isSet: Bool { before != after }
+
+    /// When it shows `shown` for the first time; `nil` if it leaps over it.
+    private func first(_ shown: Int64, _ offset: (Timestamp) -> Int64) -> Int64? {
+        guard isSet else { return shown - before }
+        if offset(Timestamp(seconds: shown - before)) == before { return shown - before }
+        return offset(Timestamp(seconds: shown - after)) == after ? shown - after : nil
+    }
+
+    /// When it shows `shown`, or more.
+    func beginning(_ shown: Int64, _ offset: (Timestamp) -> Int64) -> Int64 {
+        if let first = first(shown, offset) { return first }
+        // The leap is after the one and not after the other.
+        var (early, late) = (shown - after, shown - before)
+        while late - early > 1 {
+            let middle = early + (late - early) / 2
+            let isEarly = offset(Timestamp(seconds: middle)) == before
+            if isEarly { early = middle } else { late = middle }
+        }
+        return late
+    }
+
+    /// When it shows `shown`, or would if it had not been set.
+    func end(_ shown: Int64, _ offset: (Timestamp) -> Int64) -> Int64 {
+        first(shown, offset) ?? shown - before
     }
 }
 
