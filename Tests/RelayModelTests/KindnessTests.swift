@@ -35,6 +35,8 @@ import Testing
             kindness.digest?.alertBody?.parts
                 == [.count, .text(" of {x}, by "), .field("who")])
         #expect(try DigestTemplate("", path: "").parts == [])
+        let full = String(repeating: "a {b} ", count: 16)
+        #expect(try DigestTemplate(full, path: "").fields.count == 16)
     }
 
     static let bad: [(JSONObject, String)] = [
@@ -64,6 +66,14 @@ import Testing
             ["digest": ["seconds": 60, "alertBody": "{}"]],
             "subscription.digest.alertBody: character 1: {count} or the name of a field in "
                 + "braces is expected"
+        ),
+        (
+            [
+                "digest": [
+                    "seconds": 60, "alertBody": .string(String(repeating: "{a}", count: 17)),
+                ]
+            ],
+            "subscription.digest.alertBody: character 49: more than 16 places in braces"
         ),
         (
             ["digest": ["seconds": 60, "alertLocalizationArgs": ["x"]]],

@@ -309,6 +309,11 @@ import Testing
             "operations[0].subscription.digest: a subscription that fires once has no second push"
         ),
         (
+            ["unlessConnected": true, "firesOnce": true],
+            "operations[0].subscription.unlessConnected: the push of a subscription that fires "
+                + "once is its only one, and is always sent"
+        ),
+        (
             [
                 "digest": ["seconds": 60, "alertBody": "{count}"],
                 "notificationInfo": ["shouldSendContentAvailable": true],
@@ -353,6 +358,12 @@ import Testing
                         ]
                     ], as: "alice", in: "public")
                 #expect(reply["subscriptions", "0", "reason"] == .string(sentence), "\(reply.text)")
+                // As a draft it is refused with the same words.
+                let draft = try await relay.container.call(
+                    "subscriptions/rehearse", ["subscription": .query("bad", adding: members)],
+                    as: "alice", in: "public")
+                let same = String(sentence.dropFirst("operations[0].".count))
+                #expect(draft.status == 400 && draft["reason"] == .string(same), "\(draft.text)")
             }
             let hours: [(JSONValue, String)] = [
                 (

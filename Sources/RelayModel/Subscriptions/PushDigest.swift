@@ -89,6 +89,7 @@ public struct DigestTemplate: Sendable, Hashable {
         var text = ""
         let characters = Array(source)
         var index = 0
+        var places = 0
         func failure(_ reason: String) -> JSONContractError {
             JSONContractError(path: path, reason: "character \(index + 1): \(reason)")
         }
@@ -109,6 +110,10 @@ public struct DigestTemplate: Sendable, Hashable {
                 guard name.isPlainName(upTo: Limits.maximumNameBytes), !name.contains("{") else {
                     throw failure("{count} or the name of a field in braces is expected")
                 }
+                places += 1
+                guard places <= Self.mostPlaces else {
+                    throw failure("more than \(Self.mostPlaces) places in braces")
+                }
                 if !text.isEmpty { parts.append(.text(text)) }
                 text = ""
                 parts.append(name == "count" ? .count : .field(name))
@@ -119,10 +124,6 @@ public struct DigestTemplate: Sendable, Hashable {
             }
         }
         if !text.isEmpty { parts.append(.text(text)) }
-        index = 0
-        guard parts.count <= 2 * Self.mostPlaces else {
-            throw failure("more than \(Self.mostPlaces) places in braces")
-        }
         self.source = source
         self.parts = parts
     }

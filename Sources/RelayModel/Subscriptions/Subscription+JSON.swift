@@ -71,9 +71,14 @@ extension Subscription {
             throw reader.failure(
                 "paused", "a subscription that fires once cannot be paused: delete it instead")
         }
+        guard kindness.throttle == nil, kindness.digest == nil else {
+            throw reader.failure(
+                kindness.throttle == nil ? "digest" : "throttle",
+                "a subscription that fires once has no second push")
+        }
         throw reader.failure(
-            kindness.throttle == nil ? "digest" : "throttle",
-            "a subscription that fires once has no second push")
+            "unlessConnected",
+            "the push of a subscription that fires once is its only one, and is always sent")
     }
 
     private mutating func readUpdateRule(_ reader: JSONReader) throws(JSONContractError) {

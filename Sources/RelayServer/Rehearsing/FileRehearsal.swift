@@ -32,7 +32,8 @@ package struct FileRehearsal {
         let owner = SubscriptionOwner(container: container, database: database, user: user)
         do {
             try self.init(
-                of: try Self.subject(draft, of: owner), to: Self.devices(of: owner, at: now),
+                of: try Self.subject(draft, of: owner, at: now),
+                to: Self.devices(of: owner, at: now),
                 settings: ContainerSettings(key: container, topics: ["file"]),
                 examples: examples, at: now)
         } catch {
@@ -65,13 +66,13 @@ package struct FileRehearsal {
     }
 
     private static func subject(
-        _ draft: JSONValue, of owner: SubscriptionOwner
+        _ draft: JSONValue, of owner: SubscriptionOwner, at now: Timestamp
     ) throws -> RehearseService.Subject {
         let reading = SubscriptionOperationReading(
             owner: owner, limits: RequestLimits(), schema: ContainerSchema(),
             assignedID: "draft")
         let subscription = try reading.subscription(
-            try JSONReader(draft, path: "subscription"))
+            try JSONReader(draft, path: "subscription"), savedAt: now)
         return RehearseService.Subject(
             subscription: subscription,
             cost: try PredicateScales(indexes: IndexDirectory(), limits: CostLimits())

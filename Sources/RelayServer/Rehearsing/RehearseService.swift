@@ -195,7 +195,7 @@ struct RehearseService: Sendable {
         }
         let reading = SubscriptionOperationReading(
             owner: owner, limits: limits, schema: known.schema, assignedID: "draft")
-        let subscription = try reading.subscription(draft)
+        let subscription = try reading.subscription(draft, savedAt: now)
         var subject = Subject(
             subscription: subscription,
             cost: try cost(of: subscription, limits.costs.narrowed(by: settings.costs)),

@@ -32,8 +32,7 @@ struct SubscriptionModification {
         request = ItemisedRequest(elements, of: .subscription) { element, path in
             let reading = SubscriptionOperationReading(
                 owner: owner, limits: limits, schema: schema, assignedID: assignID())
-            let edit = try reading.edit(element, path: path)
-            try edit.checkExpiry(at: now, path: path)
+            let edit = try reading.edit(element, path: path, at: now)
             return Operation(edit: edit, cost: try Self.weigh(edit, on: scales, path: path))
         }
     }
@@ -77,16 +76,18 @@ struct SubscriptionOperationReading {
         case create, update, delete
     }
 
-    func edit(_ element: JSONValue, path: String) throws -> SubscriptionEdit {
+    func edit(
+        _ element: JSONValue, path: String, at now: Timestamp
+    ) throws -> SubscriptionEdit {
         let reader = try JSONReader(element, path: path)
         try reader.allowOnly(["operationType", "subscription"])
         let kind: Kind = try reader.require("operationType", try reader.choice("operationType"))
         let subscription = try reader.require("subscription", try reader.reader("subscription"))
         switch kind {
-        case .create: return .create(try self.subscription(subscription))
+        case .create: return .create(try self.subscription(subscription, savedAt: now))
         case .update:
             _ = try writtenID(subscription)
-            return .update(try self.subscription(subscription))
+            return .update(try self.subscription(subscription, savedAt: now))
         case .delete: return .delete(try writtenID(subscription))
         }
     }
@@ -95,7 +96,19 @@ struct SubscriptionOperationReading {
         try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
     }
 
-    /// Reads and checks the dictionary of a subscription.
+    /// Reads and checks the dictionary of a subscription that is saved, or would be.
+    ///
+    /// - Throws: What names the member that does not fit; also what would be over at `now`.
+    func subscription(_ reader: JSONReader, savedAt now: Timestamp) throws -> Subscription {
+        let subscription = try subscription(reader)
+        guard let moment = subscription.kindness.expiresAt, subscription.kindness.isOver(at: now)
+        else { return subscription }
+        throw APIError(
+            .badRequest,
+            "\(reader.path).expiresAt: must be later than now, found \(moment.iso8601)")
+    }
+
+    /// Reads and checks the dictionary of a subscription, whenever it is.
     ///
     /// - Throws: What names the member that does not fit.
     func subscription(_ reader: JSONReader) throws -> Subscription {
@@ -248,20 +261,6 @@ struct WildcardPattern {
 }
 
 extension SubscriptionEdit {
-    /// Refuses what would be over when it is saved.
-    func checkExpiry(at now: Timestamp, path: String) throws(APIError) {
-        switch self {
-        case .create(let subscription), .update(let subscription):
-            guard let moment = subscription.kindness.expiresAt,
-                subscription.kindness.isOver(at: now)
-            else { return }
-            throw APIError(
-                .badRequest,
-                "\(path).subscription.expiresAt: must be later than now, found \(moment.iso8601)")
-        case .delete: return
-        }
-    }
-
     /// The subscription that the operation is about.
     var subscriptionID: SubscriptionID {
         switch self {
