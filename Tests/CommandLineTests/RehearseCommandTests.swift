@@ -102,6 +102,14 @@ import Testing
         #expect(refused.complaint.contains("changes.ndjson:1: "), "\(refused.complaint)")
     }
 
+    @Test func `how far it is with a file is said each hundred thousand changes`() {
+        #expect(RehearseCommand.remark(from: 0, to: 256) == nil)
+        #expect(RehearseCommand.remark(from: 99_900, to: 99_999) == nil)
+        #expect(RehearseCommand.remark(from: 99_900, to: 100_156) == "(100000 changes so far)\n")
+        #expect(RehearseCommand.remark(from: 100_156, to: 100_412) == nil)
+        #expect(RehearseCommand.remark(from: 0, to: 300_000) == "(300000 changes so far)\n")
+    }
+
     private func expectRefusals(_ home: URL, _ draft: URL) async throws {
         for (arguments, complaint) in [
             ([], "say what is to be rehearsed"),

@@ -93,6 +93,10 @@ import Testing
                 (first + "\n" + good + "\nnonsense", 400, "line 3: "),
                 (first + "\n" + good + "\n\n{}", 400, "line 4: "),
                 (
+                    ([first] + Array(repeating: good, count: 600)).joined(separator: "\n")
+                        + "\n\nnonsense\n" + good, 400, "line 603: "
+                ),
+                (
                     first + "\n" + String(repeating: " ", count: Limits.maximumWebhookBytes + 1),
                     413, "line 2: it is longer than"
                 ),

@@ -118,6 +118,9 @@ extension ChangeSource {
         of change: RecordChange, reported: ReportedChange, item: SourceItem,
         transportKey: String?, part: Int?
     ) -> DedupeKey? {
+        let isKnown = reported.key != nil || transportKey != nil || !mapping.dedupe.isEmpty
+        // A digest costs more than the rest, and nothing would be known by it.
+        guard isKnown || contentWindow > .zero else { return nil }
         let digest = change.contentDigest
         let suffix = part.map { "/\($0)" } ?? ""
         if let key = reported.key {

@@ -12,10 +12,10 @@ package struct FileRehearsal {
     /// Changes that one rehearsal judges.
     package static let mostChanges = 1_000_000
 
-    private let source: ChangeSource
-    private let now: Timestamp
+    private let reader: FileLineReader
     private var count: RehearsalCount
-    private var taken = 0
+    /// Changes that were judged.
+    package private(set) var taken = 0
     /// Whether nothing more is judged, because the condition took too many steps.
     private(set) var hasEnded = false
 
@@ -48,12 +48,7 @@ package struct FileRehearsal {
         kindness: [UInt64: DeviceKindness] = [:], at now: Timestamp,
         mostSteps: Int = Limits.maximumStepsPerChange
     ) throws {
-        guard let name = SourceName(rawValue: "file") else {
-            preconditionFailure("a source name that is one")
-        }
-        source = ChangeSource(
-            name: name, preset: .belfry, verification: SourceVerification(.none))
-        self.now = now
+        reader = FileLineReader(at: now)
         // Where the file ends is not known yet, and all of it is settled.
         let span = PastSpan(
             first: LogPosition(1), head: LogPosition(.max), settled: LogPosition(.max),
@@ -79,25 +74,14 @@ package struct FileRehearsal {
                 .weigh(subscription, path: "subscription"))
     }
 
-    /// Judges what one line says, which came after those before: a change, or a list of changes.
+    /// Reads the lines that it is to judge; none yet.
+    package var lines: FileLines { FileLines(reader) }
+
+    /// Judges what one line says, which came after those before.
     ///
     /// - Throws: 400 that says what is wrong with it, or that there are too many.
-    package mutating func take(_ body: [UInt8]) throws {
-        let batch: DecodedBatch
-        do {
-            batch = try source.decode(WebhookRequest(body: body, receivedAt: now))
-        } catch {
-            throw ErrorMapping(error).apiError
-        }
-        for item in batch.items {
-            switch item {
-            case .change(let change, _): try judge(change)
-            case .parked(let parked): throw APIError(.badRequest, parked.reason)
-            case .refused(let path, let reason):
-                throw APIError(.badRequest, path.isEmpty ? reason : "\(path): \(reason)")
-            case .ignored: break
-            }
-        }
+    package mutating func take(_ line: FileLine) throws {
+        for change in try line.changes.get() { try judge(change) }
     }
 
     private mutating func judge(_ change: RecordChange) throws {
@@ -108,10 +92,11 @@ package struct FileRehearsal {
         }
         taken += 1
         let logged = LoggedPastChange(
-            position: LogPosition(UInt64(taken)), appendedAt: change.occurredAt ?? now,
-            source: source.name, change: .stored(try change.storedText()))
-        let errors = count.errors
+            position: LogPosition(UInt64(taken)), appendedAt: change.occurredAt ?? reader.now,
+            // As it is: the text of the log would be written only to be read again.
+            source: reader.source.name, change: .read(change))
         hasEnded = !count.take(logged)
+        let errors = count.answer.errors
         if count.errors > errors { count.noteErrors(since: errors, among: [logged]) }
     }
 

@@ -116,31 +116,14 @@ struct RehearseService: Sendable {
         within allowance: QueryAllowance, at now: Timestamp,
         _ read: (ArraySlice<UInt8>) throws -> (RehearseQuestion, SubscriptionOwner)
     ) async throws -> Answer {
-        var begun: FileRehearsal?
-        var isTurnOver = allowance.beginTurn()
+        var begun: UploadRehearsal?
         try await lines.read { line, number in
-            guard var rehearsal = begun.take() else {
-                let (question, owner) = try read(line)
-                begun = try await rehearsal(question, settings, owner, at: now)
-                return true
+            guard begun == nil else {
+                return try await begun?.take(Array(line), number) ?? false
             }
-            defer { begun = rehearsal }
-            if isTurnOver() {
-                if allowance.isOver {
-                    allowance.noteCut()
-                    rehearsal.end()
-                }
-                // Others run on the same processors.
-                await Task.yield()
-                try Task.checkCancellation()
-                isTurnOver = allowance.beginTurn()
-            }
-            guard !rehearsal.hasEnded else { return false }
-            do {
-                try rehearsal.take(Array(line))
-            } catch let error as APIError {
-                throw error.inLine(number)
-            }
+            let (question, owner) = try read(line)
+            begun = UploadRehearsal(
+                try await rehearsal(question, settings, owner, at: now), within: allowance)
             return true
         }
         guard var begun else {
@@ -148,7 +131,7 @@ struct RehearseService: Sendable {
                 .badRequest,
                 "line 1: say what is to be rehearsed, as {\"subscription\": …}; changes follow")
         }
-        return try begun.concluded(isOver: { allowance.isOver })
+        return try await begun.concluded()
     }
 
     private func rehearsal(
@@ -232,13 +215,6 @@ struct RehearseService: Sendable {
             .notFound,
             "subscriptionID: there is no subscription \"\(id?.rawValue ?? "")\" of "
                 + "\"\(owner.user)\" in the \(owner.database.rawValue) database")
-    }
-}
-
-private extension APIError {
-    /// The same, of one line of what was sent.
-    func inLine(_ number: Int) -> APIError {
-        APIError(code, "line \(number): \(reason)", retryAfter: retryAfter, details: details)
     }
 }
 

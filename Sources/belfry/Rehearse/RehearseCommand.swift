@@ -81,7 +81,7 @@ struct RehearseCommand: AsyncParsableCommand {
     func run() async throws {
         if let file {
             return try await CommandFailure.told {
-                let answer = try rehearse(file)
+                let answer = try await rehearse(file)
                 let output = CommandOutput(answer, .text(try RehearsalText(answer).text))
                 print(output.text(asJSON: options.json))
             }
@@ -139,7 +139,7 @@ struct RehearseCommand: AsyncParsableCommand {
     }
 
     /// Judges the changes of a file, without any relay.
-    private func rehearse(_ path: String) throws -> JSONValue {
+    private func rehearse(_ path: String) async throws -> JSONValue {
         guard let draft = try dictionary(), let user = UserID(rawValue: user),
             let database = DatabaseScope(rawValue: scope ?? "public"),
             let name = ContainerID(rawValue: container ?? "file"),
@@ -153,19 +153,41 @@ struct RehearseCommand: AsyncParsableCommand {
                 of: draft, user: user, database: database,
                 container: ContainerKey(container: name, environment: environment),
                 examples: examples ?? 3, at: World.real.now())
-            let lines = try InputFile(path).bytes()
+            let texts = try InputFile(path).bytes()
                 .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-            for (number, line) in lines.enumerated() where !line.isEmpty {
-                do {
-                    try rehearsal.take(Array(line))
-                } catch let error as APIError {
-                    throw CommandFailure(.input, "\(path):\(number + 1): \(error.reason)")
-                }
+            var lines = rehearsal.lines
+            for (index, text) in texts.enumerated() where !text.isEmpty {
+                try Self.judge(await lines.add(Array(text), index + 1), of: path, &rehearsal)
             }
+            while let due = await lines.rest() { try Self.judge(due, of: path, &rehearsal) }
             return try rehearsal.answer()
         } catch let error as APIError {
             throw CommandFailure(.input, error.reason)
         }
+    }
+
+    /// Changes of a file after which it is said how far it is.
+    private static let step = 100_000
+
+    private static func judge(
+        _ lines: [FileLine], of path: String, _ rehearsal: inout FileRehearsal
+    ) throws {
+        let before = rehearsal.taken
+        for line in lines {
+            do {
+                try rehearsal.take(line)
+            } catch let error as APIError {
+                throw CommandFailure(.input, "\(path):\(line.number): \(error.reason)")
+            }
+        }
+        guard let remark = remark(from: before, to: rehearsal.taken) else { return }
+        try? StandardStreams.write(Array(remark.utf8), .error)
+    }
+
+    /// How far it is, if that is to be said after so many changes of a file.
+    static func remark(from before: Int, to taken: Int) -> String? {
+        guard taken / step > before / step else { return nil }
+        return "(\(taken / step * step) changes so far)\n"
     }
 
     private func question() throws -> JSONObject {
