@@ -103,6 +103,65 @@ import Testing
         }
     }
 
+    @Test func `whose device made a change is told to its user and the operator alone`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let silent: JSONObject = ["shouldSendContentAvailable": true]
+            try await relay.container.save(
+                .query("s1", info: silent), .query("s2", "price > 0", info: silent))
+            for (origin, mayKnow) in [
+                (["deviceID": "a-device", "userRecordName": "bob"], false),
+                (["deviceID": "a-device"], false),
+                (["deviceID": "tablet", "userRecordName": "alice"], true),
+            ] as [(JSONValue, Bool)] {
+                let name = try #require(origin.value(at: ["deviceID"]))
+                let position = try await Scenario.post(
+                    .change("create", "a1", ["price": 1], adding: ["origin": origin]), relay)
+                try await relay.relay.waitUntilSettled(within: .patience)
+                let reply = try await Scenario.ask(
+                    [
+                        "position": .string(position), "subscriptionID": "s2",
+                        "deviceID": "phone",
+                    ], relay)
+                #expect(
+                    reply["explanations", "0", "devices", "0", "step"] == "merged",
+                    "\(reply.text)")
+                let device = reply["explanations", "0", "devices", "0"]
+                #expect(
+                    device?.value(at: ["steps", "1", "facts", "originDevice"])
+                        == (mayKnow ? name : nil), "\(reply.text)")
+                let operatorsView = try await relay.client.administer(
+                    "GET",
+                    "\(relay.container.path)/explain?position=\(position)&subscription=s2"
+                        + "&user=alice&device=phone")
+                let seen = operatorsView["explanations", "0", "devices", "0"]
+                #expect(
+                    seen?.value(at: ["steps", "1", "facts", "originDevice"]) == name,
+                    "\(operatorsView.text)")
+            }
+        }
+    }
+
+    @Test func `of one device that was not registered then its own reason is said`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q"))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            try await relay.container.register(SampleDevice(name: "late", owner: "alice"))
+            let reply = try await Scenario.ask(
+                ["position": .string(position), "deviceID": "late"], relay)
+            let sentence = reply["sentence"]?.string ?? ""
+            #expect(
+                sentence.hasPrefix("Fired. late: it was registered after the change, at position"),
+                "\(reply.text)")
+            #expect(reply.text.contains("alice had 2 devices"), "\(reply.text)")
+            let one = try await Scenario.ask(
+                ["position": .string(position), "deviceID": "phone"], relay)
+            #expect(one.text.contains("alice had 2 devices"), "\(one.text)")
+        }
+    }
+
     @Test func `questions take places, and more of them than there are is refused`() async throws {
         try await RunningRelay.with(["--queries-per-container", "1"]) { relay in
             try await relay.container.save(.query("q"))

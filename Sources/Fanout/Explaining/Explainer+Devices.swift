@@ -54,31 +54,33 @@ extension Explainer {
         return explained
     }
 
-    /// Says in the explanation's sentence whom it reached.
-    package func conclude(_ explanation: inout Explanation) {
+    /// Says in the explanation's sentence whom it reached, or what became of the one device that was
+    /// asked about; `hearing` are the devices that the owner had.
+    package func conclude(
+        _ explanation: inout Explanation, hearing: Int, asked device: DeviceID? = nil
+    ) {
         guard explanation.verdict == .fired else { return }
         explanation.deciding = .devices
         let owner = explanation.owner.map { "\($0)" } ?? "the owner"
-        let heard = explanation.devices.filter {
-            $0.deciding != .registered
-        }
-        guard !heard.isEmpty else {
-            explanation.steps.append(
-                ExplainedStep(.devices, .failed, "\(owner) had no device"))
+        explanation.steps.append(
+            hearing == 0
+                ? ExplainedStep(.devices, .failed, "\(owner) had no device")
+                : ExplainedStep(
+                    .devices, .passed,
+                    "\(owner) had \(hearing) " + (hearing == 1 ? "device" : "devices")))
+        let told =
+            device == nil
+            ? explanation.devices.filter { $0.deciding != .registered } : explanation.devices
+        guard !told.isEmpty else {
             explanation.sentence =
                 "Fired, and reached nobody: \(owner) had no device registered."
             return
         }
-        explanation.steps.append(
-            ExplainedStep(
-                .devices, .passed,
-                "\(owner) had \(heard.count) "
-                    + (heard.count == 1 ? "device" : "devices")))
-        let clauses = heard.prefix(5).map { device in
+        let clauses = told.prefix(5).map { device in
             let reason = device.sentence.dropLast()
             return "\(device.id): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
         }
-        let rest = heard.count - clauses.count
+        let rest = told.count - clauses.count
         explanation.sentence =
             "Fired. " + clauses.joined(separator: "; ")
             + (rest > 0 ? "; and \(rest) more" : "") + "."
@@ -132,7 +134,10 @@ extension Explainer {
         let isOrigin =
             DeviceExpansion.devices(among: [version], for: subscription, of: change).isEmpty
         var facts: JSONObject = ["suppress": .string(subscription.suppress.rawValue)]
-        facts["originDevice"] = change.origin.deviceID.map { .string($0.rawValue) }
+        // Another user's device, or one of which it is not said whose it is, is no user's to know.
+        if isForOperator || isOrigin || change.origin.userID == subscription.owner {
+            facts["originDevice"] = change.origin.deviceID.map { .string($0.rawValue) }
+        }
         if isOrigin {
             let says =
                 subscription.suppress == .user

@@ -230,7 +230,8 @@ struct ExplainReading: Sendable {
             judged.explanation.devices.append(
                 explainer.explain(device, judged, try await reading.facts(of: device)))
         }
-        explainer.conclude(&judged.explanation)
+        explainer.conclude(
+            &judged.explanation, hearing: told.hearing.count, asked: question.device)
         return judged.explanation
     }
 
