@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  ago, brief, bytes, chunks, clock, count, counted, fits, measure, milliseconds, parseJSON, pieces, quoted, shorten, span, toCSV, toJSON,
+  ago, brief, bytes, chunks, clock, count, counted, fits, measure, milliseconds, parseJSON, pieces, quoted, rest, shorten, span, toCSV, toJSON,
   tokenStanding, words,
 } from "../../Sources/RelayServer/Console/Pages/text.js";
 
@@ -65,6 +65,11 @@ test("Numbers as people read them", () => {
   assert.deepEqual([bytes(12), bytes(2048), bytes(5 * 1024 ** 3)], ["12 bytes", "2 KiB", "5 GiB"]);
   assert.deepEqual([milliseconds(12.34), milliseconds(1500), milliseconds(null)], ["12.3 ms", "1.5 s", "–"]);
   assert.deepEqual([span(604_800), span(3600), span(90), span(0), span(7200)], ["7 days", "1 hour", "90 seconds", "0 seconds", "2 hours"]);
+});
+
+test("What is left out is of one subscription, or of one user", () => {
+  assert.equal(rest(3, "subscription"), "3 other changes did not fire it and came less near.");
+  assert.equal(rest(1, "change"), "1 other of the user's subscriptions did not fire and came less near.");
 });
 
 test("Moments as people say them", () => {

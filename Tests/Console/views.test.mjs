@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { cut, deciding, mistake, outcomeOf, placeOf } from "../../Sources/RelayServer/Console/Pages/condition.js";
+import { cut, mistake, outcomeOf, placeOf } from "../../Sources/RelayServer/Console/Pages/condition.js";
 import { added, curlOf, draftOf, shownAs, valueOf } from "../../Sources/RelayServer/Console/Pages/drafts.js";
 import { Journal, mostChanges, standingOf, tally } from "../../Sources/RelayServer/Console/Pages/journal.js";
 import { line, roundUp, thinned } from "../../Sources/RelayServer/Console/Pages/numbers.js";
@@ -62,10 +62,8 @@ test("A condition is cut at its comparisons, and nothing of it is lost", () => {
   assert.equal(cut(text, []).map(({ text }) => text).join(""), text);
 });
 
-test("What decided is what did not hold, or what did", () => {
+test("What a comparison came to, in a word", () => {
   const comparisons = [{ outcome: true }, { outcome: false }, { error: "x" }];
-  assert.deepEqual(deciding(comparisons, false), [false, true, true]);
-  assert.deepEqual(deciding(comparisons, true), [true, false, false]);
   assert.deepEqual(comparisons.map((one) => outcomeOf(one)[1]), ["true", "false", "error"]);
 });
 

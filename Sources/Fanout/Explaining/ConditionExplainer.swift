@@ -162,8 +162,8 @@ struct ConditionExplainer {
 
     // MARK: What was looked at
 
-    /// The condition with every comparison that was reached, its place in the canonical text, and
-    /// both values.
+    /// The condition with every comparison that was reached, its place in the canonical text, both
+    /// values, and whether it decided.
     private func facts(
         of predicate: RecordPredicate, on change: RecordChange, holds: Bool
     ) -> JSONObject {
@@ -176,13 +176,9 @@ struct ConditionExplainer {
             facts["unknown"] = true
             return facts
         }
-        let traced = trace(judged.predicate, judged.fields, moment)?.comparisons ?? []
-        var places = ComparisonPlaces(in: text)
+        let traced = trace(judged.predicate, judged.fields, moment)
         facts["comparisons"] = .array(
-            traced.prefix(Self.mostComparisons).map { comparison in
-                let place = places.next(of: comparison.comparison.canonicalText)
-                return .object(comparison.shown(at: place))
-            })
+            traced.map { shown($0, of: predicate, judged.predicate) } ?? [])
         if let read = predicate.fieldsRead, judged.predicate != predicate {
             let unknown = read.filter { judged.fields[$0] == nil }.sorted()
             facts["unknownFields"] = .array(unknown.map { .string($0) })
@@ -190,33 +186,22 @@ struct ConditionExplainer {
         return facts
     }
 
+    /// The comparisons of a trace with their places, and whether they decided.
+    private func shown(
+        _ trace: EvaluationTrace, of predicate: RecordPredicate, _ judged: RecordPredicate
+    ) -> [JSONValue] {
+        let decision = ConditionDecision(of: predicate, judgedAs: judged, trace)
+        let decided = Set(decision.decided)
+        let places = predicate.comparisonPlaces
+        return trace.comparisons.prefix(Self.mostComparisons).enumerated().map { index, step in
+            var object = step.shown(at: decision.numbers[index].map { places[$0] })
+            object["decides"] = .bool(decided.contains(index))
+            return .object(object)
+        }
+    }
+
     /// Comparisons that are shown of one condition.
     private static let mostComparisons = 100
-}
-
-/// Finds where the comparisons of a trace stand in a canonical text, which they follow in order.
-struct ComparisonPlaces {
-    private let text: [UInt8]
-    private var from = 0
-
-    init(in text: String) {
-        self.text = Array(text.utf8)
-    }
-
-    /// The place of a comparison that comes after those before, in UTF-8 bytes as errors have it;
-    /// `nil` if it does not stand there by itself.
-    mutating func next(of comparison: String) -> Range<Int>? {
-        let wanted = Array(comparison.utf8)
-        guard !wanted.isEmpty, wanted.count <= text.count else { return nil }
-        for start in [from, 0] where start + wanted.count <= text.count {
-            let last = text.count - wanted.count
-            let found = (start...last).first { text[$0..<$0 + wanted.count].elementsEqual(wanted) }
-            guard let found else { continue }
-            from = found + wanted.count
-            return found..<from
-        }
-        return nil
-    }
 }
 
 private extension ImageSide {

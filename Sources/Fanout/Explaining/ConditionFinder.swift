@@ -47,12 +47,15 @@ struct ConditionFinder: Sendable {
             return [FailedComparison(asked: asked, .unevaluable)]
         }
         guard trace.outcome != .true else { return [] }
-        guard let comparison = trace.comparisons.first else {
-            let read = predicate.fieldsRead ?? []
-            let unknown = read.filter { judged.fields[$0] == nil }.sorted()
-            return [FailedComparison(asked: asked, .unknown(unknown))]
+        let decision = ConditionDecision(of: predicate, judgedAs: judged.predicate, trace)
+        if let first = decision.decided.first {
+            return [FailedComparison(asked: asked, .compared(trace.comparisons[first]))]
         }
-        return [FailedComparison(asked: asked, .compared(comparison))]
+        // What decided was not known, if only because something else is not.
+        let parts = decision.unknown.map { RecordPredicate(.comparison($0)) }
+        let read = (parts.isEmpty ? [predicate] : parts).flatMap { $0.fieldsRead ?? [] }
+        let unknown = Set(read).filter { judged.fields[$0] == nil }.sorted()
+        return [FailedComparison(asked: asked, .unknown(unknown))]
     }
 }
 

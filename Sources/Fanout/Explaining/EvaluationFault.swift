@@ -25,10 +25,11 @@ package struct EvaluationFault: Sendable, Hashable {
             let trace = trace(judged.predicate, judged.fields, moment),
             case .error(let error) = trace.outcome
         else { return nil }
-        var places = ComparisonPlaces(in: predicate.canonicalText)
-        for comparison in trace.comparisons {
-            let place = places.next(of: comparison.comparison.canonicalText)
+        let places = predicate.comparisonPlaces
+        let numbers = ConditionDecision(of: predicate, judgedAs: judged.predicate, trace).numbers
+        for (comparison, number) in zip(trace.comparisons, numbers) {
             guard case .error = comparison.outcome else { continue }
+            let place = number.map { places[$0] }
             says =
                 "\(comparison.reason(saying: "was")), in \(comparison.comparison.canonicalText)"
             var shown = comparison.shown(at: place)

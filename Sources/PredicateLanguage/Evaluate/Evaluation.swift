@@ -10,6 +10,8 @@ struct Evaluation {
     let now: Timestamp?
     /// The comparisons that were reached, where somebody wants to know.
     var steps: [ComparisonTrace]?
+    /// In how many comparisons the next one stands; counted where there are steps.
+    private var depth = 0
     /// What counts the steps of a condition that could take too many.
     let meter: StepMeter?
 
@@ -60,6 +62,9 @@ struct Evaluation {
         _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
         var step = ComparisonTrace(comparison.source)
+        step.isNested = depth > 0
+        depth += 1
+        defer { depth -= 1 }
         let index = steps?.count ?? 0
         steps?.append(step)
         do throws(EvaluationError) {

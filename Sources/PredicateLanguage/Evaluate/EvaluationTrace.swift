@@ -35,6 +35,8 @@ public struct ComparisonTrace: Sendable, Hashable {
     public internal(set) var right: FieldValue?
     /// What came out.
     public internal(set) var outcome: PredicateOutcome
+    /// Whether it stands inside another comparison, as that of a SUBQUERY does.
+    package internal(set) var isNested = false
 
     init(_ comparison: RecordPredicate.Comparison) {
         self.comparison = comparison

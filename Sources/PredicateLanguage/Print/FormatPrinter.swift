@@ -10,6 +10,15 @@ extension RecordPredicate {
         printer.print(root)
         return printer.output
     }
+
+    /// Where each comparison stands in the canonical text, from the left, in bytes of UTF-8; those
+    /// inside another comparison are a part of it.
+    package var comparisonPlaces: [Range<Int>] {
+        var printer = FormatPrinter()
+        printer.places = []
+        printer.print(root)
+        return printer.places ?? []
+    }
 }
 
 extension RecordPredicate.Comparison {
@@ -36,6 +45,10 @@ struct FormatPrinter {
     var output = ""
     /// Whose comparison is being written; booleans are spelled out where they are not numbers.
     var rules = RecordPredicate.RuleSet.apple
+    /// Where comparisons were written, where somebody wants to know.
+    var places: [Range<Int>]?
+    /// In how many comparisons the next one stands.
+    var depth = 0
 
     static func text(of value: FieldValue) -> String {
         var printer = FormatPrinter()
@@ -47,7 +60,12 @@ struct FormatPrinter {
         switch node {
         case .constant(true): output += "TRUEPREDICATE"
         case .constant(false): output += "FALSEPREDICATE"
-        case .comparison(let comparison): print(comparison)
+        case .comparison(let comparison):
+            let start = output.utf8.count
+            depth += 1
+            print(comparison)
+            depth -= 1
+            if depth == 0 { places?.append(start..<output.utf8.count) }
         case .and(let nodes): join(nodes, " AND ")
         case .or(let nodes): join(nodes, " OR ")
         case .not(let inner):

@@ -37,11 +37,6 @@ export function outcomeOf({ outcome, unknown }) {
   return ["error", unknown ? "unknown" : "error"];
 }
 
-/** Which comparisons decided: where the condition does not hold those that are not true, else those that are. */
-export function deciding(comparisons, holds) {
-  return comparisons.map(({ outcome }) => (holds ? outcome === true : outcome !== true));
-}
-
 /** The place of a refusal in the text of a draft, or that of a warning: from and to, at least one character wide. */
 export function mistake(text, { offset, length }) {
   const from = placeOf(text, offset);

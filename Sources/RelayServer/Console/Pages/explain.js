@@ -1,9 +1,9 @@
 // Explain: why a change fired a subscription or did not, and what became of the push.
-import { cut, deciding, outcomeOf } from "./condition.js";
+import { cut, outcomeOf } from "./condition.js";
 import { code, fill, h, link, said } from "./dom.js";
 import { badge, choice, empty, field, folded, head, input, json, load, suggested } from "./parts.js";
 import { latest, tones } from "./tail.js";
-import { brief, counted, happened, shorten, visible, words } from "./text.js";
+import { brief, counted, happened, rest, shorten, visible, words } from "./text.js";
 
 const asked = ["position", "recordType", "recordName", "source", "webhookID", "subscription", "user", "device", "delivery", "database", "limit"];
 const ways = { change: "By a change", subscription: "By a subscription", delivery: "By a delivery" };
@@ -118,7 +118,7 @@ async function explain(place, way, context) {
       found.known && h("p", { class: "dim" }, "Appended at ", found.known.map(({ position }, index) => [index > 0 && ", ", link(context.to("explain", { position, user: params.user, way: "change" }), code(position))]), "."),
       found.explanations.length === 0 && !found.known && empty("Nothing to explain", "No change and no subscription of this user fits the question."),
       found.explanations.map((one) => explanation(one, context, isOne)),
-      found.others > 0 && h("p", { class: "dim" }, `${counted(found.others, "other")} of the user's subscriptions did not fire and came less near.`),
+      found.others > 0 && h("p", { class: "dim" }, rest(found.others, way)),
       found.parked?.length > 0 && h("p", null, "Parked changes may be meant: ", link(context.to("parked"), found.parked.join(", "))),
       found.cut && h("p", { class: "dim" }, "The time was over before everything was looked at.")];
   }, signal);
@@ -148,9 +148,9 @@ function deviceDetails(device) {
     steps(device.steps), device.payload && json(device.payload, "payload"));
 }
 
-/** A condition, its comparisons underlined by what they came to, and beside them their values. */
-export function condition({ canonicalPredicate: text, comparisons, holds }) {
-  const isDeciding = deciding(comparisons, holds);
+/** A condition, the comparisons that decided underlined by what they came to, and beside them their values. */
+export function condition({ canonicalPredicate: text, comparisons }) {
+  const isDeciding = comparisons.map(({ decides }) => decides === true);
   const parts = cut(text, comparisons.map(({ place }) => place));
   const shown = comparisons.map((comparison, index) => [comparison, index]).filter(([, index]) => isDeciding[index]);
   return h("div", { class: "stack" },

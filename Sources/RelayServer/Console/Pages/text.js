@@ -92,6 +92,10 @@ export function counted(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** What is said of the rest: changes of one subscription, or subscriptions of one user. */
+export const rest = (number, way) => (way === "subscription" ? `${counted(number, "other change")} did not fire it and came less near.`
+  : `${counted(number, "other")} of the user's subscriptions did not fire and came less near.`);
+
 /** A measure with as many digits as one reads: 0.04, 1.2, 340. */
 export function measure(number) {
   if (number === null || number === undefined || Number.isNaN(number)) return "–";
