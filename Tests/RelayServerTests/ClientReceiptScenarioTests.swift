@@ -143,7 +143,30 @@ import Testing
             // Who does not say on which device it was may mean any.
             #expect(
                 try await Self.steps(tablet, relay) == ["delivered noted", "opened noted"])
-            #expect(try await Self.steps(phone, relay) == ["delivered passed"])
+            #expect(
+                try await Self.steps(phone, relay) == ["delivered passed", "opened noted"])
+        }
+    }
+
+    @Test func `what was opened on a device that is not named is told of the push that came`()
+        async throws
+    {
+        try await Self.with { relay, pushes in
+            let phone = try #require(pushes["phone"])
+            let came = try await Self.mark(
+                "Delivered", ["notifications": [["deliveryID": .string(phone.apnsID)]]], relay
+            ).expect(200)
+            let opened = try await Self.mark(
+                "Opened", ["notificationIDs": [.string(phone.nid)]], relay
+            ).expect(200)
+            #expect(
+                opened["notifications", "0", "deliveredAt"]
+                    == came["notifications", "0", "deliveredAt"], "\(opened.text)")
+            #expect(
+                try await Self.steps(phone, relay) == ["delivered passed", "opened noted"])
+            let shown = try await relay.client.administer("GET", "deliveries/\(phone.apnsID)")
+            let openedAt = opened["notifications", "0", "openedAt"]
+            #expect(openedAt != nil && shown["openedAt"] == openedAt, "\(shown.text)")
         }
     }
 

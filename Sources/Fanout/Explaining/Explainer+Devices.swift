@@ -25,7 +25,7 @@ package struct DeviceFacts: Sendable {
     /// What became of it in the inbox.
     package var inbox: InboxFate?
     /// What the user's clients said of it.
-    package var client: ClientReceipt?
+    package var client: PushReceipt?
     /// Whether some of what the change owes is still to be worked.
     package var isInRanges = false
 
@@ -258,7 +258,7 @@ extension Explainer {
         } else if let newest, newest.outcome != .deferred {
             explained.end(
                 .dead, .attempt, Self.text(ofEnd: newest.reason, status: newest.status))
-        } else if let client = facts.client, client.device != nil {
+        } else if let client = facts.client, client.isDeliveredThere {
             explained.end(
                 .delivered, .delivered,
                 "delivered to the device, \(client.deliveredAt.iso8601Seconds)")
@@ -334,15 +334,15 @@ extension Explainer {
     private func explainClient(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
         guard let client = facts.client else { return }
         // Where it was not said on which device, it may have been another one.
-        let outcome: ExplainedStep.Outcome = client.device == nil ? .noted : .passed
-        let place = client.device == nil ? "one of the user's devices" : "the device"
-        explained.note(
-            .delivered, outcome, "it came to \(place), \(client.deliveredAt.iso8601Seconds)",
-            ["at": .string(client.deliveredAt.iso8601)])
+        func note(_ name: ExplainedStep.Name, _ what: String, _ at: Timestamp, isThere: Bool) {
+            let place = isThere ? "the device" : "one of the user's devices"
+            explained.note(
+                name, isThere ? .passed : .noted, "\(what) \(place), \(at.iso8601Seconds)",
+                ["at": .string(at.iso8601)])
+        }
+        note(.delivered, "it came to", client.deliveredAt, isThere: client.isDeliveredThere)
         guard let openedAt = client.openedAt else { return }
-        explained.note(
-            .opened, outcome, "it was opened on \(place), \(openedAt.iso8601Seconds)",
-            ["at": .string(openedAt.iso8601)])
+        note(.opened, "it was opened on", openedAt, isThere: client.isOpenedThere)
     }
 
     private func explainReading(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {

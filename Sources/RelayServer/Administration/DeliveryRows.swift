@@ -135,7 +135,7 @@ extension AdministrationRows {
 
     /// What the newest receipt says of a whole delivery, and where that stands.
     static let delivery = AdministrationRow<
-        (newest: NamedReceipt, standing: DeliveryStanding, client: ClientReceipt?)
+        (newest: NamedReceipt, standing: DeliveryStanding, client: PushReceipt?)
     >(
         receipted.map { $0.of { $0.newest } } + [
             .always("state", .words(of: DeliveryStanding.self)) {

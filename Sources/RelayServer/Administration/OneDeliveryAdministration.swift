@@ -72,7 +72,7 @@ struct OneDeliveryAdministration: AdministrationTable {
     /// What clients said of deliveries.
     private func said(
         of receipts: [DeliveryReceipt]
-    ) async throws -> [DeliveryID: ClientReceipt] {
+    ) async throws -> [DeliveryID: PushReceipt] {
         let holders = try await registry.holders(ofDevices: Set(receipts.map(\.deviceSerial)))
         var positions: [InboxOwner: Set<LogPosition>] = [:]
         for receipt in receipts {
@@ -83,7 +83,7 @@ struct OneDeliveryAdministration: AdministrationTable {
         for (owner, positions) in positions {
             said[owner] = try await registry.clientReceipts(of: owner, at: positions)
         }
-        var found: [DeliveryID: ClientReceipt] = [:]
+        var found: [DeliveryID: PushReceipt] = [:]
         for receipt in receipts {
             guard let holder = holders[receipt.deviceSerial] else { continue }
             found[receipt.deliveryID] = said[holder.owner]?.merged(

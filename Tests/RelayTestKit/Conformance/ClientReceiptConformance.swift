@@ -67,8 +67,15 @@ package enum ClientReceiptConformance {
         #expect(merged?.openedAt == Sample.moment(30))
         #expect(kept.merged(of: LogPosition(7), 3, to: Sample.identifier("tablet")) == nil)
         let unnamed = try await store.clientReceipts(of: ann, at: [LogPosition(8)])
-        #expect(unnamed.merged(of: LogPosition(8), 3, to: phone)?.device == nil)
+        #expect(unnamed.merged(of: LogPosition(8), 3, to: phone)?.isDeliveredThere == false)
         #expect(unnamed.merged(of: LogPosition(8), 3, to: phone) != nil)
+        // Who opened what had come names no device, and tells of no second coming.
+        let opened = try await note([mark(7, .opened, at: 40, device: nil)], in: store)
+        #expect(opened.map(\.isNewDelivery) == [false])
+        #expect(opened[0].receipt.deliveredAt == Sample.moment(10))
+        let all = try await store.clientReceipts(of: ann, at: [LogPosition(7)])
+        #expect(all.count == 3)
+        #expect(all.merged(of: LogPosition(7), 3, to: phone)?.openedAt == Sample.moment(30))
     }
 
     static func ownership(_ factory: any StoreFactory) async throws {

@@ -128,20 +128,31 @@ package struct ClientReceipt: Sendable, Hashable {
     }
 }
 
+/// What is known of one push from what the user's clients said.
+package struct PushReceipt: Sendable, Hashable {
+    /// When it came.
+    package var deliveredAt: Timestamp
+    /// Whether the device itself said that, and not one of the user's that is not named.
+    package var isDeliveredThere: Bool
+    /// When it was opened, if it was.
+    package var openedAt: Timestamp?
+    /// Whether the device itself said that.
+    package var isOpenedThere: Bool
+}
+
 extension [ClientReceipt] {
-    /// What is known of one push: the first that was said of it by the device itself, or else by
-    /// some device of the user.
+    /// What is known of one push: the first that was said of it by the device itself, and where
+    /// that said nothing, by some device of the user.
     package func merged(
         of position: LogPosition, _ subscriptionSerial: UInt64, to device: DeviceID
-    ) -> ClientReceipt? {
+    ) -> PushReceipt? {
         let all = filter { $0.mayBe(of: position, subscriptionSerial, to: device) }
         let own = all.filter { $0.device != nil }
         let told = own.isEmpty ? all : own
-        guard var merged = told.first else { return nil }
-        for receipt in told.dropFirst() {
-            merged.deliveredAt = Swift.min(merged.deliveredAt, receipt.deliveredAt)
-            merged.openedAt = [merged.openedAt, receipt.openedAt].compactMap(\.self).min()
-        }
-        return merged
+        guard let deliveredAt = told.map(\.deliveredAt).min() else { return nil }
+        let opened = own.compactMap(\.openedAt).min()
+        return PushReceipt(
+            deliveredAt: deliveredAt, isDeliveredThere: !own.isEmpty,
+            openedAt: opened ?? all.compactMap(\.openedAt).min(), isOpenedThere: opened != nil)
     }
 }
