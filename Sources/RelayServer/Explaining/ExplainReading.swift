@@ -91,19 +91,18 @@ struct ExplainReading: Sendable {
     private static let changesAtATime = 50
 
     /// Why the change at a position is not known any more.
-    func gone(_ position: LogPosition, _ question: ExplainQuestion) -> Explanation {
+    func gone(
+        _ position: LogPosition, _ question: ExplainQuestion
+    ) async throws -> Explanation {
         var explanation = Explanation(
             position: position, subscriptionID: question.subscription, owner: question.user)
+        let oldest = try await registry.moments(of: [span.first])[span.first]
+        let kept = service.retention.logIsKept(oldest: oldest.map { now.duration(since: $0) })
         explanation.lack(
             .appended,
-            "the change at position \(position) is kept no more; the log begins at position "
-                + "\(span.first)\(service.retention.logIsKept)")
+            "the change at position \(position) is kept no more\(kept); it begins at position "
+                + "\(span.first)")
         return explanation
-    }
-
-    /// How long receipts are kept, as the end of a sentence.
-    var receiptsAreKept: String {
-        Retention.kept(service.retention.receiptAge, "retention.receiptHours") ?? ""
     }
 
     // MARK: Subscriptions
@@ -217,11 +216,13 @@ struct ExplainReading: Sendable {
             asked.disabled = try await disabled(id, of: told.owner)
         }
         let devices = told.hearing + told.ended
+        let moments = try await registry.moments(
+            of: Self.places(of: versions, devices) + [span.receiptsFrom])
         var explainer = Explainer(
             of: told.change, span: span, settings: settings, shard: registry.shardIdentity,
-            moments: try await registry.moments(of: Self.places(of: versions, devices)),
-            trace: Self.trace)
-        explainer.receiptsAreKept = receiptsAreKept
+            moments: moments, trace: Self.trace)
+        explainer.receiptsAreKept = service.retention.receiptsAreKept(
+            oldest: moments[span.receiptsFrom].map { now.duration(since: $0) })
         explainer.isForOperator = asker == .administrator
         var judged = explainer.judge(asked)
         guard judged.explanation.verdict == .fired else { return judged.explanation }
@@ -296,7 +297,7 @@ struct ExplainReading: Sendable {
     ) async throws -> Explanation? {
         if case .position(let position) = question.changes, question.user != nil {
             guard let change = try await change(at: position) else {
-                return gone(position, question)
+                return try await gone(position, question)
             }
             return try await explanations(of: change, question).lazy
                 .compactMap { $0.narrowed(to: delivery) }.first

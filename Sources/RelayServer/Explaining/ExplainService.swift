@@ -91,7 +91,8 @@ struct ExplainService: Sendable {
         switch question.changes {
         case .position(let position):
             guard let change = try await reading.change(at: position) else {
-                return Answer(explanations: [reading.gone(position, question)]).concluded
+                let gone = try await reading.gone(position, question)
+                return Answer(explanations: [gone]).concluded
             }
             return try await answer([change], question, reading)
         case .record(let type, let name):
@@ -194,7 +195,7 @@ struct ExplainService: Sendable {
                 if let change = try await reading.change(at: place.position) {
                     changes.append(change)
                 } else {
-                    gone.append(reading.gone(place.position, question))
+                    gone.append(try await reading.gone(place.position, question))
                 }
             }
             answer = try await self.answer(changes, question, reading)
@@ -267,7 +268,7 @@ struct ExplainService: Sendable {
             throw APIError(
                 .notFound,
                 "there is no delivery \(delivery): it is not settled yet, or its receipts are kept "
-                    + "no more\(reading.receiptsAreKept)"
+                    + "no more\(retention.receiptsAreKept())"
                     + (question.changes == .latest
                         ? "; with the position of its change, which the push has as belfry.seq, "
                             + "it is found earlier and for longer" : ""))

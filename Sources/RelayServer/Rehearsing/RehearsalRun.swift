@@ -53,7 +53,7 @@ struct RehearsalRun {
         var entries = RehearseService.lookedThrough
         while true {
             try Task.checkCancellation()
-            guard before > least else { return finish(atEndOf: least) }
+            guard before > least else { return try await finish(atEndOf: least) }
             answer.before = before
             if answer.tally.lookedAt >= question.changes { return answer.end = .changes }
             if allowance.isOver { return cut(.time) }
@@ -83,13 +83,18 @@ struct RehearsalRun {
     }
 
     /// Everything that there is was looked at.
-    private mutating func finish(atEndOf least: LogPosition) {
+    private mutating func finish(atEndOf least: LogPosition) async throws {
         answer.before = nil
         if least > span.first {
             answer.end = .since
         } else if span.first > LogPosition(1) {
             answer.end = .retention
-            answer.logIsKept = service.retention.logIsKept
+            let moments = try await service.registry.moments(of: [span.first, span.head])
+            var oldest: Duration?
+            if let first = moments[span.first], let head = moments[span.head] {
+                oldest = head.duration(since: first)
+            }
+            answer.logIsKept = service.retention.logIsKept(oldest: oldest)
         } else {
             answer.end = .log
         }

@@ -58,7 +58,7 @@ struct HealthReading: Sendable {
     ) async throws -> ToldFault {
         guard let past = try await registry.pastChange(at: position, of: container),
             let change = past.change
-        else { return .gone(retention.logIsKept) }
+        else { return .gone(retention.logIsKept()) }
         let fault = EvaluationFault(
             of: version.subscription, on: change, appendedAt: past.appendedAt
         ) { predicate, fields, moment in
