@@ -32,6 +32,8 @@ struct ExplainQuestion: Sendable {
     var delivery: DeliveryID?
     /// In which database; `nil` means that of the change.
     var database: DatabaseScope?
+    /// The zone of the record, where one is named; `nil` means every zone.
+    var zone: ZoneID?
     /// How many changes.
     var limit: Int
 
@@ -45,6 +47,7 @@ struct ExplainQuestion: Sendable {
         var position: UInt64?
         var recordType: RecordType?
         var recordName: RecordName?
+        var zone: ZoneID?
         var source: SourceName?
         var webhookID: String?
         var subscription: SubscriptionID?
@@ -96,6 +99,7 @@ struct ExplainQuestion: Sendable {
         device = parts.device
         delivery = parts.delivery
         database = parts.database
+        zone = parts.zone
         let usual = changes == .latest ? 20 : Self.fewChanges
         limit = parts.limit ?? usual
         guard (1...Self.mostChanges).contains(limit) else {
@@ -152,6 +156,11 @@ extension ExplainQuestion {
         parts.position = try body.position("position")
         parts.recordType = try body.identifier("recordType")
         parts.recordName = try body.identifier("recordName")
+        // Clients send it with every call; it means something where a record is named.
+        if parts.recordName != nil, let value = body.value("zoneID") {
+            parts.zone = try ZoneID(json: value, path: body.path(of: "zoneID"))
+                .implying(database.impliedOwner(user))
+        }
         parts.subscription = try body.identifier("subscriptionID")
         parts.device = try body.identifier("deviceID")
         parts.delivery = try body.string("deliveryID").map { text throws(APIError) in

@@ -42,6 +42,9 @@ struct ExplainReading: Sendable {
         if let database = question?.database, let change = past.change {
             guard change.database == database else { return false }
         }
+        if let zone = question?.zone, let change = past.change {
+            guard change.recordID.zoneID == zone else { return false }
+        }
         guard case .user(let user) = asker else { return true }
         guard let change = past.change else { return false }
         guard change.database == .public || change.owner == user else { return false }
@@ -60,17 +63,22 @@ struct ExplainReading: Sendable {
         return nil
     }
 
-    /// The changes that `search` finds and whoever asks may know of, as many as it wants: those
-    /// that are hidden take nobody's place.
+    /// The changes that `search` finds and whoever asks may know of, as many as it wants, of these
+    /// types if they are said: those that are hidden, or others, take nobody's place.
     func changes(
-        _ search: PastSearch, _ question: ExplainQuestion
+        _ search: PastSearch, _ question: ExplainQuestion, of types: Set<RecordType>? = nil
     ) async throws -> [PastChange] {
         var page = search
         page.limit = Self.changesAtATime
         var found: [PastChange] = []
         while found.count < search.limit, page.entries > 0, try !isOver() {
             let changes = try await registry.pastChanges(page)
-            found += changes.filter { isVisible($0, question) }
+            found += changes.filter { past in
+                guard let types, let type = past.change?.recordType else {
+                    return isVisible(past, question)
+                }
+                return types.contains(type) && isVisible(past, question)
+            }
             guard changes.count == page.limit, let last = changes.last?.position else { break }
             page.entries -= Int(page.before.rawValue - last.rawValue)
             page.before = last

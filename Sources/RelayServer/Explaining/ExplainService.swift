@@ -92,7 +92,7 @@ struct ExplainService: Sendable {
         case .position(let position):
             guard let change = try await reading.change(at: position) else {
                 let gone = try await reading.gone(position, question)
-                return Answer(explanations: [gone]).concluded
+                return Answer(explanations: [gone]).concluded(of: 1, question)
             }
             return try await answer([change], question, reading)
         case .record(let type, let name):
@@ -117,9 +117,16 @@ struct ExplainService: Sendable {
             answer.others += max(0, found.count - Self.mostExplanations)
         }
         guard answer.explanations.isEmpty, let user = question.user else {
-            return answer.concluded
+            return answer.concluded(of: changes.count, question)
         }
         answer.sentence = "\(user) had no subscription when the change came."
+        if let asked = question.database, let found = changes.first?.change?.database,
+            asked != found
+        {
+            answer.sentence =
+                "The change was in the \(found.rawValue) database, and \(user) had no "
+                + "subscription in the \(asked.rawValue) one when it came."
+        }
         return answer
     }
 
@@ -135,8 +142,8 @@ struct ExplainService: Sendable {
             // The last change of a record that is remembered is found, however long ago it was.
             let owner = SubscriptionOwner(
                 container: reading.container, database: question.database ?? .public, user: user)
-            let place = try await registry.lastChange(
-                of: RecordID(recordName: name), type, in: owner)
+            let record = RecordID(recordName: name, zoneID: question.zone ?? .default)
+            let place = try await registry.lastChange(of: record, type, in: owner)
             if let place { changes = try await reading.remembered(at: place, question) }
         }
         guard changes.isEmpty else {
@@ -144,18 +151,27 @@ struct ExplainService: Sendable {
         }
         var answer = Answer(lookedThrough: reading.lookedThrough)
         answer.sentence =
-            "No change of \(type)/\(name) stands in the log from position "
+            "No change of \(type)/\(name) "
+            + (question.zone.map { "in the zone \($0.zoneName) " } ?? "")
+            + "stands in the log from position "
             + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
         guard reading.asker == .administrator else { return answer }
-        answer.parked = try await parked(reading) { parked in
-            String(decoding: parked.body, as: UTF8.self).contains(name.rawValue)
-        }
+        answer.parked = try await parked(reading) { Self.mayName(name, $0.body) }
         if !answer.parked.isEmpty {
             answer.sentence +=
                 " \(answer.parked.count) parked "
-                + (answer.parked.count == 1 ? "change names it." : "changes name it.")
+                + (answer.parked.count == 1 ? "change" : "changes") + " may be of it."
         }
         return answer
+    }
+
+    /// Whether what was parked has the name as a text, or as a number.
+    private static func mayName(_ name: RecordName, _ body: some Sequence<UInt8>) -> Bool {
+        let text = String(decoding: Array(body), as: UTF8.self)
+        if text.contains(JSONValue.string(name.rawValue).text) { return true }
+        guard Int64(name.rawValue) != nil else { return false }
+        let words = text.split { !($0.isLetter || $0.isNumber || "\"_+-.".contains($0)) }
+        return words.contains { $0 == name.rawValue }
     }
 
     /// The numbers of the first parked changes that are meant.
@@ -200,7 +216,7 @@ struct ExplainService: Sendable {
             }
             answer = try await self.answer(changes, question, reading)
             answer.explanations += gone
-            answer = answer.concluded
+            answer = answer.concluded(of: changes.count + gone.count, question)
         }
         answer.known = known
         let places =
@@ -222,16 +238,24 @@ struct ExplainService: Sendable {
     ) async throws -> Answer {
         let versions = try await reading.versions(question)
         var search = reading.search(limit: question.limit)
-        search.recordType = versions.first?.version.subscription.recordType
+        // An earlier version may have watched another type.
+        let watched = Set(versions.map(\.version.subscription.recordType))
+        let isAny = watched.isEmpty || watched.contains(nil)
+        let types: Set<RecordType>? = isAny ? nil : Set(watched.compactMap(\.self))
+        if let types, types.count == 1 { search.recordType = types.first }
         var answer = Answer(lookedThrough: reading.lookedThrough)
         var fired = 0
+        var firedByNewest = 0
         var near = 0
         var counted = 0
-        for change in try await reading.changes(search, question) {
+        for change in try await reading.changes(search, question, of: types) {
             guard try !reading.isOver() else { break }
             counted += 1
             let explanation = try await reading.explanation(of: change, question, versions)
-            fired += explanation.verdict == .fired ? 1 : 0
+            if explanation.verdict == .fired {
+                fired += 1
+                firedByNewest += explanation.serial == versions.first?.version.serial ? 1 : 0
+            }
             near += explanation.isNear ? 1 : 0
             if explanation.verdict != .didNotFire || explanation.isNear {
                 answer.explanations.append(explanation)
@@ -243,7 +267,7 @@ struct ExplainService: Sendable {
             "Of the last \(counted) changes that it might watch, \(fired) fired it, and \(near) "
             + "did not by one comparison."
         if let version = versions.first?.version {
-            answer.sentence += try await earlierFirings(of: version, beside: fired)
+            answer.sentence += try await earlierFirings(of: version, beside: firedByNewest)
         }
         return answer
     }
@@ -273,21 +297,25 @@ struct ExplainService: Sendable {
                         ? "; with the position of its change, which the push has as belfry.seq, "
                             + "it is found earlier and for longer" : ""))
         }
-        return Answer(explanations: [found]).concluded
+        return Answer(explanations: [found]).concluded(of: 1, question)
     }
 }
 
 private extension ExplainService.Answer {
-    /// The answer with its sentence: that of the first explanation, and how many there are.
-    var concluded: Self {
+    /// The answer with its sentence: that of the only explanation, or how many of the changes, or
+    /// of the subscriptions on one change, fired.
+    func concluded(of changes: Int, _ question: ExplainQuestion) -> Self {
         var answer = self
-        switch answer.explanations.count {
-        case 0: break
-        case 1: answer.sentence = answer.explanations[0].sentence
+        let fired = answer.explanations.filter { $0.verdict == .fired }
+        switch (answer.explanations.count, changes) {
+        case (0, _): break
+        case (1, _): answer.sentence = answer.explanations[0].sentence
+        case (let count, ...1):
+            answer.sentence = "\(fired.count) of \(count + answer.others) subscriptions fired."
         default:
-            let fired = answer.explanations.count { $0.verdict == .fired }
             answer.sentence =
-                "\(fired) of \(answer.explanations.count + answer.others) subscriptions fired."
+                "Of \(changes) changes, \(Set(fired.map(\.position)).count) fired "
+                + (question.subscription == nil ? "a subscription." : "it.")
         }
         return answer
     }

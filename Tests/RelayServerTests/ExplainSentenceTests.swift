@@ -1,0 +1,120 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// What explain says in one sentence of several changes, and of what it does not find.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainSentenceTests {
+    private typealias Scenario = ExplainScenarioTests
+
+    @Test func `several changes are counted as changes, one by subscriptions`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(
+                .query("q", "price < 100", firesOn: ["create", "update"]))
+            _ = try await Scenario.post(.change("create", "a1", ["price": 120]), relay)
+            let last = try await Scenario.post(.change("update", "a1", ["price": 20]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let record: JSONObject = ["recordType": "Artwork", "recordName": "a1"]
+            let all = try await Scenario.ask(.object(record), relay)
+            #expect(all["sentence"] == "Of 2 changes, 1 fired a subscription.", "\(all.text)")
+            var named = record
+            named["subscriptionID"] = "q"
+            let one = try await Scenario.ask(.object(named), relay)
+            #expect(one["sentence"] == "Of 2 changes, 1 fired it.", "\(one.text)")
+            try await relay.container.save(
+                .query("dear", "price > 100", firesOn: ["create", "update"]))
+            let next = try await Scenario.post(.change("update", "a1", ["price": 30]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let both = try await Scenario.ask(["position": .string(next)], relay)
+            #expect(both["sentence"] == "1 of 2 subscriptions fired.", "\(both.text)")
+            // It is asked about in the wrong database.
+            let other = try await Scenario.ask(
+                ["position": .string(last)], relay, in: "private")
+            #expect(
+                other["sentence"]
+                    == "The change was in the public database, and alice had no subscription in the private one when it came.",
+                "\(other.text)")
+        }
+    }
+
+    @Test func `records of one name in two zones are told apart`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q"))
+            let plain = try await Scenario.post(.change("create", "a1"), relay)
+            let gallery = try await Scenario.post(
+                .change("create", "a1", adding: ["zoneID": "gallery"]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            for (zone, positions) in [
+                ("gallery", [gallery]), ("_defaultZone", [plain]), ("other", []),
+            ] as [(String, [String])] {
+                let reply = try await Scenario.ask(
+                    [
+                        "recordType": "Artwork", "recordName": "a1",
+                        "zoneID": ["zoneName": .string(zone)],
+                    ], relay)
+                guard case .array(let found)? = reply["explanations"] else {
+                    Issue.record("\(reply.text)")
+                    continue
+                }
+                #expect(
+                    found.compactMap { $0.value(at: ["position"]) }
+                        == positions.map { JSONValue.string($0) },
+                    "\(zone): \(reply.text)")
+            }
+        }
+    }
+
+    @Test func `a subscription alone is told of what it watched before, too`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q"))
+            let fired = try await Scenario.post(.change("create", "a1"), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            _ = try await relay.container.call(
+                "subscriptions/modify",
+                [
+                    "operations": [
+                        [
+                            "operationType": "update",
+                            "subscription": .query(
+                                "q", adding: ["query": ["recordType": "Artist"]]),
+                        ]
+                    ]
+                ], as: "alice", in: "public"
+            ).expect(200)
+            _ = try await Scenario.post(
+                .change("create", "b1", adding: ["recordType": "Gallery"]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let reply = try await Scenario.ask(["subscriptionID": "q"], relay)
+            #expect(
+                reply["sentence"]
+                    == "Of the last 1 changes that it might watch, 1 fired it, and 0 did not by one comparison.",
+                "\(reply.text)")
+            #expect(reply["explanations", "0", "position"] == .string(fired))
+        }
+    }
+
+    @Test func `a parked change is one of the record only if it has its whole name`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.set(
+                source: "shop",
+                [
+                    "preset": "belfry", "verification": ["scheme": "none"],
+                    "onUnmappable": "park",
+                ])
+            for (id, name) in [("m1", "abc"), ("m2", "a")] {
+                try await relay.container.post(
+                    ["operation": "create", "recordName": .string(name)], to: "shop",
+                    headers: ["webhook-id": id])
+            }
+            let reply = try await relay.client.administer(
+                "GET",
+                "\(relay.container.path)/explain?recordType=Whatever&recordName=a&user=alice")
+            #expect(reply["parked"] == ["2"], "\(reply.text)")
+            let sentence = reply["sentence"]?.string ?? ""
+            #expect(sentence.hasSuffix(" 1 parked change may be of it."), "\(sentence)")
+        }
+    }
+}
