@@ -93,6 +93,11 @@ import Testing
         #expect(
             Self.misses(of: change, subscription)
                 == ["it did not match before, asks for those that did"])
+        change.before = RecordImage(["b": .integer(2)], completeness: .partial)
+        #expect(
+            Self.misses(of: change, subscription)
+                == ["it does not show whether the record matched, asks for those that did"])
+        change.before = RecordImage(["a": .integer(2)])
         subscription.firesWhen = .matches
         subscription.changedKeys = ["b"]
         #expect(

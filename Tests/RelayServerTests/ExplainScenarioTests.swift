@@ -40,6 +40,11 @@ import Testing
             adding: before.map { ["before": ["price": .integer($0)]] } ?? [:])
     }
 
+    /// An update whose earlier record is known in part, and not in what the condition reads.
+    private static let partlyKnown = JSONValue.change(
+        "update", "a1", ["price": 50],
+        adding: ["before": ["x": 2], "beforeCompleteness": "partial"])
+
     static let sentences = [
         Sentence(
             cheap, .change("create", "a1", ["price": 120]), "predicate",
@@ -95,6 +100,14 @@ import Testing
             updates("firesWhen", "stayed"), update(150, 60), "transition",
             "Did not fire: the record did not match before, and the subscription asks for records "
                 + "that matched and match still."),
+        Sentence(
+            updates("firesWhen", "left"), partlyKnown, "transition",
+            "Did not fire: the change does not show all that the condition reads, and the "
+                + "subscription asks for records that cease to match."),
+        Sentence(
+            updates("firesWhen", "stayed"), partlyKnown, "transition",
+            "Did not fire: the change does not show all that the condition reads, and the "
+                + "subscription asks for records that matched and match still."),
         Sentence(
             updates("changedKeys", ["price"]), update(60, 60), "changedKeys",
             "Did not fire: the update did not change price, and the subscription asks for that."),

@@ -90,15 +90,17 @@ struct ConditionExplainer {
         if word != .matches {
             let fits = UpdateRules.Rule(firesWhen: word, changedKeys: [], fields: fields)
                 .fires(by: change, didMatch: didMatch, doesMatch: doesMatch)
-            var facts: JSONObject = [
-                "firesWhen": .string(word.rawValue), "matchedBefore": .bool(didMatch),
-                "matchesAfter": .bool(doesMatch),
-            ]
+            let matched = known(didMatch, predicate, rule, .before, of: earlier)
+            var facts: JSONObject = ["firesWhen": .string(word.rawValue)]
+            facts["matchedBefore"] = matched.map { .bool($0) }
+            facts["matchesAfter"] = known(doesMatch, predicate, rule, .after, of: change).map {
+                .bool($0)
+            }
             if change.before != nil {
                 facts["before"] = .object(
                     self.facts(of: predicate, on: earlier, holds: didMatch))
             }
-            let text = transitionText(didMatch: didMatch, doesMatch: doesMatch, fits: fits)
+            let text = transitionText(matched: matched, doesMatch: doesMatch, fits: fits)
             guard fits else {
                 explanation.fail(.transition, text, facts)
                 return false
@@ -109,7 +111,20 @@ struct ConditionExplainer {
             rule, didMatch: didMatch, doesMatch: doesMatch, &explanation)
     }
 
-    private func transitionText(didMatch: Bool, doesMatch: Bool, fits: Bool) -> String {
+    /// What the condition said of an image; `nil` if that does not show enough to know that it did
+    /// not match, which the walk takes for one that did not.
+    private func known(
+        _ doesMatch: Bool, _ predicate: RecordPredicate, _ rule: UpdateRules.Rule,
+        _ side: ImageSide, of judged: RecordChange
+    ) -> Bool? {
+        if doesMatch { return true }
+        let isKnown =
+            rule.isDecided(by: change, side)
+            || holds(RecordPredicate(.not(predicate.root)), on: judged)
+        return isKnown ? false : nil
+    }
+
+    private func transitionText(matched: Bool?, doesMatch: Bool, fits: Bool) -> String {
         let asked =
             switch subscription.firesWhen {
             case .matches: "that match"
@@ -121,17 +136,17 @@ struct ConditionExplainer {
         guard change.before != nil else {
             return "the change does not show the record as it was before, and \(asks)"
         }
-        guard fits || didMatch != (subscription.firesWhen == .entered) else {
-            return "the record \(didMatch ? "matched before already" : "did not match before"), "
+        if !fits, let matched, matched == (subscription.firesWhen == .entered) {
+            return "the record \(matched ? "matched before already" : "did not match before"), "
                 + "and \(asks)"
         }
-        if !fits, subscription.firesWhen == .left, doesMatch {
+        if !fits, matched != nil, subscription.firesWhen == .left, doesMatch {
             return "the record matches still, and \(asks)"
         }
         guard fits else {
             return "the change does not show all that the condition reads, and \(asks)"
         }
-        return "the record \(didMatch ? "matched" : "did not match") before and "
+        return "the record \(matched == true ? "matched" : "did not match") before and "
             + "\(doesMatch ? "matches" : "does not match") after, and \(asks)"
     }
 

@@ -80,14 +80,17 @@ package struct MissFinder: Sendable {
         guard !rule.fires(by: change, didMatch: didMatch, doesMatch: misses.isEmpty) else {
             return []
         }
-        let narrower = updates(subscription, misses, didMatch: didMatch)
+        let isKnown = didMatch || rule.isDecided(by: change, .before)
+        let narrower = updates(subscription, misses, didMatch: didMatch, isKnown: isKnown)
         return narrower.isEmpty ? ["it does not show whether the record matched"] : narrower
     }
 
     /// What an update lacks of what is asked of it beside a matching after image.
     private func updates(
-        _ subscription: Subscription, _ misses: [String], didMatch: Bool
+        _ subscription: Subscription, _ misses: [String], didMatch: Bool, isKnown: Bool
     ) -> [String] {
+        let unmatched =
+            isKnown ? "it did not match before" : "it does not show whether the record matched"
         var found: [String]
         switch subscription.firesWhen {
         case .matches: found = misses
@@ -96,9 +99,9 @@ package struct MissFinder: Sendable {
             if didMatch { found.append("it matched before, asks for those that begin to") }
         case .stayed:
             found = misses
-            if !didMatch { found.append("it did not match before, asks for those that did") }
+            if !didMatch { found.append("\(unmatched), asks for those that did") }
         case .left:
-            found = didMatch ? [] : ["it did not match before, asks for those that cease to"]
+            found = didMatch ? [] : ["\(unmatched), asks for those that cease to"]
             if misses.isEmpty { found.append("it matches still, asks for those that cease to") }
         }
         let keys = subscription.changedKeys
