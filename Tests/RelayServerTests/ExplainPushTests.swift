@@ -63,6 +63,24 @@ import Testing
         }
     }
 
+    @Test func `a halt that holds a push is named`() async throws {
+        let script = AnswerScript.all(
+            ScriptedAnswer(.refuse(.init(status: 403, reason: "BadCertificateEnvironment"))))
+        try await RunningRelay.with(script: script) { relay in
+            try await relay.container.save(.query("q"))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let reply = try await Scenario.ask(["position": .string(position)], relay)
+            let sentence =
+                reply["explanations", "0", "devices", "0", "sentence"]?.string ?? ""
+            #expect(
+                sentence.hasSuffix(
+                    ": the container's credential (development) is halted: "
+                        + "BadCertificateEnvironment."),
+                "\(reply.text)")
+        }
+    }
+
     @Test func `what is stale, merged or hidden takes its own step`() async throws {
         try await RunningRelay.with { relay in
             let silent: JSONObject = ["shouldSendContentAvailable": true]

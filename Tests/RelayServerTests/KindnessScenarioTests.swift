@@ -247,6 +247,27 @@ import Testing
         }
     }
 
+    @Test func `a digest that quiet hours put off says so`() async throws {
+        try await RunningRelay.with { relay in
+            _ = try await relay.container.call(
+                "tokens/register",
+                [
+                    "apnsToken": .string(SampleDevice.usual[0].token),
+                    "apnsEnvironment": "development", "deviceID": "phone",
+                    "quietHours": Self.quietNow(),
+                ], as: "alice", in: nil
+            ).expect(200)
+            try await relay.container.save(.query("q", adding: ["digest": ["seconds": 60]]))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let phone = try await Self.device(position, relay)?.value(at: ["sentence"])?.string
+            #expect(phone?.hasSuffix(", after the quiet hours.") == true, "\(phone ?? "")")
+            let tablet = try await Self.device(position, relay, "tablet")?
+                .value(at: ["sentence"])?.string
+            #expect(tablet?.hasSuffix("with what follows.") == true, "\(tablet ?? "")")
+        }
+    }
+
     @Test func `of a chain of digests the last push is named, and what became of it`()
         async throws
     {

@@ -11,9 +11,13 @@ package struct DeviceFacts: Sendable {
     package var waitsFor: String?
     /// Until when a retry waits.
     package var waitsUntil: Timestamp?
+    /// What is halted, in words, if that holds a retry.
+    package var halted: String?
     /// What became of it if it was held back with others: of the last digest, where one was held
     /// back with another.
     package var digest: DigestFate?
+    /// Whether the quiet hours put that off.
+    package var isPutOff = false
     /// The row of the delivery by which it was told with others, if that has one.
     package var tellerException: DeliveryException?
     /// The last attempt of that delivery.
@@ -215,20 +219,7 @@ extension Explainer {
     private func explainEnd(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
         switch facts.exception {
         case .retry(let retry):
-            let until = facts.waitsUntil ?? retry.dueAt
-            let reason = facts.waitsFor ?? retry.reason.text
-            let step = retry.reason.hold == nil ? ExplainedStep.Name.waiting : .held
-            let says =
-                step == .held
-                ? "\(reason), until \(until.iso8601Seconds)"
-                : "it waits until \(until.iso8601Seconds): \(reason)"
-            var details: JSONObject = [
-                "until": .string(until.iso8601), "reason": .string(reason),
-                "attempts": .integer(Int64(retry.attempts)),
-            ]
-            details["standsFor"] = retry.delivery.delivery.standsFor.map { .integer($0) }
-            explained.note(step, .failed, says, details)
-            explained.end(.waiting, step, says)
+            explainWaiting(retry, facts, &explained)
             return
         case .deadLetter(let letter):
             let says = Self.text(ofEnd: letter.reason, status: letter.status)
@@ -273,6 +264,28 @@ extension Explainer {
         }
     }
 
+    private func explainWaiting(
+        _ retry: Retry, _ facts: DeviceFacts, _ explained: inout ExplainedDevice
+    ) {
+        let until = facts.waitsUntil ?? retry.dueAt
+        let reason = facts.waitsFor ?? retry.reason.text
+        let isHeld = retry.reason.hold != nil && facts.halted == nil
+        let step = isHeld ? ExplainedStep.Name.held : .waiting
+        let says =
+            isHeld
+            ? "\(reason), until \(until.iso8601Seconds)"
+            : "it waits until \(until.iso8601Seconds): "
+                + (facts.halted.map { "\($0): " } ?? "") + reason
+        var details: JSONObject = [
+            "until": .string(until.iso8601), "reason": .string(reason),
+            "attempts": .integer(Int64(retry.attempts)),
+        ]
+        details["halted"] = facts.halted.map { .string($0) }
+        details["standsFor"] = retry.delivery.delivery.standsFor.map { .integer($0) }
+        explained.note(step, .failed, says, details)
+        explained.end(.waiting, step, says)
+    }
+
     /// It has no row of its own: a digest counts it.
     private func explainDigest(
         _ digest: DigestFate, _ facts: DeviceFacts, _ explained: inout ExplainedDevice
@@ -282,6 +295,7 @@ extension Explainer {
             let says =
                 "it is held with others, \(count) in all, to be told together "
                 + until.iso8601Seconds + (reason.map { ": \($0.words)" } ?? "")
+                + (facts.isPutOff ? ", after the quiet hours" : "")
             var details: JSONObject = [
                 "until": .string(until.iso8601), "standsFor": .integer(count),
             ]

@@ -23,6 +23,8 @@ struct WaitingRetry: Sendable {
     let kind: String
     let until: Timestamp
     let reason: String
+    /// The halt that holds it, if one does.
+    let halt: HaltInForce?
 
     /// A halt that tries again before the delivery is due does not hold it.
     init(_ retry: Retry, among halts: [HaltInForce], at now: Timestamp) {
@@ -30,6 +32,7 @@ struct WaitingRetry: Sendable {
         let dueAt = retry.dueAt
         let halt = halts.filter { $0.holds(retry.delivery.delivery) }
             .max { $0.until < $1.until }
+        self.halt = halt.flatMap { dueAt <= max(now, $0.until) ? $0 : nil }
         if let halt, dueAt <= max(now, halt.until) {
             (kind, until, reason) = ("halt", halt.until, halt.reason)
         } else if retry.reason.hold != nil, now < dueAt {

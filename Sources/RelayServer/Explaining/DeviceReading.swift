@@ -57,6 +57,7 @@ struct DeviceReading: Sendable {
                 retry, among: reading.service.halts(), at: reading.now)
             facts.waitsFor = waiting.reason
             facts.waitsUntil = waiting.until
+            facts.halted = waiting.halt?.scope.halted
         }
         facts.receipts = receipts[id] ?? []
         let newest = facts.receipts.max { $0.at < $1.at }
@@ -83,6 +84,7 @@ struct DeviceReading: Sendable {
         of delivery: Delivery, heldAt moment: Timestamp, _ facts: inout DeviceFacts
     ) async throws {
         facts.digest = try await registry.digestFate(of: delivery, heldAt: moment)
+        facts.isPutOff = isPutOff(facts.digest, heldAt: moment)
         for _ in 0..<Self.mostDigests {
             guard case .closed(_, _, let teller, let position)? = facts.digest,
                 try !reading.isOver()
@@ -99,6 +101,30 @@ struct DeviceReading: Sendable {
                 next != facts.digest
             else { return }
             facts.digest = next
+            facts.isPutOff = isPutOff(next, heldAt: last.at)
+        }
+    }
+
+    /// Whether a digest waits longer than its span: only quiet hours put it off.
+    private func isPutOff(_ fate: DigestFate?, heldAt moment: Timestamp) -> Bool {
+        guard case .open(let until, _, .digest?)? = fate,
+            let digest = judged.subscription?.version.subscription.kindness.digest
+        else { return false }
+        // What came first waits for the span, and the rest for less; a second is for the clock's
+        // rounding.
+        return until > moment.advanced(by: .seconds(digest.seconds + 1))
+    }
+}
+
+private extension OutcomeJudge.Halt.Scope {
+    /// What is halted, as a sentence goes on.
+    var halted: String {
+        switch self {
+        case .container(let environment):
+            "the container's credential (\(environment.rawValue)) is halted"
+        case .gateway(let environment): "the gateway (\(environment.rawValue)) is halted"
+        case .topic(let topic, let environment):
+            "the topic \(topic) (\(environment.rawValue)) is halted"
         }
     }
 }
