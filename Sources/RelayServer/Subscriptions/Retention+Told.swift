@@ -1,4 +1,3 @@
-import RelayModel
 import Storage
 
 extension Retention {
