@@ -79,6 +79,30 @@ import Testing
         #expect(renamed.source.verification.secrets.map(\.value) == [secret])
     }
 
+    @Test func `a recipe under which an event's attributes could move is refused, and read still`()
+        throws
+    {
+        let parts = #"["body", {"header": "ce-id"}, {"literal": "\n"}, {"header": "ce-source"}]"#
+        let recipe =
+            #"{"scheme": "signature", "header": "X-Sign", "algorithm": "hmac-sha256", "#
+            + #""output": "hex", "parts": \#(parts), "secrets": [{"secret": "k"}]}"#
+        let json = #"{"preset": "cloudevents", "verification": \#(recipe)}"#
+        let error = #expect(throws: JSONContractError.self) { try defined(json) }
+        #expect(
+            error?.description
+                == "verification.parts[1]: the header ce-id stands beside the body (parts[0]) with "
+                + "no line break between, so that bytes could move from one to the other under the "
+                + #"same signature; allowed is a literal with a line break between, as "#
+                + #"{"literal": "\n"}"#)
+        guard case .object(var saved) = try JSONValue(parsing: json) else { return }
+        saved["name"] = "shop"
+        let former = try ChangeSource(json: .object(saved))
+        #expect(throws: JSONContractError.self) { try defined(#"{"mapping": {}}"#, over: former) }
+        // Other presets read no such header.
+        let other = try defined(#"{"preset": "belfry", "verification": \#(recipe)}"#)
+        #expect(other.source.preset == .belfry)
+    }
+
     @Test func `null is as in a new source, and another scheme has a secret of its own`() throws {
         let first = try defined(
             #"{"preset":"hasura","onUnmappable":"park","mapping":{"owner":{"column":"u"}}}"#)

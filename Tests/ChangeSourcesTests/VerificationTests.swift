@@ -43,6 +43,11 @@ private func failure(_ source: ChangeSource, _ request: WebhookRequest) -> Verif
     }
 }
 
+/// Parts of a recipe, as they are written.
+private let lineBreak = #"{"literal": "\n"}"#
+
+private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
+
 @Suite struct BinaryEventTests {
     private let attributes: WebhookHeaders = [
         "ce-specversion": "1.0", "ce-id": "e-1", "ce-source": "/shop",
@@ -77,29 +82,106 @@ private func failure(_ source: ChangeSource, _ request: WebhookRequest) -> Verif
         #expect(failure(source, structured) == nil)
     }
 
+    private let key = "a secret of some length"
+
+    /// A source that signs `parts`, as it was saved.
+    private func signing(_ parts: [String]) throws -> ChangeSource {
+        try verifying(
+            #"{"scheme": "signature", "header": "x-signature", "parts": "#
+                + "[\(parts.joined(separator: ","))]"
+                + #", "algorithm": "hmac-sha256", "output": "hex", "#
+                + #""secrets": [{"secret": "\#(key)"}]}"#,
+            preset: "cloudevents")
+    }
+
+    private func signature(of text: String) -> String {
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Array(text.utf8), using: SymmetricKey(data: Array(key.utf8)))
+        return Hexadecimal.encode(code)
+    }
+
+    /// The parts of `names` and the body, each on lines of its own.
+    private func lines(_ names: [String]) -> [String] {
+        names.flatMap { [header($0), lineBreak] } + [#""body""#]
+    }
+
     @Test func `a recipe that covers every attribute is believed, one that forgets one is not`()
         throws
     {
-        func source(_ names: [String]) throws -> ChangeSource {
-            let parts = names.map { #"{"header": "\#($0)"}"# } + [#""body""#]
-            return try verifying(
-                #"{"scheme": "signature", "header": "x-signature", "parts": "#
-                    + "[\(parts.joined(separator: ","))]"
-                    + #", "algorithm": "hmac-sha256", "output": "hex", "#
-                    + #""secrets": [{"secret": "a secret of some length"}]}"#,
-                preset: "cloudevents")
-        }
         func signed(_ names: [String]) -> WebhookRequest {
-            let text = names.map { attributes[$0] ?? "" }.joined() + #"{"test": 2432232314}"#
-            let code = HMAC<SHA256>.authenticationCode(
-                for: Array(text.utf8),
-                using: SymmetricKey(data: Array("a secret of some length".utf8)))
-            return request(["x-signature": Hexadecimal.encode(code)])
+            let text = names.map { "\(attributes[$0] ?? "")\n" }.joined()
+            return request(["x-signature": signature(of: text + #"{"test": 2432232314}"#)])
         }
         let all = attributes.names
-        #expect(failure(try source(all), signed(all)) == nil)
+        #expect(failure(try signing(lines(all)), signed(all)) == nil)
+        try signing(lines(all)).checkSeams()
         let without = all.filter { $0 != "ce-type" }
-        #expect(failure(try source(without), signed(without)) == .unsignedHeader("ce-type"))
+        #expect(
+            failure(try signing(lines(without)), signed(without)) == .unsignedHeader("ce-type"))
+    }
+
+    @Test func `bytes that move from one attribute to the next are not believed`() throws {
+        let names = ["ce-specversion", "ce-type", "ce-source", "ce-id", "ce-subject"]
+        let moved = [
+            ("ce-source", "/shope", "ce-id", "-1"), ("ce-id", "e-1Or", "ce-subject", "der/7"),
+        ]
+        for isApart in [true, false] {
+            let plain = [#""body""#] + names.map(header)
+            let parts = isApart ? lines(names) : plain
+            let source = try signing(parts)
+            let body = #"{"test": 2432232314}"#
+            let values = names.map { attributes[$0] ?? "" }
+            let text =
+                isApart ? values.map { "\($0)\n" }.joined() + body : body + values.joined()
+            let sent = signature(of: text)
+            for (first, firstValue, second, secondValue) in moved {
+                var headers: WebhookHeaders = ["x-signature": sent]
+                for name in names where name != first && name != second {
+                    headers.append(name, attributes[name] ?? "")
+                }
+                headers.append(first, firstValue)
+                headers.append(second, secondValue)
+                let copy = WebhookRequest(
+                    headers: headers, body: Array(body.utf8),
+                    receivedAt: Timestamp(seconds: 1_614_265_330))
+                let refused = try #require(failure(source, copy))
+                if isApart {
+                    #expect(refused == .signatureMismatch(header: "x-signature"))
+                } else {
+                    #expect("\(refused)".contains("parts[1]: the header ce-specversion"))
+                }
+            }
+            // A source that was saved before is not believed in binary mode at all.
+            let original = failure(source, request(["x-signature": sent]))
+            #expect((original == nil) == isApart)
+        }
+    }
+
+    @Test(arguments: [
+        ([header("ce-id"), header("ce-source"), lineBreak, #""body""#], 1),
+        ([header("ce-id"), #"{"literal": "."}"#, header("ce-source"), lineBreak, #""body""#], 2),
+        ([header("ce-id"), lineBreak, header("ce-source"), #""body""#], 3),
+        ([#""body""#, header("ce-id")], 1),
+        ([#""url""#, header("CE-ID"), lineBreak, #""body""#], 1),
+        ([header("x-time"), #""secret""#, header("ce-id"), lineBreak, #""body""#], 2),
+        ([#""body""#, lineBreak, header("ce-id"), #"{"literal": ""}"#, header("x-time")], 4),
+    ])
+    func `a recipe under which bytes can move is not saved`(parts: [String], place: Int) throws {
+        let error = #expect(throws: JSONContractError.self) {
+            try signing(parts).checkSeams()
+        }
+        #expect(error?.path == "verification.parts[\(place)]")
+        #expect(error?.reason.contains("stands beside") == true)
+    }
+
+    @Test(arguments: [
+        [header("ce-id"), lineBreak, #""body""#], [#""body""#, lineBreak, header("ce-id")],
+        [#""body""#, #"{"literal": "\r\n"}"#, header("ce-id"), #""secret""#], [#""body""#],
+        [header("x-time"), #"{"literal": "."}"#, #""body""#, lineBreak, header("ce-id")],
+        [header("ce-id"), #"{"literal": "\nat "}"#, header("ce-source"), lineBreak, #""body""#],
+    ])
+    func `a recipe that says where each attribute ends is saved`(parts: [String]) throws {
+        try signing(parts).checkSeams()
     }
 
     @Test func `where the request shows the secret itself, attributes need no signature`() throws {

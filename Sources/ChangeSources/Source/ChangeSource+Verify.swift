@@ -1,3 +1,5 @@
+package import RelayModel
+
 extension ChangeSource {
     /// Verifies that `request` comes from this source, at the time that it says.
     ///
@@ -20,16 +22,42 @@ extension ChangeSource {
         return VerificationOutcome(secretIndex: live[fitting])
     }
 
-    /// Refuses an event in binary mode whose attributes the signature does not cover: whoever
-    /// copied it could send it again as a deletion.
+    /// Refuses an event in binary mode whose attributes the signature does not cover, or covers so
+    /// that bytes could move from one to the next: whoever copied it could send it again as a
+    /// deletion, or as an event that is new.
     private func checkCoverage(_ request: WebhookRequest) throws(VerificationError) {
         guard preset == .cloudevents, request.headers["ce-specversion"] != nil,
             let covered = verification.scheme.coveredHeaders
         else { return }
         for name in request.headers.names
-        where name.hasPrefix("ce-") && !covered.contains(name.lowercased()) {
+        where name.hasPrefix(Self.attributePrefix) && !covered.contains(name.lowercased()) {
             throw .unsignedHeader(name)
         }
+        if let seam { throw .movableHeader(reason: "parts[\(seam.second)]: \(seam.reason)") }
+    }
+
+    /// Two neighbours of the signature's parts between which bytes of an event's attributes could
+    /// move; `nil` where the signature covers none, and where it is no signature over parts.
+    private var seam: SignatureSeam? {
+        guard preset == .cloudevents, case .signature(let recipe) = verification.scheme else {
+            return nil
+        }
+        return recipe.seam(ofHeaders: Self.attributePrefix)
+    }
+
+    /// How the headers begin that hold an event's attributes in binary mode.
+    private static let attributePrefix = "ce-"
+
+    /// Refuses a recipe under which bytes could move between an event's attributes.
+    ///
+    /// Only whoever saves a source is told so: one that was saved before is read still, and is
+    /// believed in structured mode.
+    ///
+    /// - Throws: ``RelayModel/JSONContractError`` that names the part and what is allowed.
+    package func checkSeams() throws(JSONContractError) {
+        guard let seam else { return }
+        throw JSONContractError(
+            path: "verification.parts[\(seam.second)]", reason: seam.reason)
     }
 
     /// Looks whether a webhook can be this source's, as far as that shows without its body.

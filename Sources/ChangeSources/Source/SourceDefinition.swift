@@ -51,6 +51,7 @@ package struct SourceDefinition: Sendable {
         }
         json["verification"] = .object(verification)
         source = try ChangeSource(json: .object(json))
+        try source.checkSeams()
         madeSecret = made
     }
 

@@ -5,7 +5,10 @@ import RelayModel
 ///
 /// Appwrite, Airtable, Wilddog and many more differ only in what this says.
 package struct SignatureRecipe: Sendable, Hashable {
-    /// What the signature covers, in order, with nothing between.
+    /// What the signature covers, in order, with nothing between but literals.
+    ///
+    /// Senders decide what stands between. Where headers say what happened, a ``SignatureSeam`` is
+    /// looked for.
     package enum Part: Sendable, Hashable {
         /// A fixed text.
         case literal(String)

@@ -26,6 +26,8 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
     case noLiveSecret
     /// A header says what happened, and the signature does not cover it.
     case unsignedHeader(String)
+    /// A header says what happened, and bytes could move between it and another part.
+    case movableHeader(reason: String)
 
     /// One sentence for people.
     package var description: String {
@@ -46,6 +48,8 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
         case .unsignedHeader(let name):
             "the header \(name) says what happened, and the signature does not cover it: send the "
                 + "event in structured mode, or let the signature's parts have every ce- header"
+        case .movableHeader(let reason):
+            "the signature does not say where a ce- header ends: \(reason); save the source anew"
         }
     }
 }

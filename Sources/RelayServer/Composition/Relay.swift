@@ -4,6 +4,7 @@
 //  the way of the walk: listeners close, the follower stops, what is in flight finishes within its
 //  bound, the store closes. A crash at any point loses none of what was acknowledged.
 
+import ChangeSources
 import Delivery
 package import Fanout
 import Gateway
@@ -247,6 +248,19 @@ package final class Relay: Service {
                 logger.warning(
                     "a container's settings are open",
                     metadata: ["container": "\(settings.key)", "reason": "\(warning)"])
+            }
+            for stored in try await store.sources(of: settings.key) {
+                guard let source = try? stored.changeSource() else { continue }
+                do throws(JSONContractError) {
+                    try source.checkSeams()
+                } catch {
+                    logger.warning(
+                        "events of a source are refused in binary mode",
+                        metadata: [
+                            "container": "\(settings.key)", "source": "\(stored.name)",
+                            "reason": "\(error)",
+                        ])
+                }
             }
         }
     }
