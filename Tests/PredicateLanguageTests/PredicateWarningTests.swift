@@ -10,7 +10,11 @@ import Testing
         "a BETWEEN {5, 3}", "a BETWEEN {1, 3} AND a > 3", "a == NULL AND a == 3", "a IN {}",
         "a == 'x' AND a IN {'y', 'z'}", "a IN {1, 2} AND a > 2", "a == 3 AND a != 3",
         "FALSEPREDICATE AND a == 1", "(a == 1 AND a == 2) OR (b < 1 AND b > 1)",
-        "a.b == 1 AND a.b == 2",
+        "a.b == 1 AND a.b == 2", "FALSEPREDICATE", "NOT TRUEPREDICATE", "a > nil", "nil < a",
+        "ANY a < nil", "a BETWEEN {nil, 3}", "a BEGINSWITH ''", "a ENDSWITH[c] ''", "a LIKE nil",
+        "a IN ''", "a == nil AND a > 3", "a > 5 AND (b == 1 AND a < 3)",
+        "createdUserRecordName == '__defaultOwner__'",
+        "'__defaultOwner__' == creatorUserRecordID.recordName",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -22,13 +26,86 @@ import Testing
         "ANY a == 1 AND ANY a == 2", "a ==[c] 'x' AND a ==[c] 'y'", "a != 1 AND a != 2",
         "NOT (a == 1 AND a == 2)", "a == 1 AND a == 1.0", "a IN {1, 2} AND a > 1",
         "a == b AND a == c", "a BETWEEN {3, 3}", "a == NULL", "a == NULL AND a != 3",
-        "a IN {1, 'x'} AND a == 'x'", "a > 'b' AND a < 'a'", "TRUEPREDICATE", "FALSEPREDICATE",
+        "a IN {1, 'x'} AND a == 'x'", "a > 'b' AND a < 'a'", "TRUEPREDICATE", "a >= nil",
         "a == 9223372036854775807 AND a == 9223372036854775806", "a[0] == 1 AND a[1] == 2",
+        "a CONTAINS ''", "'' IN a", "ALL a > nil", "NONE a BEGINSWITH ''", "a LIKE ''", "n == 1.5",
+        "NOT (createdUserRecordName == '__defaultOwner__')", "a == '__defaultOwner__'",
         "a == -9223372036854775808", "a[FIRST] == 1 AND a[LAST] == 2", "a CONTAINS 'x' AND a == 1",
     ])
     func `what might be meant is left alone`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
         #expect(predicate.ownWarnings == [])
+    }
+
+    private let schema = RecordSchema([
+        "n": .init(.integer), "d": .init(.double), "s": .init(.string), "t": .init(.timestamp),
+        "l": .init(.list(.integer)), "m": .init(.mixed), "r": .init(.reference),
+    ])
+
+    @Test(arguments: [
+        "n == 1.5", "n > 1 AND n < 2", "n BETWEEN {1.2, 1.8}", "n IN {1.5, 2.5}",
+        "s CONTAINS ''", "'' IN s", "s CONTAINS nil",
+        "createdUserRecordName CONTAINS ''",
+    ])
+    func `what no record of the schema can satisfy is told`(format: String) throws {
+        let predicate = try RecordPredicate(format: format)
+        #expect(predicate.ownWarnings(by: schema).map(\.kind) == [.neverTrue])
+        let told = predicate.ownWarnings(by: schema).first?.reason
+        let isOfAll = format.hasPrefix("created")
+        #expect(told?.hasPrefix("no record that keeps to the schema") == !isOfAll)
+    }
+
+    @Test(arguments: [
+        "n == 1.0", "n >= 1 AND n < 2", "d == 1.5", "d > 1 AND d < 2", "n != 1.5", "m == 1.5",
+        "m CONTAINS ''", "l CONTAINS ''", "n IN {1.5, 2}", "n BETWEEN {1.2, 2.8}", "n == nil",
+    ])
+    func `what a record of the schema might satisfy is left alone`(format: String) throws {
+        let predicate = try RecordPredicate(format: format)
+        #expect(predicate.ownWarnings(by: schema) == [])
+    }
+
+    @Test(arguments: [
+        ("n > 5 && n < 3", true), ("n > 5 and d == 1 and n < 3", true), ("n == 1.5", true),
+        ("n > nil", true), ("FALSEPREDICATE", true), ("s == 'x' && s == 'y'", true),
+        ("n IN {1, 2} && n > 2", true), ("n == nil && n > 3", true), ("n > 5 || n < 3", false),
+        ("l > 5 && l < 3", false), ("m > 5 && m < 3", false), ("r == 1 && r == 2", false),
+        ("n == ANY {1, 2} && n == ANY {2, 3}", false), ("n >= nil", false),
+        ("s CONTAINS ''", false), ("n != nil && n > 3", false),
+    ])
+    func `RQL is judged by its own rules`(text: String, isNever: Bool) throws {
+        let warnings = try RecordPredicate(rql: text).ownWarnings(by: schema)
+        #expect(warnings.map(\.kind) == (isNever ? [.neverTrue] : []))
+    }
+
+    @Test(arguments: [
+        (#"{"n": {"$gt": 5, "$lt": 3}}"#, true), (#"{"n": {"$eq": 1.5}}"#, true),
+        (#"{"$and": [{"n": {"$gt": 5}}, {"n": {"$lt": 3}}]}"#, true),
+        (#"{"s": {"$eq": "x"}, "$and": [{"s": {"$eq": "y"}}]}"#, true),
+        (#"{"n": {"$gt": 3, "$lt": 5}}"#, false), (#"{"l": {"$gt": 5, "$lt": 3}}"#, false),
+        (#"{"$or": [{"n": {"$gt": 5}}, {"n": {"$lt": 3}}]}"#, false),
+        (#"{"n": {"$ne": 1.5}}"#, false), (#"{"m": {"$eq": 1, "$ne": 2}}"#, false),
+    ])
+    func `Minapp's conditions are judged by their own rules`(
+        text: String, isNever: Bool
+    ) throws {
+        let predicate = try RecordPredicate(where: JSONValue(parsing: text))
+        #expect(predicate.ownWarnings(by: schema).map(\.kind) == (isNever ? [.neverTrue] : []))
+        // Where nothing is written down, a field may be a list.
+        #expect(predicate.ownWarnings == [])
+    }
+
+    @Test(arguments: [
+        ("s BEGINSWITH ''", "an empty text is part of no text"), ("FALSEPREDICATE", nil),
+        ("s > nil", nil), ("a == 1 AND a == 2", "alternatives are joined by OR"),
+        (
+            "createdUserRecordName == '__defaultOwner__'",
+            "__defaultOwner__ is oneself in CloudKit's own classes only: "
+                + "write the user's record name"
+        ),
+    ])
+    func `what was probably not thought of is told`(format: String, hint: String?) throws {
+        let warnings = try RecordPredicate(format: format).ownWarnings
+        #expect(warnings.map(\.hint) == [hint])
     }
 
     @Test func `a part that no record can satisfy is named`() throws {

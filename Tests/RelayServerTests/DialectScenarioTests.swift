@@ -33,6 +33,29 @@ import Testing
         #expect(answer.status == 200, "\(answer.text)")
     }
 
+    @Test(arguments: [
+        #""rql":"n > 5 && n < 3""#, #""where":{"n":{"$gt":5,"$lt":3}}"#, #""rql":"n == 1.5""#,
+        #""predicate":"FALSEPREDICATE""#, #""predicate":"s CONTAINS ''""#,
+        #""predicate":"n > nil""#, #""predicate":"n = 1.5""#,
+        #""predicate":"createdUserRecordName = '__defaultOwner__'""#,
+    ])
+    func `what can never fire is saved with a warning, in every dialect`(
+        query: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            let schema =
+                "DEFINE SCHEMA RECORD TYPE Order (n INT64 QUERYABLE, s STRING QUERYABLE);"
+            let defined = try await relay.admin(
+                .put, "containers/iCloud.com.example.Art/development/schema",
+                JSONValue.object(["text": .string(schema)]).text)
+            #expect(defined.status == 200, "\(defined.text)")
+            let saved = try await Self.save(relay, query, type: "Order")
+            #expect(
+                saved?.value(at: ["warnings", "0", "warning"]) == "neverTrue",
+                "\(saved?.text ?? "")")
+        }
+    }
+
     @Test func `a reference as an argument is a reference, and what means nothing is refused`()
         async throws
     {

@@ -1,17 +1,24 @@
 import RelayModel
 
-/// Whether a condition asks for two things of which a record can have one only.
+/// Whether a condition asks for two things of which a record can have one only, or for one that
+/// none has.
 ///
-/// What is found is certain; much is not looked for. Only comparisons of a field with a constant
-/// under NSPredicate's rules count: elsewhere a field may be many values, each of which satisfies
-/// another comparison.
+/// What is found is certain; much is not looked for. Of comparisons under NSPredicate's rules those
+/// of a field with a constant count. Elsewhere a field may be many values, each of which satisfies
+/// another comparison: there it must be written down that it is one.
 struct Contradiction {
     typealias Node = RecordPredicate.Node
+    typealias Expression = RecordPredicate.Expression
     typealias Comparison = RecordPredicate.Comparison
     typealias Comparator = RecordPredicate.Comparator
 
+    /// What somebody wrote down of the fields; `nil` where nobody did, or it is not to count.
+    let schema: RecordSchema?
+
     /// What a field must be.
     private struct Wish {
+        /// Whether its numbers have no fraction.
+        let isWhole: Bool
         var equal: FieldValue?
         var others: [FieldValue] = []
         var choice: [FieldValue]?
@@ -22,32 +29,159 @@ struct Contradiction {
     /// More comparisons than these are not looked at: the cost grows with their square.
     private static let mostTerms = 200
 
-    static func isIn(_ node: Node) -> Bool {
+    func isIn(_ node: Node) -> Bool {
         switch node {
         case .constant(let isTrue): !isTrue
         case .comparison(let comparison): isImpossible(comparison)
         case .or(let nodes): nodes.allSatisfy(isIn)
-        case .and(let nodes): nodes.contains(where: isIn) || clash(nodes.prefix(mostTerms))
+        case .and(let nodes): nodes.contains(where: isIn) || clash(Self.joined(nodes))
+        case .not(.constant(let isTrue)): isTrue
         case .not: false
         }
     }
 
-    private static func isImpossible(_ comparison: Comparison) -> Bool {
-        guard let term = Term(comparison) else { return false }
-        var wish = Wish()
-        return !take(term, into: &wish)
+    /// What must hold together: a dialect may join two at a time.
+    private static func joined(_ nodes: [Node]) -> [Node] {
+        var found: [Node] = []
+        for node in nodes where found.count < mostTerms {
+            if case .and(let inner) = node { found += joined(inner) } else { found.append(node) }
+        }
+        return Array(found.prefix(mostTerms))
     }
 
-    private static func clash(_ nodes: some Sequence<Node>) -> Bool {
+    private func isImpossible(_ comparison: Comparison) -> Bool {
+        if Self.isOfNil(comparison) || findsNothing(comparison) || Self.isOfOneself(comparison) {
+            return true
+        }
+        guard let term = self.term(comparison) else { return false }
+        var wish = self.wish(of: term.path)
+        return !Self.take(term, into: &wish)
+    }
+
+    private func clash(_ nodes: [Node]) -> Bool {
         var wishes: [RecordPredicate.RecordPath: Wish] = [:]
         for node in nodes {
-            guard case .comparison(let comparison) = node, let term = Term(comparison) else {
-                continue
-            }
-            guard take(term, into: &wishes[term.path, default: Wish()]) else { return true }
+            guard case .comparison(let comparison) = node, let term = self.term(comparison)
+            else { continue }
+            let isPossible = Self.take(
+                term, into: &wishes[term.path, default: wish(of: term.path)])
+            guard isPossible else { return true }
         }
         return false
     }
+
+    private func wish(of path: RecordPredicate.RecordPath) -> Wish {
+        Wish(isWhole: kind(of: .path(path)) == .integer)
+    }
+
+    /// The kind of a field, if it was written down and is a single value of that kind.
+    ///
+    /// A link may stand as an embedded object, and a place as two numbers.
+    private func kind(of expression: Expression) -> RecordSchema.FieldType? {
+        guard case .path(let path) = expression, let name = path.fieldName,
+            let type = schema?.fields[name]?.type ?? RecordSchema.systemFields[name]
+        else { return nil }
+        switch type {
+        case .string, .integer, .double, .boolean, .timestamp, .bytes, .uuid, .objectID:
+            return type
+        case .reference, .location, .list, .map, .mixed: return nil
+        }
+    }
+
+    /// The term of a comparison, if nothing but its field decides on it.
+    private func term(_ comparison: Comparison) -> Term? {
+        guard comparison.quantifier == nil, comparison.rightQuantifier == nil,
+            comparison.options.isEmpty, let term = Term(comparison)
+        else { return nil }
+        switch comparison.rules {
+        case .apple: return term
+        case .firebase: return nil
+        case .realm, .minapp:
+            guard kind(of: .path(term.path)) != nil else { return nil }
+            if term.comparator == .in || term.comparator == .between { return term }
+            // A list of constants means any of them.
+            return term.value.elements == nil ? term : nil
+        }
+    }
+
+    // MARK: Single comparisons
+
+    /// Whether at most one value of the left side must satisfy it: none of an empty list does.
+    private static func isOfAny(_ comparison: Comparison) -> Bool {
+        (comparison.quantifier ?? .any) == .any && comparison.rightQuantifier == nil
+    }
+
+    /// Nothing is less or more than nil, and in NSPredicate nothing lies between it and another.
+    private static func isOfNil(_ comparison: Comparison) -> Bool {
+        guard isOfAny(comparison) else { return false }
+        switch (comparison.comparator, comparison.rules) {
+        case (.less, .apple), (.greater, .apple):
+            return comparison.left.literal?.isNull == true
+                || comparison.right.literal?.isNull == true
+        case (.less, .realm), (.greater, .realm):
+            // Other paths than those of members have meanings of their own.
+            guard case .path(let path) = comparison.left, path.memberNames != nil else {
+                return false
+            }
+            return comparison.right.literal?.isNull == true
+        case (.between, .apple):
+            guard case .list(let bounds)? = comparison.right.literal else { return false }
+            return bounds.contains(where: \.isNull)
+        default: return false
+        }
+    }
+
+    /// NSPredicate finds neither nil nor an empty text in any text.
+    private func findsNothing(_ comparison: Comparison) -> Bool {
+        guard comparison.rules == .apple, Self.isOfAny(comparison) else { return false }
+        let needle = comparison.right.literal
+        switch comparison.comparator {
+        case .beginsWith, .endsWith: return Self.isNothing(needle)
+        case .contains: return Self.isNothing(needle) && kind(of: comparison.left) == .string
+        case .in:
+            if case .string("")? = needle { return true }
+            return Self.isNothing(comparison.left.literal) && kind(of: comparison.right) == .string
+        case .like, .matches: return needle?.isNull == true
+        case .tokenMatches:
+            guard case .string(let text)? = needle else { return needle?.isNull == true }
+            return TokenSearch.words(of: text).isEmpty
+        default: return false
+        }
+    }
+
+    private static func isNothing(_ needle: FieldValue?) -> Bool {
+        switch needle {
+        case .null?, .string("")?: true
+        default: false
+        }
+    }
+
+    /// CloudKit's native classes show the user's own name as `__defaultOwner__`; records have the
+    /// name that the user's token says.
+    static func isOfOneself(_ comparison: Comparison) -> Bool {
+        guard comparison.comparator == .equal, isOfAny(comparison) else { return false }
+        return isOneself(comparison.left, comparison.right)
+            || isOneself(comparison.right, comparison.left)
+    }
+
+    private static func isOneself(_ field: Expression, _ value: Expression) -> Bool {
+        guard case .path(let path) = field, let name = path.memberNames?.first else { return false }
+        switch SystemField(named: name) {
+        case .creator?, .creatorName?, .modifier?, .modifierName?: break
+        default: return false
+        }
+        switch value.literal {
+        case .string(oneself)?: return true
+        case .reference(let reference)?:
+            return reference.recordID.recordName.rawValue == oneself
+        default: return false
+        }
+    }
+
+    /// `CKCurrentUserDefaultName`.
+    private static let oneself = "__defaultOwner__"
+
+    // MARK: Comparisons of one field
 
     /// A field, a comparator and a constant, in this order.
     private struct Term {
@@ -56,9 +190,6 @@ struct Contradiction {
         let value: FieldValue
 
         init?(_ comparison: Comparison) {
-            guard comparison.rules == .apple, comparison.quantifier == nil,
-                comparison.options.isEmpty
-            else { return nil }
             switch (comparison.left, comparison.right) {
             case (.path(let path), .constant(let value)):
                 (self.path, self.value) = (path, value)
@@ -113,14 +244,24 @@ struct Contradiction {
         return isPossible(wish)
     }
 
-    private static func lower(_ wish: inout Wish, _ value: Double, isOpen: Bool) {
+    private static func lower(_ wish: inout Wish, _ bound: Double, isOpen: Bool) {
+        var (value, isOpen) = (bound, isOpen)
+        if wish.isWhole {
+            value = isOpen ? bound.rounded(.up) - 1 : bound.rounded(.down)
+            isOpen = false
+        }
         if let most = wish.most, (most.value, most.isOpen ? 0 : 1) < (value, isOpen ? 0 : 1) {
             return
         }
         wish.most = (value, isOpen)
     }
 
-    private static func raise(_ wish: inout Wish, _ value: Double, isOpen: Bool) {
+    private static func raise(_ wish: inout Wish, _ bound: Double, isOpen: Bool) {
+        var (value, isOpen) = (bound, isOpen)
+        if wish.isWhole {
+            value = isOpen ? bound.rounded(.down) + 1 : bound.rounded(.up)
+            isOpen = false
+        }
         if let least = wish.least, (least.value, least.isOpen ? 1 : 0) > (value, isOpen ? 1 : 0) {
             return
         }
@@ -140,7 +281,10 @@ struct Contradiction {
         if wish.others.contains(where: { $0 == value && !value.isNull }) { return false }
         if let equal = wish.equal, areOther(equal, value) { return false }
         if let choice = wish.choice, choice.allSatisfy({ areOther($0, value) }) { return false }
+        // Nil has no order.
+        if value.isNull { return wish.least == nil && wish.most == nil }
         guard let number = number(value) else { return true }
+        if wish.isWhole, number != number.rounded() { return false }
         if let least = wish.least, number < least.value || number == least.value && least.isOpen {
             return false
         }
@@ -155,6 +299,7 @@ struct Contradiction {
         if let first = number(left), let second = number(right) { return first != second }
         switch (left, right) {
         case (.string(let first), .string(let second)): return first != second
+        case (.timestamp(let first), .timestamp(let second)): return first != second
         case (.string, _) where number(right) != nil: return true
         case (_, .string) where number(left) != nil: return true
         case (.null, .string), (.string, .null): return true

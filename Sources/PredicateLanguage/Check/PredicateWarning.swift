@@ -69,25 +69,52 @@ extension RecordPredicate {
     }
 
     /// What shows in the condition itself.
-    package var ownWarnings: [PredicateWarning] {
+    package var ownWarnings: [PredicateWarning] { ownWarnings(by: nil) }
+
+    /// What shows in the condition itself, of records that keep to `schema`, which somebody wrote
+    /// down; `nil` where nobody did.
+    package func ownWarnings(by schema: RecordSchema?) -> [PredicateWarning] {
         var warnings = comparisons.compactMap(Self.foreignWildcard)
-        if case .constant = root { return warnings }
-        if Contradiction.isIn(root) {
+        if let records = Self.neverTrue(root, by: schema) {
             warnings.append(
                 PredicateWarning(
-                    .neverTrue, "no record can satisfy this condition",
-                    hint: "alternatives are joined by OR"))
+                    .neverTrue, "\(records) can satisfy this condition", hint: neverTrueHint))
         } else if case .or(let branches) = root {
-            for branch in branches where Contradiction.isIn(branch) {
+            for branch in branches {
+                guard let records = Self.neverTrue(branch, by: schema) else { continue }
                 let text = RecordPredicate(branch).canonicalText
                 warnings.append(
                     PredicateWarning(
                         .neverTrue,
-                        "no record can satisfy this part of the condition: "
+                        "\(records) can satisfy this part of the condition: "
                             + (text.utf8.count > 100 ? "\(text.prefix(80))…" : text)))
             }
         }
         return warnings
+    }
+
+    /// Which records can never satisfy a part, in words; `nil` where one might.
+    private static func neverTrue(_ node: Node, by schema: RecordSchema?) -> String? {
+        if Contradiction(schema: nil).isIn(node) { return "no record" }
+        guard let schema, Contradiction(schema: schema).isIn(node) else { return nil }
+        return "no record that keeps to the schema"
+    }
+
+    /// What probably was not thought of.
+    private var neverTrueHint: String? {
+        if comparisons.contains(where: Contradiction.isOfOneself) {
+            return "__defaultOwner__ is oneself in CloudKit's own classes only: "
+                + "write the user's record name"
+        }
+        let isEmpty = comparisons.contains { comparison in
+            [.contains, .beginsWith, .endsWith].contains(comparison.comparator)
+                && comparison.rules == .apple && comparison.right == .constant(.string(""))
+        }
+        if isEmpty { return "an empty text is part of no text" }
+        switch root {
+        case .and, .or: return "alternatives are joined by OR"
+        case .constant, .comparison, .not: return nil
+        }
     }
 
     /// SQL's `%` in a pattern without a wildcard of LIKE's own.

@@ -36,7 +36,9 @@ struct SubscriptionWarnings {
             warnings = unknownType(type)
             if warnings.isEmpty { warnings = unseen(predicate, in: type) }
         }
-        warnings += predicate.ownWarnings
+        // Saving checks by what was written down, too, whoever saves.
+        let written = schema.recordTypes[type].flatMap { $0.isInferred ? nil : RecordSchema($0) }
+        warnings += predicate.ownWarnings(by: written)
         warnings += withoutBefore(subscription, predicate, type)
         return Array(warnings.prefix(Self.most))
     }
