@@ -317,6 +317,22 @@ import Testing
         }
     }
 
+    @Test(arguments: ["/healthz", "/readyz", "/", "/nothing/is/here", "/admin/1/nothing"])
+    func `on the operator's own port no page reads anything`(target: String) async throws {
+        let surfaces: Set<RelayRoute.Surface> = [.administration, .console, .operation, .metrics]
+        try await TestRelay.with(surfaces: surfaces) { relay in
+            for method in [HTTPRequest.Method.get, .options] {
+                let answer = try await relay.call(
+                    method, target,
+                    headers: [
+                        "Origin": "https://evil.example", "Access-Control-Request-Method": "GET",
+                    ])
+                let names = answer.headers.map(\.name.canonicalName)
+                #expect(!names.contains { $0.hasPrefix("access-control") }, "\(names)")
+            }
+        }
+    }
+
     @Test(arguments: ["/healthz", "/nothing/is/here"])
     func `what anybody may read is read without credentials`(target: String) async throws {
         try await TestRelay.with { relay in

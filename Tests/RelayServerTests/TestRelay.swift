@@ -34,6 +34,7 @@ struct TestRelay: Sendable {
         limits: RequestLimits = RequestLimits(),
         adminToken: String? = Self.adminToken,
         queries: QueryAdmission.Settings = QueryAdmission.Settings(),
+        surfaces: Set<RelayRoute.Surface> = Set(RelayRoute.Surface.allCases),
         adjusting adjust: (inout RelayDependencies) -> Void = { _ in },
         _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
@@ -47,7 +48,7 @@ struct TestRelay: Sendable {
         dependencies.queries = QueryAdmission(settings: queries, clock: ContinuousClock())
         adjust(&dependencies)
         try await prepare(store)
-        try await serve(store, dependencies, body)
+        try await serve(store, dependencies, surfaces, body)
     }
 
     /// Runs `body` with a relay on a store that is made of the backup at `backup`.
@@ -61,15 +62,15 @@ struct TestRelay: Sendable {
             store, readiness: { .ready }, limits: RequestLimits(), adminToken: adminToken)
         // Restoring takes its time.
         dependencies.now = { now.advanced(by: .seconds(60)) }
-        try await serve(store, dependencies, body)
+        try await serve(store, dependencies, Set(RelayRoute.Surface.allCases), body)
     }
 
     private static func serve(
         _ store: RelayStore, _ dependencies: RelayDependencies,
+        _ surfaces: Set<RelayRoute.Surface>,
         _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
-        let router = RelayRouter.make(
-            dependencies, surfaces: Set(RelayRoute.Surface.allCases))
+        let router = RelayRouter.make(dependencies, surfaces: surfaces)
         let application = Application(router: router, logger: dependencies.logger)
         try await application.test(.router) { client in
             try await body(TestRelay(store: store, dependencies: dependencies, client: client))

@@ -60,12 +60,15 @@ final class NodeAnswering: Sendable {
             let showsMetrics =
                 name == "admin" || configuration.sharesListener
                 || configuration.listening.showsMetrics
-            responder.change(to: standing(maker, showsMetrics: showsMetrics))
+            responder.change(
+                to: standing(maker, showsMetrics: showsMetrics, servesPages: name != "admin"))
         }
     }
 
     /// The routes of a relay that stands by: what it is asked of itself.
-    private func standing(_ maker: ListenerMaker, showsMetrics: Bool) -> SwitchedResponder.Routes {
+    private func standing(
+        _ maker: ListenerMaker, showsMetrics: Bool, servesPages: Bool
+    ) -> SwitchedResponder.Routes {
         let (world, metrics) = (maker.world, maker.metrics)
         let operations = OperationRoutes(
             readiness: { [weak self] in self?.readiness ?? .notReady(["relay": "stopped"]) },
@@ -81,7 +84,7 @@ final class NodeAnswering: Sendable {
             proxies: configuration.listening.proxies, limits: configuration.limits,
             meter: RequestMeter(metrics),
             accessLog: AccessLog(configuration.accessLog, logger: maker.logger), now: world.now,
-            identifiers: RandomIdentifiers { world.randomBytes($0) })
+            identifiers: RandomIdentifiers { world.randomBytes($0) }, servesPages: servesPages)
         let responder = RelayRouter.make(routes, handler).buildResponder()
         return { try await responder.respond(to: $0, context: $1) }
     }

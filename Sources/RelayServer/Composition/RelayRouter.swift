@@ -20,7 +20,8 @@ package enum RelayRouter {
                 turnstile: dependencies.turnstile, proxies: dependencies.proxies,
                 limits: dependencies.limits, meter: RequestMeter(dependencies.metrics),
                 accessLog: AccessLog(dependencies.accessLog, logger: dependencies.logger),
-                now: dependencies.now, identifiers: RandomIdentifiers(dependencies.randomBytes)))
+                now: dependencies.now, identifiers: RandomIdentifiers(dependencies.randomBytes),
+                servesPages: surfaces.contains(.client)))
     }
 
     /// A router for these calls.

@@ -19,6 +19,9 @@ struct RequestHandler: Sendable {
     let accessLog: AccessLog
     let now: @Sendable () -> Timestamp
     let identifiers: RandomIdentifiers
+    /// Whether clients call here, and so pages: on the operator's own port none has any business,
+    /// whatever the path.
+    var servesPages = true
 
     /// Answers one request; `place` is `nil` if no path matched.
     func answer(
@@ -60,7 +63,7 @@ struct RequestHandler: Sendable {
                 duration: duration, address: peer?.client, request: uuid,
                 container: held.container, who: held.who), status: answer.status, at: ended)
         var fields = Self.commonFields(
-            uuid: uuid, pages: place?.pages ?? .anybody, origin: request.headers[.origin])
+            uuid: uuid, pages: pages(of: place), origin: request.headers[.origin])
         // What a file says of itself is believed.
         if answer.headers[.cacheControl] != nil { fields[.cacheControl] = nil }
         answer.headers.append(contentsOf: fields)
@@ -79,7 +82,7 @@ struct RequestHandler: Sendable {
         if request.method == .options,
             route == nil || request.headers[.webHookRequestOrigin] == nil
         {
-            return Self.preflight(
+            return preflight(
                 place, asked: request.headers[.accessControlRequestHeaders])
         }
         guard let route else {
@@ -232,9 +235,15 @@ struct RequestHandler: Sendable {
         return fields
     }
 
-    private static func preflight(_ place: RelayPlace, asked: String?) -> RelayAnswer {
+    /// What pages of other origins may do with answers of a place; `nil` if no path matched.
+    private func pages(of place: RelayPlace?) -> RelayRoute.Pages {
+        guard servesPages else { return .none }
+        return place?.pages ?? .anybody
+    }
+
+    private func preflight(_ place: RelayPlace, asked: String?) -> RelayAnswer {
         var answer = RelayAnswer(status: 204)
-        guard place.pages != .none else {
+        guard pages(of: place) != .none else {
             answer.headers[.allow] = place.allowed
             return answer
         }
