@@ -121,6 +121,17 @@ import Testing
                 """
             ),
             (
+                "binary",
+                #"""
+                {"preset": "cloudevents", "verification": {"scheme": "signature",
+                 "header": "X-Sign", "algorithm": "hmac-sha256", "output": "hex", "parts": [
+                 {"header": "ce-specversion"}, {"literal": "\n"}, {"header": "ce-type"},
+                 {"literal": "\n"}, {"header": "ce-source"}, {"literal": "\n"},
+                 {"header": "ce-id"}, {"literal": "\n"}, {"header": "ce-subject"},
+                 {"literal": "\n"}, "body"]}}
+                """#
+            ),
+            (
                 "digest",
                 """
                 {"preset": "belfry", "verification": {"scheme": "signature", "header": "X-Sign",

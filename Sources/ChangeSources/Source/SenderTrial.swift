@@ -63,6 +63,7 @@ struct SenderTrial {
                     "id": "trial-1", "table": ["schema": "public", "name": name],
                     "event": ["op": "INSERT", "data": ["old": .null, "new": row]],
                 ]
+            case .cloudevents where isBinary: ["after": ["title": "Tried"]]
             case .cloudevents:
                 [
                     "specversion": "1.0", "id": "trial-1", "source": "/trial",
@@ -200,6 +201,29 @@ struct SenderTrial {
         }
     }
 
+    /// Whether what is signed are the attributes of an event, which are headers then.
+    private var isBinary: Bool {
+        guard source.preset == .cloudevents,
+            case .signature(let recipe) = source.verification.scheme
+        else { return false }
+        return recipe.parts.contains { $0.covers("ce-specversion") }
+    }
+
+    /// What a header that is signed says, as the shell reads it.
+    private func value(of header: String, _ recipe: SignatureRecipe) -> String {
+        let name = header.lowercased()
+        if name == recipe.timestampHeader?.lowercased() { return "$(date +%s)" }
+        switch isBinary ? name : "" {
+        case "ce-specversion": return "1.0"
+        case "ce-source": return "/trial"
+        case "ce-type": return "trial.record.created"
+        case "ce-subject": return "\(table)/trial-1"
+        case "ce-time": return "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+        case "ce-datacontenttype": return "application/json"
+        default: return "trial_$(openssl rand -hex 12)"
+        }
+    }
+
     private func proof(_ recipe: SignatureRecipe) -> Proof? {
         let digest: String
         switch recipe.algorithm {
@@ -216,11 +240,8 @@ struct SenderTrial {
                 lines.append("literal\(parts.count)=\(Self.quoted(text))")
                 parts.append("$literal\(parts.count)")
             case .header(let name):
-                let isTime = name.lowercased() == recipe.timestampHeader?.lowercased()
                 let variable = "part\(parts.count)"
-                lines.append(
-                    isTime ? "\(variable)=$(date +%s)" : "\(variable)=trial_$(openssl rand -hex 12)"
-                )
+                lines.append("\(variable)=\(value(of: name, recipe))")
                 headers.append((name, "$\(variable)"))
                 parts.append("$\(variable)")
             case .url:
