@@ -58,7 +58,7 @@ extension Explainer {
         return explained
     }
 
-    /// Says in the explanation's sentence whom it reached, or what became of the one device that was
+    /// Says in the explanation's sentence whom it reached, or what became of the device that was
     /// asked about; `hearing` are the devices that the owner had.
     package func conclude(
         _ explanation: inout Explanation, hearing: Int, asked device: DeviceID? = nil

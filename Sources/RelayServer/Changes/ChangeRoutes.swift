@@ -8,6 +8,8 @@ import Storage
 struct ChangeRoutes: Sendable {
     let registry: any ContainerRegistry & SourceRegistry
     let intake: ChangeIntake
+    /// Where long webhooks wait until they are decoded.
+    let line: ReaderLine
     /// What sources sign as the place that they post to.
     let publicURL: String
     let ledger: SourceLedger
@@ -15,11 +17,12 @@ struct ChangeRoutes: Sendable {
     private let sources = SourceMemory()
 
     init(
-        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, publicURL: String,
-        ledger: SourceLedger, logger: Logger
+        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, line: ReaderLine,
+        publicURL: String, ledger: SourceLedger, logger: Logger
     ) {
         self.registry = registry
         self.intake = intake
+        self.line = line
         self.publicURL = publicURL
         self.ledger = ledger
         self.logger = logger
@@ -68,9 +71,10 @@ struct ChangeRoutes: Sendable {
         let results = try await noted(request, source.name, settings.key) {
             let webhook = webhook(request)
             try source.verify(webhook)
-            let batch = try source.decode(webhook)
+            let (batch, prepared) = try await decode(webhook, by: source, of: settings.key)
             return try await intake.take(
-                batch, from: source, of: settings.key, posted: { webhook }, at: request.receivedAt)
+                batch, prepared: prepared, from: source, of: settings.key, posted: { webhook },
+                at: request.receivedAt)
         }
         if let failure = results.failure {
             note(failure, request, source.name, settings.key, isKnown: true)
@@ -79,6 +83,23 @@ struct ChangeRoutes: Sendable {
                 source.name, of: settings.key, ignored: results.ignored, at: request.receivedAt)
         }
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
+    }
+
+    /// The bytes from which on a webhook takes a processor for a while, some milliseconds.
+    private static let longWebhook = 64 * 1024
+
+    /// Decodes a webhook; a long one when it is its container's turn, so that not all processors
+    /// are busy with such, and prepared for the log too, which takes as long.
+    private func decode(
+        _ webhook: WebhookRequest, by source: ChangeSource, of container: ContainerKey
+    ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {
+        guard webhook.body.count > Self.longWebhook else {
+            return (try source.decode(webhook), nil)
+        }
+        return try await line.turn(of: container) {
+            let batch = try source.decode(webhook)
+            return (batch, try await intake.prepare(batch, of: container))
+        }
     }
 
     /// The handshake of CloudEvents' web hooks: a sender asks whether it may post here (HTTP 1.1

@@ -69,6 +69,9 @@ package struct RelayDependencies: Sendable {
     package var queries: QueryAdmission
     /// Bounds how many long lists are put together at the same time.
     let lists = ReaderLine(turns: 8)
+    /// Has long webhooks decoded one at a time: the other processors are for all others, and the
+    /// writer takes no more than one decodes.
+    let longWebhooks = ReaderLine(turns: 1)
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?
     /// The proxies whose word about their clients is believed.

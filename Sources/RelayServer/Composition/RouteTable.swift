@@ -106,8 +106,8 @@ struct RouteTable: Sendable {
 
     private var changes: [RelayRoute] {
         ChangeRoutes(
-            registry: relay.registry, intake: intake, publicURL: relay.publicURL,
-            ledger: relay.sourceLedger, logger: relay.logger
+            registry: relay.registry, intake: intake, line: relay.longWebhooks,
+            publicURL: relay.publicURL, ledger: relay.sourceLedger, logger: relay.logger
         ).routes
     }
 
