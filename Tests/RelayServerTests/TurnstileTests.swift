@@ -58,6 +58,13 @@ import Testing
         try #require(ClientAddress(text: "10.0.\(number / 256).\(number % 256)"))
     }
 
+    @Test func `what is owed comes before anything is given again`() {
+        var table = RateTable<Int>(capacity: 10)
+        table.charge(1000, to: 1, Self.limit, owed: 30, at: .zero)
+        #expect(table.take(of: 1, Self.limit, at: .seconds(3)) == .milliseconds(100))
+        #expect(table.take(of: 1, Self.limit, at: .seconds(3) + .milliseconds(100)) == nil)
+    }
+
     @Test func `after ten mistakes an address is compared four times in a second`() throws {
         var guesses = AdminGuesses()
         let attacker = try Self.address(1)

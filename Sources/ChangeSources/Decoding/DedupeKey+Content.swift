@@ -18,80 +18,28 @@ extension RecordChange {
     ///
     /// `occurredAt` is left out: some sources write the time of the attempt there.
     var contentDigest: [UInt8] {
-        var text = ContentText()
-        text.add("operation", operation.rawValue)
-        text.add("recordType", recordType.rawValue)
-        text.add("recordName", recordID.recordName.rawValue)
-        text.add("zone", recordID.zoneID.zoneName)
-        text.add("database", database.rawValue)
-        text.add("snapshot", JSONValue.bool(isSnapshot))
-        text.add("zoneOwner", recordID.zoneID.ownerRecordName?.rawValue)
-        text.add("owner", owner?.rawValue)
-        text.add("before", before)
-        text.add("after", after)
-        text.add("changedKeys", changedKeys)
-        text.add("device", origin.deviceID?.rawValue)
-        text.add("user", origin.userID?.rawValue)
-        text.add("readers", readers)
-        text.add("version", version.map { JSONValue.integer($0) })
-        return Array(SHA256.hash(data: text.closed))
-    }
-}
-
-/// An object of JSON as it is written, without the values that it would be written from: every
-/// change has a digest, and most of what one cost was making those.
-private struct ContentText {
-    private var bytes = [UInt8(ascii: "{")]
-
-    init() {
-        bytes.reserveCapacity(480)
+        var object: JSONObject = [
+            "operation": .string(operation.rawValue), "recordType": .string(recordType.rawValue),
+            "recordName": .string(recordID.recordName.rawValue),
+            "zone": .string(recordID.zoneID.zoneName), "database": .string(database.rawValue),
+            "snapshot": .bool(isSnapshot),
+        ]
+        object["zoneOwner"] = recordID.zoneID.ownerRecordName.map { .string($0.rawValue) }
+        object["owner"] = owner.map { .string($0.rawValue) }
+        object["before"] = before.map(Self.json)
+        object["after"] = after.map(Self.json)
+        object["changedKeys"] = changedKeys.map { .array($0.sorted().map { .string($0) }) }
+        object["device"] = origin.deviceID.map { .string($0.rawValue) }
+        object["user"] = origin.userID.map { .string($0.rawValue) }
+        object["readers"] = readers.map { .array($0.sorted().map { .string($0) }) }
+        object["version"] = version.map { .integer($0) }
+        return Array(SHA256.hash(data: JSONValue.object(object).utf8))
     }
 
-    /// The text, with its end.
-    var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
-
-    mutating func add(_ name: StaticString, _ text: String?) {
-        guard let text else { return }
-        begin(name)
-        JSONValue.write(text, to: &bytes)
-    }
-
-    mutating func add(_ name: StaticString, _ value: JSONValue?) {
-        guard let value else { return }
-        begin(name)
-        value.write(to: &bytes)
-    }
-
-    mutating func add(_ name: StaticString, _ words: [String]?) {
-        guard let words else { return }
-        add(name, JSONValue.array(words.sorted().map { .string($0) }))
-    }
-
-    mutating func add(_ name: StaticString, _ image: RecordImage?) {
-        guard let image else { return }
-        begin(name)
-        bytes += "{\"fields\":{".utf8
-        var isFirst = true
-        for (name, value) in image.fields.sorted(by: { $0.key < $1.key }) {
-            if !isFirst { bytes.append(UInt8(ascii: ",")) }
-            isFirst = false
-            JSONValue.write(name, to: &bytes)
-            bytes.append(UInt8(ascii: ":"))
-            if case .string(let text) = value {
-                JSONValue.write(text, to: &bytes)
-            } else {
-                value.notation.write(to: &bytes)
-            }
-        }
-        bytes += "},\"completeness\":".utf8
-        JSONValue.write(image.completeness.rawValue, to: &bytes)
-        bytes.append(UInt8(ascii: "}"))
-    }
-
-    private mutating func begin(_ name: StaticString) {
-        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-        bytes.append(UInt8(ascii: "\""))
-        bytes += name.description.utf8
-        bytes += "\":".utf8
+    private static func json(_ image: RecordImage) -> JSONValue {
+        [
+            "fields": .object(FieldValue.notation(fields: image.fields)),
+            "completeness": .string(image.completeness.rawValue),
+        ]
     }
 }

@@ -31,9 +31,16 @@ extension RecordChange {
     ///
     /// - Throws: ``JSONContractError`` if a field's value is too deep to be read again.
     public func storedText() throws(JSONContractError) -> String {
+        try checkDepth()
+        return JSONValue.object(storedForm).text
+    }
+
+    /// Refuses a change that the log could not keep.
+    ///
+    /// - Throws: ``JSONContractError`` at the first value that is too deep to be read again.
+    package func checkDepth() throws(JSONContractError) {
         try before?.fields.checkDepth(path: "before")
         try after?.fields.checkDepth(path: "after")
-        return JSONValue.object(storedForm).text
     }
 }
 

@@ -49,10 +49,14 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
         return nil
     }
 
-    /// Takes tokens whether they are there or not, and no more than the bucket holds.
-    mutating func charge(_ tokens: Double, to key: Key, _ limit: RateLimit, at now: Duration) {
+    /// Takes tokens whether they are there or not.
+    ///
+    /// Of those that are not there, as many as `owed` must come before any can be taken again.
+    mutating func charge(
+        _ tokens: Double, to key: Key, _ limit: RateLimit, owed: Double = 0, at now: Duration
+    ) {
         let full = max(buckets[key]?.fullAt ?? now, now) + limit.time(for: tokens)
-        put(min(full, now + limit.time(for: limit.burst)), for: key, at: now)
+        put(min(full, now + limit.time(for: limit.burst + owed)), for: key, at: now)
     }
 
     /// Fills a bucket.

@@ -169,7 +169,7 @@ package final class Turnstile: Sendable {
         for user: UserID?, of container: ContainerKey, _ body: () async throws -> Value
     ) async throws -> Value {
         let allowance = PatternAllowance(most: RateSettings.patternsOfRequest) { [self] in
-            takePatterns(1, user, container) == nil
+            patternsWait(user, container) == nil
         }
         defer { chargePatterns(allowance.spent, user, container) }
         do {
@@ -178,21 +178,20 @@ package final class Turnstile: Sendable {
             guard allowance.wasThrottled else { throw error }
             throw refusal(
                 "patterns", "regular expressions come too often",
-                takePatterns(1, user, container) ?? .seconds(1))
+                patternsWait(user, container) ?? .seconds(1))
         }
     }
 
-    /// The time until so many instructions may be compiled; `nil` if that is now.
-    private func takePatterns(
-        _ instructions: Double, _ user: UserID?, _ container: ContainerKey
-    ) -> Duration? {
+    /// The time until a pattern may be compiled; `nil` if that is now.
+    ///
+    /// What it comes to is known afterwards, and charged then.
+    private func patternsWait(_ user: UserID?, _ container: ContainerKey) -> Duration? {
         let now = watch.elapsed()
         return state.withLock { state in
             state.others.take(
-                instructions, of: .patternsOfAll(container), RateSettings.patternsOfContainer,
-                at: now)
+                of: .patternsOfAll(container), RateSettings.patternsOfContainer, at: now)
                 ?? state.others.take(
-                    instructions, of: .patterns(container, user), RateSettings.patterns, at: now)
+                    of: .patterns(container, user), RateSettings.patterns, at: now)
         }
     }
 
@@ -202,11 +201,12 @@ package final class Turnstile: Sendable {
         guard instructions > 0 else { return }
         let now = watch.elapsed()
         state.withLock { state in
+            // Several requests at a time may each have taken the last of it.
+            let (one, all) = (RateSettings.patterns, RateSettings.patternsOfContainer)
             state.others.charge(
-                Double(instructions), to: .patternsOfAll(container),
-                RateSettings.patternsOfContainer, at: now)
+                Double(instructions), to: .patternsOfAll(container), all, owed: all.burst, at: now)
             state.others.charge(
-                Double(instructions), to: .patterns(container, user), RateSettings.patterns,
+                Double(instructions), to: .patterns(container, user), one, owed: one.burst,
                 at: now)
         }
     }

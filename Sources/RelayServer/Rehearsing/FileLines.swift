@@ -46,7 +46,13 @@ struct FileLineReader: Sendable {
         var changes: [RecordChange] = []
         for item in batch.items {
             switch item {
-            case .change(let change, _): changes.append(change)
+            case .change(let change, _):
+                do throws(JSONContractError) {
+                    try change.checkDepth()
+                } catch {
+                    throw ErrorMapping(error).apiError
+                }
+                changes.append(change)
             case .parked(let parked): throw APIError(.badRequest, parked.reason)
             case .refused(let path, let reason):
                 throw APIError(.badRequest, path.isEmpty ? reason : "\(path): \(reason)")

@@ -95,8 +95,8 @@ package struct FileRehearsal {
             position: LogPosition(UInt64(taken)), appendedAt: change.occurredAt ?? reader.now,
             // As it is: the text of the log would be written only to be read again.
             source: reader.source.name, change: .read(change))
+        let errors = count.errors
         hasEnded = !count.take(logged)
-        let errors = count.answer.errors
         if count.errors > errors { count.noteErrors(since: errors, among: [logged]) }
     }
 
