@@ -32,7 +32,7 @@ struct DeviceStep {
         try handOverCourier(of: rivals, to: device, in: commit)
         try end(serials, in: commit)
         let surplus = try endSurplus(before: device, in: commit)
-        for rival in rivals { try release(rival.device, in: commit) }
+        for rival in rivals { try release(rival.device, followedBy: device, in: commit) }
         let version = try insert(device, in: commit)
         let body = LogEntryBody.deviceSaved(version, replaced: serials + surplus)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
@@ -89,15 +89,18 @@ struct DeviceStep {
             arguments: [container.id, user.rawValue, id.rawValue])
         try dropBadge(id, of: user, in: commit)
         try HeldRelease(container: container.id, owner: user.rawValue, now: now)
-            .release(id, commit.db)
+            .release(id, .end, commit.db)
         try endAndTell(serials, in: &commit)
         return !serials.isEmpty
     }
 
     /// What was held back for a version that ends is judged by what comes after it.
-    private func release(_ device: Device, in commit: OpenCommit) throws {
+    private func release(
+        _ device: Device, followedBy next: Device, in commit: OpenCommit
+    ) throws {
+        let isSame = (device.owner, device.id, device.token) == (next.owner, next.id, next.token)
         try HeldRelease(container: container.id, owner: device.owner.rawValue, now: now)
-            .release(device.id, commit.db)
+            .release(device.id, isSame ? .stay : .end, commit.db)
     }
 
     /// Begins with the user, because users who share an ID of a device may be many.

@@ -76,14 +76,17 @@ struct SubscriptionStep {
             return .overQuota(refusal)
         }
         try end(existing.serial, in: commit)
-        try release(subscription.id, in: commit)
+        try release(subscription.id, followedBy: subscription.kindness, in: commit)
         return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
     }
 
     /// What was held back by a version that ends is judged by what comes after it.
-    private func release(_ id: SubscriptionID, in commit: OpenCommit) throws {
-        try HeldRelease(container: container.id, owner: owner.user.rawValue, now: now)
-            .release(id, in: owner.database, commit.db)
+    private func release(
+        _ id: SubscriptionID, followedBy kindness: SubscriptionKindness?, in commit: OpenCommit
+    ) throws {
+        let digest = kindness.flatMap { $0.isPaused ? nil : $0.digest }
+        try HeldRelease(container: container.id, owner: owner.user.rawValue, now: now).release(
+            id, in: owner.database, digest.map { .last(seconds: $0.seconds) } ?? .end, commit.db)
     }
 
     /// The quota that does not allow a subscription; `bytes` are those of the version that ends.
@@ -104,7 +107,7 @@ struct SubscriptionStep {
             return try forgetDisabled(id, in: commit) == nil ? .notFound(id) : .deleted(id)
         }
         try end(existing.serial, in: commit)
-        try release(id, in: commit)
+        try release(id, followedBy: nil, in: commit)
         let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
         return .deleted(id)

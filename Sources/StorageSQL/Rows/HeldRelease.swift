@@ -31,49 +31,58 @@ struct HeldRelease {
     let owner: String
     let now: Timestamp
 
+    /// What becomes of a digest that was asked for and has not ended.
+    enum OpenDigests {
+        /// It is due as the rest is.
+        case end
+        /// It ends when it was to end.
+        case stay
+        /// It ends so many seconds after its first, or now if that is over.
+        case last(seconds: Int64)
+    }
+
     /// What one subscription owes its owner's devices.
-    func release(_ subscription: SubscriptionID, in scope: DatabaseScope, _ db: Database) throws {
+    func release(
+        _ subscription: SubscriptionID, in scope: DatabaseScope, _ digests: OpenDigests,
+        _ db: Database
+    ) throws {
         let name = HeldGroup.subscription(subscription, in: scope)
-        for (table, columns) in Self.tables {
-            try db.cachedStatement(
-                sql: """
-                    UPDATE \(table) SET dueAt = ?4, decidedAt = ?4
-                    WHERE container = ?1 AND \(columns.owner) = ?2
-                        AND \(columns.subscription) = ?3 AND \(columns.condition)
-                    """
-            ).execute(arguments: [container, owner, name, now.stored])
-        }
+        try release("heldSubscription", "subscription", name, digests, db)
     }
 
     /// What is owed to one device by all subscriptions.
-    func release(_ device: DeviceID, _ db: Database) throws {
-        for (table, columns) in Self.tables {
-            try db.cachedStatement(
-                sql: """
-                    UPDATE \(table) SET dueAt = ?4, decidedAt = ?4
-                    WHERE container = ?1 AND \(columns.owner) = ?2 AND \(columns.device) = ?3
-                        AND \(columns.condition)
-                    """
-            ).execute(arguments: [container, owner, device.rawValue, now.stored])
-        }
+    func release(_ device: DeviceID, _ digests: OpenDigests, _ db: Database) throws {
+        try release("heldDevice", "device", device.rawValue, digests, db)
     }
 
-    private struct Columns {
-        let owner, subscription, device, condition: String
+    private func release(
+        _ ofRetry: String, _ ofDigest: String, _ name: String, _ digests: OpenDigests,
+        _ db: Database
+    ) throws {
+        let arguments: StatementArguments = [container, owner, name, now.stored]
+        try db.cachedStatement(
+            sql: """
+                UPDATE retry SET dueAt = ?4, decidedAt = ?4
+                WHERE container = ?1 AND heldOwner = ?2 AND \(ofRetry) = ?3 AND dueAt > ?4
+                """
+        ).execute(arguments: arguments)
+        let isDue = if case .end = digests { "" } else { "AND reason <> 'digest'" }
+        try db.cachedStatement(
+            sql: """
+                UPDATE digest SET dueAt = ?4, decidedAt = ?4
+                WHERE container = ?1 AND owner = ?2 AND \(ofDigest) = ?3 AND closedAt IS NULL
+                    AND dueAt > ?4 \(isDue)
+                """
+        ).execute(arguments: arguments)
+        guard case .last(let seconds) = digests else { return }
+        let span = now.advanced(by: .seconds(seconds)).stored - now.stored
+        // One that began in the future is of a clock that was set back since.
+        try db.cachedStatement(
+            sql: """
+                UPDATE digest SET dueAt = max(?4, min(openedAt, ?4) + ?5), decidedAt = ?4
+                WHERE container = ?1 AND owner = ?2 AND \(ofDigest) = ?3 AND closedAt IS NULL
+                    AND dueAt > ?4 AND reason = 'digest'
+                """
+        ).execute(arguments: arguments + [span])
     }
-
-    private static let tables = [
-        (
-            "retry",
-            Columns(
-                owner: "heldOwner", subscription: "heldSubscription", device: "heldDevice",
-                condition: "dueAt > ?4")
-        ),
-        (
-            "digest",
-            Columns(
-                owner: "owner", subscription: "subscription", device: "device",
-                condition: "closedAt IS NULL AND dueAt > ?4")
-        ),
-    ]
 }

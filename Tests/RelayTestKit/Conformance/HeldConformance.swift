@@ -9,6 +9,7 @@ enum HeldConformance {
         ConformanceCase("what is held is a retry, until there are too many", check: overflow),
         ConformanceCase("a digest is closed as it was read, or stays open", check: closing),
         ConformanceCase("an edit makes due what was held", check: release),
+        ConformanceCase("a digest that is edited ends by its new span", check: digestEdits),
         ConformanceCase("what waited for a connection is released by name", check: connected),
         ConformanceCase("what was judged before an edit is judged again", check: outdated),
         ConformanceCase("what became of a held delivery is told", check: fates),
@@ -19,7 +20,7 @@ enum HeldConformance {
 
     // MARK: A user with a subscription and a device
 
-    private struct Bench {
+    struct Bench {
         let store: any ConformingStore
         var subscription: SubscriptionVersion
         var device: DeviceVersion
