@@ -221,6 +221,31 @@ import Testing
         }
     }
 
+    @Test func `a digest that is edited ends by its new span`() async throws {
+        try await RunningRelay.with { relay in
+            func query(_ seconds: Int64) -> JSONValue {
+                .query(
+                    "q", info: ["alertBody": "New"],
+                    adding: ["digest": ["seconds": .integer(seconds), "alertBody": "{count} new"]])
+            }
+            try await relay.container.save(query(3600))
+            for number in 1...3 { try await relay.container.post(.change("create", "a\(number)")) }
+            try await relay.relay.waitUntilSettled(within: .patience)
+            _ = try await Self.update(query(7200), relay)
+            try await relay.waitUntilNothingMoves()
+            #expect(relay.gateway.simulated.pushes.isEmpty)
+            _ = try await Self.update(query(1), relay)
+            for push in try await relay.pushes(2) {
+                let payload = try JSONValue(stored: push.payload)
+                #expect(payload.value(at: ["aps", "alert"]) == "3 new", "\(payload.text)")
+            }
+            try await relay.waitUntilNothingIsDue()
+            for account in try await relay.relay.store.accounts() {
+                #expect(account.difference == 0 && account.pending == 0)
+            }
+        }
+    }
+
     @Test func `a throttle lets some go, and holds the rest to be told together`() async throws {
         try await RunningRelay.with { relay in
             let throttle: JSONValue = ["pushes": 2, "seconds": 86_400]
