@@ -40,6 +40,20 @@ extension RelayStore {
         }
     }
 
+    package func subscriptions(_ serials: [UInt64]) async throws -> [SubscriptionVersion] {
+        guard !serials.isEmpty else { return [] }
+        return try await read { [unreadable] db in
+            let version = try db.cachedStatement(
+                sql: "\(VersionTable.subscription.select()) WHERE serial = ?")
+            let rows = try serials.compactMap {
+                try Row.fetchOne(version, arguments: [$0.stored])
+            }
+            return try unreadable.readable(rows, in: "subscription") {
+                try SubscriptionVersion(row: $0)
+            }
+        }
+    }
+
     private func subscriptions(
         of owner: SubscriptionOwner, and condition: String, _ arguments: StatementArguments
     ) async throws -> [SubscriptionVersion] {

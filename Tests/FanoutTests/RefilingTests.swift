@@ -55,10 +55,15 @@ import Testing
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             directory: directory
         ) { batch in if batch.finished == head { throw Finished() } }
-        try await follower.recover(at: .start, from: store)
+        let registry = BrokenOffReading(store)
+        try await follower.recover(at: .start, from: registry)
+        let loading = registry.portions.count
         do {
             try await follower.follow(from: .start)
         } catch is Finished {}
+        // A few at a time in one reading each, because what is pushed next waits for it.
+        let portions = registry.portions.dropFirst(loading)
+        #expect(portions.max() == 16 && portions.reduce(0, +) <= 150, "\(portions)")
         await store.close()
         let index = try #require(directory.index(of: Fixtures.container))
         let costs = try #require(directory.costs(of: Fixtures.container))

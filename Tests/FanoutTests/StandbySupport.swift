@@ -113,6 +113,10 @@ final class BrokenOffReading: StandbyVersions, StateSnapshots {
             })
     }
 
+    func subscriptions(_ serials: [UInt64]) async throws -> [SubscriptionVersion] {
+        counted(try await read { try await store.subscriptions(serials) })
+    }
+
     func devices(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [DeviceVersion] {

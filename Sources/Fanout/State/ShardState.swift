@@ -239,12 +239,14 @@ package struct ShardState {
         containers.values.reduce(0) { $0 + $1.deviceCount }
     }
 
-    /// Subscriptions that would be filed under better keys by what changes have shown, `most` of
-    /// each container.
-    func takeMisfiled(most: Int) -> [(container: ContainerKey, serial: UInt64)] {
-        containers.flatMap { container, state in
-            state.index.takeMisfiled(most: most).map { (container, $0) }
+    /// Subscriptions that would be filed under better keys by what changes have shown, at most
+    /// `most` in all.
+    func takeMisfiled(most: Int) -> [UInt64] {
+        var serials: [UInt64] = []
+        for state in containers.values where serials.count < most {
+            serials += state.index.takeMisfiled(most: most - serials.count)
         }
+        return serials
     }
 
     /// Whether a container has an active subscription with this serial.

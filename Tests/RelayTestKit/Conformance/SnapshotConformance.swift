@@ -167,5 +167,8 @@ package enum SnapshotConformance {
         #expect(try await serials(at: first.activation) == [first.serial])
         #expect(try await serials(at: second.activation) == [first.serial, second.serial])
         #expect(try await serials(at: deletion) == [second.serial])
+        let named = try await store.subscriptions([second.serial, first.serial, 1 << 40])
+        #expect(named == [second, first])
+        #expect(try await store.subscriptions([]) == [])
     }
 }
