@@ -65,6 +65,10 @@ final class FollowMemory: Sendable {
 
 /// Rows that are posted together.
 package struct RowBatch: Sendable {
+    /// How many are made ready behind the one that is being posted, if they fill requests: one
+    /// alone would wait for a small one in front of it.
+    static let mostReady = 2
+
     package var rows: [FollowedRow] = []
     /// The place of the last one; `nil` in a snapshot.
     var last: RowPlace?

@@ -65,7 +65,7 @@ final class LogStream: RowStream, @unchecked Sendable {
     }
 
     func awaitTurn() throws {
-        while memory.outstanding > 1 {
+        while memory.outstanding > RowBatch.mostReady {
             if memory.isStopped { throw CancellationError() }
             try look()
             try drain()

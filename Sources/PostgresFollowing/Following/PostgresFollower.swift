@@ -4,8 +4,8 @@
 //  Concurrency: libpq waits, so that a follower has a thread of its own, on which every call of it
 //  is made; posting is done by tasks beside it. Invariants: a slot is confirmed only up to where
 //  everything is in the relay; what is sent again has the same position; rows are held for one
-//  request and the next, however large a transaction is. Decisions are values: what messages mean
-//  (Wire), what rows they come to (Rows), what is posted together (RowBuffer). It may import
+//  request and the next three, however large a transaction is. Decisions are values: what messages
+//  mean (Wire), what rows they come to (Rows), what is posted together (RowBuffer). It may import
 //  RelayModel, ChangeSources and PostgresLink.
 
 package import ChangeSources
@@ -154,21 +154,21 @@ package final class PostgresFollower: Sendable {
         try await thread.run { try origin.keep() }
     }
 
-    /// Hands over what the stream has, one batch after the other, while the next is prepared and
-    /// the stream reads on.
+    /// Hands over what the stream has, one batch after the other, while the next ones are prepared
+    /// and the stream reads on.
     private func pass(_ stream: any RowStream) async throws {
+        let (ready, line) = AsyncStream<(RowBatch, PreparedRows)>.makeStream()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            var isPosting = false
+            group.addTask {
+                // Two at once could be taken in the wrong order.
+                for await (batch, rows) in ready { try await self.hand(over: batch, rows) }
+            }
             while true {
                 let batch = try await thread.run {
                     try ServerAccess.told { try stream.nextBatch() }
                 }
-                let rows = await prepare(batch.rows)
-                // Two at once could be taken in the wrong order.
+                line.yield((batch, await prepare(batch.rows)))
                 try await thread.run { try ServerAccess.told { try stream.awaitTurn() } }
-                if isPosting { _ = try await group.next() }
-                group.addTask { try await self.hand(over: batch, rows) }
-                isPosting = true
             }
         }
     }
