@@ -135,7 +135,7 @@ package struct Follower: ~Copyable {
                 try await waitForGrowth(beyond: position)
             } else {
                 try await handOver(finished: position)
-                try await refile()
+                try await refile(after: entries.count)
             }
             offerSnapshot()
         }

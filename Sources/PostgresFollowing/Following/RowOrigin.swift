@@ -29,8 +29,8 @@ protocol RowStream: Sendable {
     ///
     /// - Throws: `CancellationError` once the follower is stopped.
     func nextBatch() throws -> RowBatch
-    /// Waits until no more than ``RowBatch/mostReady`` that were handed out are not taken, and keeps
-    /// the stream alive meanwhile.
+    /// Waits until at most ``RowBatch/mostReady`` that were handed out are not taken, and keeps the
+    /// stream alive meanwhile.
     ///
     /// - Throws: `CancellationError` once the follower is stopped.
     func awaitTurn() throws
