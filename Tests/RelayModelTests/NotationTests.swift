@@ -32,6 +32,11 @@ import Testing
         let value = try FieldValue(notation: JSONValue(parsing: text))
         #expect(value.notation.text == expected)
         #expect(try FieldValue(notation: value.notation) == value)
+        for value in [value, .list([value, value]), .map(["b": value, "a\"": .null])] {
+            var written: [UInt8] = []
+            value.writeNotation(to: &written)
+            #expect(String(decoding: written, as: UTF8.self) == value.notation.text)
+        }
     }
 
     @Test(arguments: [

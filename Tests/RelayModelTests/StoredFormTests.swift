@@ -12,6 +12,13 @@ import Testing
         #expect(texts == (try GoldenForms.texts()))
     }
 
+    @Test func `a change is written as its form says`() throws {
+        for (name, change) in GoldenForms.changes {
+            #expect(
+                try change.storedText() == JSONValue.object(change.storedForm).text, "\(name)")
+        }
+    }
+
     @Test func `the readers read what the golden file says`() throws {
         let texts = try GoldenForms.texts()
         for (name, change) in GoldenForms.changes {

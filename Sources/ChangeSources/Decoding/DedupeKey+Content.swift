@@ -26,20 +26,27 @@ extension RecordChange {
         ]
         object["zoneOwner"] = recordID.zoneID.ownerRecordName.map { .string($0.rawValue) }
         object["owner"] = owner.map { .string($0.rawValue) }
-        object["before"] = before.map(Self.json)
-        object["after"] = after.map(Self.json)
+        var writer = JSONObjectWriter()
+        writer.append(object)
+        if let before { writer.append("before", before.writeContent) }
+        if let after { writer.append("after", after.writeContent) }
+        object = [:]
         object["changedKeys"] = changedKeys.map { .array($0.sorted().map { .string($0) }) }
         object["device"] = origin.deviceID.map { .string($0.rawValue) }
         object["user"] = origin.userID.map { .string($0.rawValue) }
         object["readers"] = readers.map { .array($0.sorted().map { .string($0) }) }
         object["version"] = version.map { .integer($0) }
-        return Array(SHA256.hash(data: JSONValue.object(object).utf8))
+        writer.append(object)
+        return Array(SHA256.hash(data: writer.finish()))
     }
+}
 
-    private static func json(_ image: RecordImage) -> JSONValue {
-        [
-            "fields": .object(FieldValue.notation(fields: image.fields)),
-            "completeness": .string(image.completeness.rawValue),
-        ]
+private extension RecordImage {
+    func writeContent(to output: inout [UInt8]) {
+        output.append(contentsOf: #"{"fields":"#.utf8)
+        FieldValue.writeNotation(of: fields, to: &output)
+        output.append(contentsOf: #","completeness":""#.utf8)
+        output.append(contentsOf: completeness.rawValue.utf8)
+        output.append(contentsOf: #""}"#.utf8)
     }
 }

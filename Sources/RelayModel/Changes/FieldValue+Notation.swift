@@ -168,9 +168,11 @@ extension FieldValue {
 
     private static func notation(of members: RecordFields) -> JSONValue {
         let object = JSONValue.object(notation(fields: members))
-        return members.keys.contains { $0.utf8.first == UInt8(ascii: "$") }
-            ? ["$map": object] : object
+        return members.keys.contains(where: isTag) ? ["$map": object] : object
     }
+
+    /// Whether an object whose member has this name would be read as another value.
+    static func isTag(_ name: String) -> Bool { name.utf8.first == UInt8(ascii: "$") }
 
     /// JSON has no infinities; records hardly ever do.
     private static func notation(of number: Double) -> JSONValue {

@@ -32,7 +32,7 @@ extension RecordChange {
     /// - Throws: ``JSONContractError`` if a field's value is too deep to be read again.
     public func storedText() throws(JSONContractError) -> String {
         try checkDepth()
-        return JSONValue.object(storedForm).text
+        return String(decoding: storedBytes, as: UTF8.self)
     }
 
     /// Refuses a change that the log could not keep.

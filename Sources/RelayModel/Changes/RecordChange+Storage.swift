@@ -3,14 +3,34 @@
 extension RecordChange {
     /// The form in which the change lies in the log.
     public var storedForm: JSONObject {
+        var members = formBeforeImages.members
+        if let before { members.append(("before", before.storedForm)) }
+        if let after { members.append(("after", after.storedForm)) }
+        return JSONObject(members + formAfterImages.members)
+    }
+
+    /// ``storedForm`` as compact JSON, in UTF-8, of which the images are written at once.
+    var storedBytes: [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.append(formBeforeImages)
+        if let before { writer.append("before", before.writeStored) }
+        if let after { writer.append("after", after.writeStored) }
+        writer.append(formAfterImages)
+        return writer.finish()
+    }
+
+    private var formBeforeImages: JSONObject {
         var object: JSONObject = [
             "op": .string(operation.rawValue), "type": .string(recordType.rawValue),
             "name": .string(recordID.recordName.rawValue), "db": .string(database.rawValue),
         ]
         if recordID.zoneID != .default { object["zone"] = recordID.zoneID.json }
         object["owner"] = owner.map { .string($0.rawValue) }
-        object["before"] = before?.storedForm
-        object["after"] = after?.storedForm
+        return object
+    }
+
+    private var formAfterImages: JSONObject {
+        var object: JSONObject = [:]
         object["keys"] = changedKeys.map { .array($0.map { .string($0) }) }
         object["device"] = origin.deviceID.map { .string($0.rawValue) }
         object["user"] = origin.userID.map { .string($0.rawValue) }
@@ -93,6 +113,15 @@ extension RecordImage {
         case .full: return ["full": object]
         case .partial: return ["partial": object]
         }
+    }
+
+    /// Appends ``storedForm`` as compact JSON.
+    func writeStored(to output: inout [UInt8]) {
+        output.append(contentsOf: #"{""#.utf8)
+        output.append(contentsOf: completeness.rawValue.utf8)
+        output.append(contentsOf: #"":"#.utf8)
+        FieldValue.writeNotation(of: fields, to: &output)
+        output.append(UInt8(ascii: "}"))
     }
 
     init?(storedForm json: JSONValue?, path: String) throws(JSONContractError) {
