@@ -80,6 +80,24 @@ import Testing
         #expect(
             fired
                 == "Artwork/a1: fired 1 of 1: new-artworks; 1 device got none, it made the change")
+        _ = try await output.line { $0.hasPrefix("The gateway got a push") }
+        let position = try #require(first.output.firstMatch(of: /[0-9]+/)).0
+        for (user, told) in [
+            ([], "new-artworks of alice"), (["--user", "alice"], "new-artworks of alice"),
+            (["--user", "bob"], "bob had no subscription when the change came."),
+        ] as [([String], String)] {
+            let question = ["changes", "show", String(position), "-c", "iCloud.com.example.Art"]
+            var shown = try await BuiltBelfry.run(
+                question + user, environment: ["HOME": home.path])
+            // What the gateway answered may still be on its way.
+            while shown.output.contains("No push was made") {
+                shown = try await BuiltBelfry.run(
+                    question + user, environment: ["HOME": home.path])
+            }
+            #expect(shown.code == 0, "\(shown.complaint)")
+            #expect(shown.output.contains(told), "\(shown.output)")
+            #expect(shown.output.contains("DELIVERIES\n"), "\(shown.output)")
+        }
         _ = try await trigger("create", "Artwork", "a2", "--field", "artist=7")
         let missed = try await output.line { $0.hasPrefix("Artwork/a2:") }
         #expect(

@@ -10,25 +10,80 @@ extension ChangesCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Argument(help: "The position of the change.") var position: UInt64
+        @Option(help: "Explain it to this user's subscriptions, also where it fired none.")
+        var user: String?
 
-        /// Explanations and deliveries that are shown.
+        /// Deliveries that are shown.
         private static let most = "50"
+        /// Subscriptions that are explained, of those that deliveries were made for.
+        private static let mostExplained = 10
 
         func run() async throws {
             try await options.run { client in
                 let place = String(position)
                 let change = try await client.make(
                     .showChange, container.parts(["position": place]))
-                let explained = try await client.make(
-                    .explain, container.parts, query: [("position", place), ("limit", Self.most)])
                 let deliveries = try await client.make(
                     .listDeliveries, query: [("position", place), ("limit", Self.most)])
+                let explained = try await self.explained(client, deliveries)
                 var answer: JSONObject = ["change": change, "explained": explained]
                 if case .object(let object) = deliveries {
                     answer["deliveries"] = object["deliveries"]
                 }
                 let text = try Self.text(change, explained, deliveries)
                 return CommandOutput(.object(answer), .text(text))
+            }
+        }
+
+        /// What it did: to the user's subscriptions who is named, or else to those that deliveries
+        /// were made for.
+        private func explained(
+            _ client: AdministrationClient, _ deliveries: JSONValue
+        ) async throws -> JSONValue {
+            let place = ("position", Optional(String(position)))
+            if let user {
+                return try await client.make(
+                    .explain, container.parts, query: [place, ("user", user)])
+            }
+            var explanations: [JSONValue] = []
+            let fired = Self.subscriptions(of: deliveries)
+            for one in fired.prefix(Self.mostExplained) {
+                do {
+                    let answer = try await client.make(
+                        .explain, container.parts,
+                        query: [place, ("user", one.user), ("subscription", one.id)])
+                    if case .array(let found)? = CommandOutput.value(
+                        at: ["explanations"], in: answer)
+                    {
+                        explanations += found
+                    }
+                } catch let failure as CommandFailure where failure.kind.concernsOne {
+                    // It is known no more; its deliveries are shown all the same.
+                }
+            }
+            let sentence =
+                fired.isEmpty
+                ? "No push was made for it; belfry changes show \(position) --user USER says why."
+                : "Pushes were made for these subscriptions."
+            return [
+                "sentence": .string(sentence), "explanations": .array(explanations),
+                "others": .integer(0),
+            ]
+        }
+
+        /// Whose subscriptions deliveries were made for, each once.
+        private static func subscriptions(
+            of deliveries: JSONValue
+        ) -> [(user: String, id: String)] {
+            guard case .array(let rows)? = CommandOutput.value(at: ["deliveries"], in: deliveries)
+            else { return [] }
+            var known: Set<[String]> = []
+            return rows.compactMap { row in
+                guard case .object(let row) = row, case .string(let user)? = row["userRecordName"],
+                    case .string(let id)? = row["subscriptionID"],
+                    known.insert([user, id]).inserted
+                else { return nil }
+                return (user, id)
             }
         }
 
