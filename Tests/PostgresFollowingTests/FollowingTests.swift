@@ -227,6 +227,31 @@ struct FollowingTests {
         #expect(seen.words.filter { $0 == "following" }.count == 2)
     }
 
+    @Test func `a partitioned table is told as one, and a key that was logged as a key`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE p (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+            CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+            CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);
+            ALTER TABLE p REPLICA IDENTITY FULL; ALTER TABLE p2 REPLICA IDENTITY FULL;
+            INSERT INTO p VALUES (1, 'a')
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("UPDATE p SET id = 11; DELETE FROM p", in: name)
+            await followed.until { $0.rows.count == 4 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create p[id] - {"id":1,"v":"a"} snapshot"#, #"delete p[id] ~{"id":1} -"#,
+                #"create p[id] - {"id":11,"v":"a"}"#, #"delete p[id] {"id":11,"v":"a"} -"#,
+            ])
+    }
+
     @Test func `only what a publication says is followed`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

@@ -57,6 +57,28 @@ struct ProblemTests {
         #expect(try await problem(name, on: server) == .publicationEmpty("belfry"))
     }
 
+    @Test func `tables that nothing names rows of are not published, and go on to be written`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE log (a int);
+            INSERT INTO log VALUES (1);
+            CREATE TABLE p (a int) PARTITION BY RANGE (a);
+            CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)
+            """)
+        #expect(try await problem(name, on: server) == .identityMissing("public.log, public.p1"))
+        #expect(
+            try await problem(name, on: server) { $0.tables = ["public.t", "public.p"] }
+                == .identityMissing("public.p1"))
+        try server.sql("UPDATE log SET a = 2; ALTER TABLE p1 REPLICA IDENTITY FULL", in: name)
+        let settings = try server.settings(name) { $0.tables = ["public.t", "public.p"] }
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+    }
+
     @Test func `a slot that others use, or of another kind, is left alone`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -203,7 +225,8 @@ struct ProblemTests {
             .databaseMissing("x"),
             .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
             .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
-            .publicationLost("x"), .slotMissing("x"), .slotLost("x"), .slotTaken("x"),
+            .publicationLost("x"), .identityMissing("x"), .slotMissing("x"), .slotLost("x"),
+            .slotTaken("x"),
             .slotOfOtherKind("x"),
             .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken("x"),
             .otherServer(expected: "x", found: "x"), .storeRestored("x"), .brokenStream("x"),

@@ -65,7 +65,35 @@ final class Catalogue: @unchecked Sendable {
         let list =
             tables.isEmpty
             ? "ALL TABLES" : "TABLE " + tables.map(\.quotedTable).joined(separator: ", ")
-        return "CREATE PUBLICATION \(name.quotedName) FOR \(list)"
+        // A partition is told as the table that it is a part of.
+        return "CREATE PUBLICATION \(name.quotedName) FOR \(list) "
+            + "WITH (publish_via_partition_root = true)"
+    }
+
+    /// The tables of a publication that is to be made whose rows nothing names, of none all
+    /// tables: PostgreSQL would refuse each `UPDATE` and `DELETE` of them from then on.
+    ///
+    /// - Returns: At most `limit` of them.
+    func tablesWithoutIdentity(_ tables: [String], limit: Int) throws -> [String] {
+        let named = tables.map { "to_regclass(\($0.quotedTable.quotedText))" }
+        let those =
+            tables.isEmpty
+            ? "" : "AND c.oid IN (SELECT id FROM told)"
+        return try connection.query(
+            """
+            WITH RECURSIVE told AS (
+                SELECT unnest(ARRAY[\(named.joined(separator: ", "))]::regclass[])::oid AS id
+                UNION SELECT inhrelid FROM pg_inherits JOIN told ON inhparent = id)
+            SELECT format('%I.%I', n.nspname, c.relname)
+            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND c.oid >= 16384
+            AND c.relreplident <> 'f' AND NOT EXISTS (
+                SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisvalid AND (
+                    c.relreplident = 'd' AND i.indisprimary AND i.indimmediate
+                    OR c.relreplident = 'i' AND i.indisreplident))
+            \(those) ORDER BY 1 LIMIT \(limit)
+            """
+        ).compactMap { $0[0] }
     }
 
     /// A table of a publication, with the condition that its rows must meet.
@@ -148,6 +176,13 @@ final class Catalogue: @unchecked Sendable {
             WHERE i.indrelid = $1::oid AND i.indisprimary ORDER BY k.place
             """, [String(table)]
         ).compactMap { $0[0] }
+    }
+
+    /// Whether a table's rows are those of its partitions.
+    func isPartitioned(_ table: UInt32) throws -> Bool {
+        try !connection.query(
+            "SELECT FROM pg_class WHERE oid = $1::oid AND relkind = 'p'", [String(table)]
+        ).isEmpty
     }
 
     /// The types that users made.

@@ -14,6 +14,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case publicationMissing(String)
     case publicationEmpty(String)
     case publicationLost(String)
+    case identityMissing(String)
     case slotMissing(String)
     case slotLost(String)
     case slotTaken(String)
@@ -44,6 +45,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .publicationMissing: "publicationMissing"
         case .publicationEmpty: "publicationEmpty"
         case .publicationLost: "publicationLost"
+        case .identityMissing: "identityMissing"
         case .slotMissing: "slotMissing"
         case .slotLost: "slotLost"
         case .slotTaken: "slotTaken"
@@ -65,8 +67,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
     package static let codes = [
         "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
-        "publicationLost", "slotMissing", "slotLost", "slotTaken", "slotOfOtherKind", "serverFull",
-        "serverRefused",
+        "publicationLost", "identityMissing", "slotMissing", "slotLost", "slotTaken",
+        "slotOfOtherKind", "serverFull", "serverRefused",
         "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "storeRestored",
         "brokenStream", "relayUnreachable", "relayRefuses",
     ]
@@ -116,6 +118,10 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The server cannot tell what was changed while the publication was not there "
                 + "(\(reason)): make the publication, drop the slot with SELECT "
                 + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
+        case .identityMissing(let tables):
+            "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
+                + "of tables without a primary key (\(tables)): ALTER TABLE … REPLICA IDENTITY "
+                + "FULL, or name other tables with --tables."
         case .slotMissing(let name):
             "The server has no slot \(name), so that changes since it was lost cannot be told: say "
                 + "--make to begin anew with a snapshot."

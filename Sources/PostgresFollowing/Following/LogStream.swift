@@ -113,7 +113,10 @@ final class LogStream: RowStream, @unchecked Sendable {
                 if !relation.columns.allSatisfy({ types.knows($0.type) }) {
                     types = try catalogue.types()
                 }
-                reader.learn(TableShape(relation, primaryKey: key, types: types))
+                reader.learn(
+                    TableShape(
+                        relation, primaryKey: key, types: types,
+                        isPartitioned: try catalogue.isPartitioned(relation.id)))
             case .row(let row, let place):
                 if let last, place <= last { continue }
                 buffer.add(row, at: place, bytes: bytes)

@@ -34,6 +34,8 @@ package struct PreparingSQL {
 
             -- Rows before a change in full; without it the relay knows those that it keeps.
             \(identities)
+            -- Rows of partitions are logged as these say: ALTER them too. PostgreSQL refuses UPDATE
+            -- and DELETE of a published table with neither a primary key nor this.
 
             -- By the owner of the tables; for all tables, by a superuser.
             \(Catalogue.publicationSQL(publication, tables: tables));

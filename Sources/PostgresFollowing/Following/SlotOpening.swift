@@ -43,6 +43,12 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             guard settings.makes, !memory.current.hasFollowed else {
                 throw FollowProblem.publicationMissing(settings.publication)
             }
+            let nameless = try catalogue.tablesWithoutIdentity(settings.tables, limit: 4)
+            guard nameless.isEmpty else {
+                throw FollowProblem.identityMissing(
+                    nameless.prefix(3).joined(separator: ", ")
+                        + (nameless.count > 3 ? " and others" : ""))
+            }
             try catalogue.makePublication(settings.publication, tables: settings.tables)
         }
     }

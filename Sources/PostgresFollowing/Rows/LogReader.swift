@@ -128,6 +128,7 @@ package struct LogReader: Sendable {
         row.occurredAt = current.at
         row.version = Int64(clamping: current.commit.rawValue)
         var images = RowBuilder(shape)
+        let before = shape.former(before)
         row.before = try images.former(before)
         row.after = try after.map { values throws(MalformedMessage) in
             try images.row(values, unchanged: before)

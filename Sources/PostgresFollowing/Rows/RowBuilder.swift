@@ -17,7 +17,7 @@ package struct RowBuilder {
         case .whole(let values)?: return try self.row(values)
         case .key(let values)?:
             var image = try self.row(values)
-            let identity = shape.relation.columns.filter(\.isIdentity).map(\.name)
+            let identity = shape.identity
             image.fields = image.fields.filter { identity.contains($0.key) }
             image.completeness = .partial
             return image

@@ -4,13 +4,20 @@ package struct TableShape: Sendable, Hashable {
     package let kinds: [ColumnKind]
     /// The columns of the primary key, else of the replica identity; empty if there are none.
     package let key: [String]
+    /// Whether its rows are those of its partitions.
+    package let isPartitioned: Bool
 
     /// - Parameters:
     ///   - relation: the table as the log has it.
     ///   - primaryKey: the columns of the primary key in its order, as the catalogue has them.
     ///   - types: the types that users made.
-    package init(_ relation: Relation, primaryKey: [String], types: TypeCatalogue) {
+    ///   - isPartitioned: whether its rows are those of its partitions.
+    package init(
+        _ relation: Relation, primaryKey: [String], types: TypeCatalogue,
+        isPartitioned: Bool = false
+    ) {
         self.relation = relation
+        self.isPartitioned = isPartitioned
         kinds = relation.columns.map { types.kind(of: $0.type) }
         let names = Set(relation.columns.map(\.name))
         if !primaryKey.isEmpty, primaryKey.allSatisfy(names.contains) {
@@ -21,5 +28,24 @@ package struct TableShape: Sendable, Hashable {
         } else {
             key = relation.columns.filter(\.isIdentity).map(\.name)
         }
+    }
+
+    /// The columns that a row before a change has, where it is not whole.
+    var identity: [String] {
+        relation.identity == UInt8(ascii: "f")
+            ? key : relation.columns.filter(\.isIdentity).map(\.name)
+    }
+
+    /// The row before a change, as far as it is known.
+    ///
+    /// The server calls it whole where the partitioned table says so, though a partition has an
+    /// identity of its own, and may have logged the key alone: the other columns are null then.
+    func former(_ row: FormerRow?) -> FormerRow? {
+        guard isPartitioned, case .whole(let values)? = row else { return row }
+        let others = zip(relation.columns, values).filter { column, _ in
+            !key.contains(column.name)
+        }
+        return others.isEmpty || others.contains { _, value in value != .null }
+            ? row : .key(values)
     }
 }
