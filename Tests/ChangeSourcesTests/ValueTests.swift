@@ -28,6 +28,22 @@ import Testing
     }
 }
 
+@Suite struct NameTextTests {
+    @Test(
+        arguments: [
+            (1_577_836_800, 0, "1577836800000"), (1_577_836_800, 123_000_000, "1577836800123"),
+            (1_577_836_800, 100_000, "1577836800000.1"),
+            (1_577_836_800, 200_000, "1577836800000.2"),
+            (1_577_836_800, 1_000_001, "1577836800001.000001"), (-1, 999_999_000, "-1.999"),
+        ] as [(Int64, Int32, String)])
+    func `moments that differ have names that differ`(
+        seconds: Int64, nanoseconds: Int32, name: String
+    ) {
+        let moment = Timestamp(seconds: seconds, nanoseconds: nanoseconds)
+        #expect(FieldValue.timestamp(moment).nameText == name)
+    }
+}
+
 @Suite struct ColumnTypeTests {
     private func text(_ type: ColumnType, _ json: JSONValue) -> String? {
         type.convert(FieldValue(plain: json), zoneID: .default)?.notation.text

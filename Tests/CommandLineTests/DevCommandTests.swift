@@ -55,6 +55,20 @@ import Testing
         #expect(gone.code == 78)
     }
 
+    @Test func `when one of two ends, the other one is found`() async throws {
+        let home = try Folder.make()
+        let first = try await Sandbox.start(["--port", "0"], home: home)
+        let second = try await Sandbox.start(["--port", "0"], home: home)
+        #expect(await second.end() == 0)
+        let found = try await BuiltBelfry.run(
+            ["containers", "list"], environment: ["HOME": home.path])
+        #expect(found.code == 0, "\(found.complaint)")
+        let side = try await first.output.line { $0.contains("Its administrative side") }
+        let url = try #require(side.firstMatch(of: /http:[^,]*/)).0
+        #expect(found.complaint.hasPrefix("(belfry dev at \(url))"), "\(found.complaint)")
+        #expect(await first.end() == 0)
+    }
+
     @Test func `a folder that is kept keeps its keys and what was made in it`() async throws {
         let home = try Folder.make()
         let folder = home.appending(path: "sandbox").path

@@ -48,7 +48,7 @@ extension FieldValue {
         case .uuid(let uuid): uuid.description
         case .objectID(let bytes): Hexadecimal.encode(bytes)
         case .bytes(let bytes): Base64.encode(bytes)
-        case .timestamp(let moment): String(moment.milliseconds)
+        case .timestamp(let moment): moment.nameText
         case .reference(let reference): reference.recordID.recordName.rawValue
         case .null, .location, .list, .set, .map: nil
         }
@@ -56,6 +56,15 @@ extension FieldValue {
 }
 
 extension Timestamp {
+    /// Milliseconds since 1970 with what is beyond them, so that no two moments share a name.
+    var nameText: String {
+        let beyond = nanoseconds % 1_000_000
+        guard beyond != 0 else { return String(milliseconds) }
+        var digits = String(String(1_000_000 + beyond).dropFirst())
+        while digits.last == "0" { digits.removeLast() }
+        return "\(milliseconds).\(digits)"
+    }
+
     /// Creates a moment from a count since 1970 of units of which `perSecond` make a second.
     init(count: Int64, perSecond: Int64) {
         let (quotient, remainder) = count.quotientAndRemainder(dividingBy: perSecond)

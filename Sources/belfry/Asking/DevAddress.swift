@@ -15,6 +15,9 @@ struct DevAddress: Codable, Sendable {
     var sourceURL: String?
     /// What the change source proves itself by.
     var sourceToken: String?
+    /// Those that were started before and were running then, the last one first: they are found
+    /// again when this one ends.
+    var others: [DevAddress]?
 
     /// Where it stands; `nil` without a home.
     ///
@@ -33,30 +36,46 @@ struct DevAddress: Codable, Sendable {
     /// - Returns: Whether there was a place for it.
     func announce(_ environment: [String: String]) -> Bool {
         guard let file = Self.file(environment) else { return false }
+        var announced = self
+        announced.others = (try? PrivateFile.read(DevAddress.self, from: file))?.running
         do {
             try FileManager.default.createDirectory(
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try PrivateFile.write(self, to: file)
+            try PrivateFile.write(announced, to: file)
             return true
         } catch {
             return false
         }
     }
 
-    /// This process is found no more; another one that was started since is.
+    /// This process is found no more; another one that was started since is, or else the last one
+    /// that runs still.
     static func withdraw(_ environment: [String: String]) {
         guard let file = file(environment),
-            (try? PrivateFile.read(DevAddress.self, from: file))?.process == getpid()
+            let announced = try? PrivateFile.read(DevAddress.self, from: file),
+            announced.process == getpid()
         else { return }
-        try? FileManager.default.removeItem(at: file)
+        let others = announced.running.filter { $0.process != getpid() }
+        guard var next = others.first else {
+            try? FileManager.default.removeItem(at: file)
+            return
+        }
+        next.others = Array(others.dropFirst())
+        try? PrivateFile.write(next, to: file)
+    }
+
+    /// This one and those that were started before, as far as they run.
+    private var running: [DevAddress] {
+        var alone = self
+        alone.others = nil
+        return ([alone] + (others ?? [])).filter { kill($0.process, 0) == 0 }
     }
 
     /// The one that runs, if any does.
     static func find(_ environment: [String: String]) -> DevAddress? {
         guard let file = file(environment),
-            let address = try? PrivateFile.read(DevAddress.self, from: file),
-            kill(address.process, 0) == 0
+            let address = try? PrivateFile.read(DevAddress.self, from: file)
         else { return nil }
-        return address
+        return address.running.first
     }
 }

@@ -12,6 +12,13 @@ struct PushForwarding: Sendable {
     /// How long an answer may take; what comes meanwhile waits in the relay, as far as it keeps it.
     private static let patience = TimeAmount.seconds(10)
 
+    /// It says at once that nobody listens, rather than to try again while pushes wait.
+    private static let client: HTTPClient = {
+        var configuration = HTTPClient.Configuration()
+        configuration.connectionPool.retryConnectionEstablishment = false
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }()
+
     init(_ text: String) throws {
         url = try Self.url(text)
     }
@@ -48,7 +55,7 @@ struct PushForwarding: Sendable {
         }
         request.body = .bytes(ByteBuffer(bytes: Self.body(event, parts).utf8))
         do {
-            let response = try await HTTPClient.shared.execute(request, timeout: Self.patience)
+            let response = try await Self.client.execute(request, timeout: Self.patience)
             return "posted to \(url): \(response.status.code)"
         } catch {
             return "not posted to \(url): \(ReachingFailure(error))"
