@@ -81,6 +81,33 @@ import Testing
         #expect(failed.count == 3, "\(ending.output)")
     }
 
+    @Test func `an overview says which databases are not followed as they should be`() {
+        func source(_ name: String, _ verdict: String) -> JSONValue {
+            [
+                "name": .string(name),
+                "following": [
+                    "state": "slotLost", "verdict": .string(verdict), "sentence": "Drop it.",
+                ],
+            ]
+        }
+        let remark = OverviewCommand.remark([
+            "head": "1", "behind": "0",
+            "containers": [
+                [
+                    "container": "c",
+                    "webhooks": [
+                        "sources": [source("a", "well"), source("b", "broken"), ["name": "plain"]]
+                    ],
+                ]
+            ],
+        ])
+        #expect(
+            remark == """
+                The log ends at 1; 0 entries are not settled.
+                The database of the source b of c: slotLost. Drop it.
+                """)
+    }
+
     // MARK: The log
 
     @Test func `a line in JSON is one object in one line, whatever is in it`() throws {

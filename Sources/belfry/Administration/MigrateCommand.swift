@@ -56,7 +56,8 @@ struct OverviewCommand: AsyncParsableCommand {
         }
     }
 
-    private static func remark(_ answer: JSONValue) -> String? {
+    /// What the table does not say, in lines.
+    static func remark(_ answer: JSONValue) -> String? {
         guard case .object(let object) = answer, case .string(let head)? = object["head"],
             case .string(let behind)? = object["behind"]
         else { return nil }
@@ -72,6 +73,7 @@ struct OverviewCommand: AsyncParsableCommand {
         }
         if case .array(let containers)? = object["containers"] {
             lines += containers.flatMap(Self.refusals)
+            lines += containers.flatMap(Self.followings)
         }
         if case .array(let halts)? = object["halts"] { lines += halts.compactMap(Self.line) }
         if case .object(let bounds)? = object["refusing"] {
@@ -114,6 +116,24 @@ struct OverviewCommand: AsyncParsableCommand {
             let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
             return "The last webhook of the source \(text("name")) of \(place) was refused at "
                 + "\(text("lastRefused")): \(text("lastReason")) (belfry sources refused)."
+        }
+    }
+
+    /// The sources of a container whose database is not followed as it should be, a line each.
+    private static func followings(of container: JSONValue) -> [String] {
+        guard
+            case .array(let sources)? = CommandOutput.value(
+                at: ["webhooks", "sources"], in: container)
+        else { return [] }
+        return sources.compactMap { source in
+            func text(_ path: String...) -> String {
+                CommandOutput.value(at: path, in: source).map(CommandOutput.shown) ?? ""
+            }
+            let verdict = text("following", "verdict")
+            guard !verdict.isEmpty, verdict != "well" else { return nil }
+            let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
+            return "The database of the source \(text("name")) of \(place): "
+                + "\(text("following", "state")). \(text("following", "sentence"))"
         }
     }
 
