@@ -93,7 +93,13 @@ struct ServedTests {
         try await ServedRelay.with { relay in
             try await relay.container.set(source: "shop", Self.follow(server, name))
             _ = try await relay.source("shop", is: "following")
-            try await relay.container.set(source: "twice", Self.follow(server, name))
+            var second = Self.follow(server, name)
+            second["verification"] = ["scheme": "none"]
+            let saved = try await relay.client.administer(
+                "PUT", "\(relay.container.path)/sources/twice", .object(second)
+            ).expect(201)
+            let state = saved.json.value(at: ["following", "state"])
+            #expect(state == "connecting" || state == "slotTaken", "\(saved.text)")
             let twice = try await relay.source("twice", is: "slotTaken")
             #expect(
                 twice.value(at: ["following", "sentence"])

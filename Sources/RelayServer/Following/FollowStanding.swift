@@ -7,6 +7,8 @@ enum FollowStanding: Sendable, Hashable {
     case followed(FollowStatus)
     /// What the source says cannot be followed at all.
     case refused(FollowProblem)
+    /// A follower is about to begin.
+    case begins
     /// Nobody follows: no relay runs, or it ends.
     case stopped
 
@@ -25,6 +27,7 @@ enum FollowStanding: Sendable, Hashable {
         switch self {
         case .followed(let status): status.word
         case .refused(let problem): problem.code
+        case .begins: "connecting"
         case .stopped: "stopped"
         }
     }
@@ -34,6 +37,7 @@ enum FollowStanding: Sendable, Hashable {
         switch self {
         case .followed(let status): status.sentence
         case .refused(let problem): problem.advice
+        case .begins: "Connecting."
         case .stopped: "Nobody follows: it goes on where it was when belfry serve is started."
         }
     }
@@ -47,6 +51,7 @@ enum FollowStanding: Sendable, Hashable {
             case .connecting, .takingSnapshot: .well
             }
         case .refused: .broken
+        case .begins: .well
         case .stopped: .waiting
         }
     }

@@ -41,6 +41,8 @@ package final class SourceFollowers: Sendable {
     private let changed = Mutex<Set<SourcePlace>>([])
     /// Sources of a store that was restored, which are followed again.
     private let adopted = Mutex<Set<SourcePlace>>([])
+    /// Whether followers are begun for sources that are saved.
+    private let begins = Mutex(false)
     private let news = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
     /// What goes into the log of every follower: how far it has come.
@@ -72,9 +74,11 @@ package final class SourceFollowers: Sendable {
         news.continuation.yield()
     }
 
-    /// How it stands with the database of a source; `nil` if none is followed for it.
+    /// How it stands with the database of a source that follows one; `nil` if nobody follows it.
     func standing(of place: SourcePlace) -> FollowStanding? {
-        guard let running = running.withLock({ $0[place] }) else { return nil }
+        guard let running = running.withLock({ $0[place] }) else {
+            return begins.withLock { $0 } ? .begins : nil
+        }
         if let problem = running.problem { return .refused(problem) }
         return running.follower.map { .followed($0.status) }
     }
@@ -89,6 +93,7 @@ package final class SourceFollowers: Sendable {
     /// Follows until the task is cancelled; then all followers have ended.
     func run() async throws {
         var wait = Self.waits.first
+        begins.withLock { $0 = true }
         for await _ in news.stream {
             do {
                 try await arrange()
@@ -104,6 +109,7 @@ package final class SourceFollowers: Sendable {
                 news.continuation.yield()
             }
         }
+        begins.withLock { $0 = false }
         await endAll()
         try Task.checkCancellation()
     }
