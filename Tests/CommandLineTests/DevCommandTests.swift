@@ -95,7 +95,9 @@ import Testing
         let second = try await BuiltBelfry.run(
             ["dev", "--port", String(port)], environment: ["HOME": home.path])
         #expect(second.code == 69)
-        #expect(second.complaint.contains("127.0.0.1:\(port) cannot be served"))
+        #expect(
+            second.complaint.contains(
+                "127.0.0.1:\(port) cannot be served: Address already in use\n"))
         // The one that runs is found still.
         let found = try await BuiltBelfry.run(
             ["containers", "list"], environment: ["HOME": home.path])

@@ -94,7 +94,7 @@ import Testing
         let clock = ContinuousClock()
         let began = clock.now
         let told = await forwarding.post([:], [:])
-        #expect(told.hasPrefix("not posted to http://127.0.0.1:1/pushes"), "\(told)")
+        #expect(told == "not posted to http://127.0.0.1:1/pushes: Connection refused")
         #expect(clock.now - began < .seconds(8))
     }
 

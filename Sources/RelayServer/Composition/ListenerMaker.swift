@@ -1,3 +1,4 @@
+import Foundation
 import Hummingbird
 import HummingbirdCore
 import HummingbirdTLS
@@ -133,7 +134,8 @@ private struct ServedListener<Listener: Service>: Service {
                 connections.beginGrace()
             }
         } catch let error as IOError {
-            throw AddressError(description: "\(address) cannot be served: \(error)")
+            let reason = String(cString: strerror(error.errnoCode))
+            throw AddressError(description: "\(address) cannot be served: \(reason)")
         }
     }
 }
