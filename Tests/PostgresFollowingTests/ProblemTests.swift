@@ -79,6 +79,33 @@ struct ProblemTests {
         }
     }
 
+    @Test func `tables that a publication lacks are named before they are waited for`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE more (id int PRIMARY KEY);
+            CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
+            CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+            CREATE PUBLICATION belfry FOR TABLE t, p
+            """)
+        let tables = ["public.t", "more", "public.p", "public.p1", "public.none"]
+        #expect(
+            try await problem(name, on: server) { $0.tables = tables }
+                == .tablesNotPublished(publication: "belfry", tables: "more, public.none"))
+        try server.sql("ALTER PUBLICATION belfry ADD TABLE more", in: name)
+        let settings = try server.settings(name) { $0.tables = Array(tables.dropLast()) }
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        // What is followed already is not asked about.
+        try server.sql("ALTER PUBLICATION belfry DROP TABLE more", in: name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+    }
+
     @Test func `a slot that others use, or of another kind, is left alone`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -225,7 +252,8 @@ struct ProblemTests {
             .databaseMissing("x"),
             .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
             .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
-            .publicationLost("x"), .identityMissing("x"), .slotMissing("x"), .slotLost("x"),
+            .publicationLost("x"), .identityMissing("x"),
+            .tablesNotPublished(publication: "x", tables: "x"), .slotMissing("x"), .slotLost("x"),
             .slotTaken("x"),
             .slotOfOtherKind("x"),
             .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken("x"),

@@ -96,6 +96,34 @@ final class Catalogue: @unchecked Sendable {
         ).compactMap { $0[0] }
     }
 
+    /// Those of `tables` of which a publication tells nothing: neither of them nor of what they are
+    /// partitions of, or have as partitions.
+    func tablesMissing(from publication: String, of tables: [String]) throws -> [String] {
+        guard !tables.isEmpty else { return [] }
+        // By the catalogue, which asks for no right to the schema, as the log does not.
+        let named = tables.map { table in
+            let parts = table.split(separator: ".", maxSplits: 1).map(String.init)
+            let place = parts.count == 2 ? parts : ["public", table]
+            return "(\(([table] + place).map(\.quotedText).joined(separator: ", ")))"
+        }
+        return try connection.query(
+            """
+            SELECT named.name
+            FROM (VALUES \(named.joined(separator: ", "))) AS named (name, place, "table")
+            LEFT JOIN pg_namespace AS s ON s.nspname = named.place
+            LEFT JOIN pg_class AS found
+                ON found.relnamespace = s.oid AND found.relname = named."table"
+            WHERE NOT EXISTS (
+                SELECT FROM pg_publication_tables AS t
+                JOIN pg_namespace AS n ON n.nspname = t.schemaname
+                JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
+                WHERE t.pubname = $1 AND (c.oid = found.oid
+                    OR c.oid IN (SELECT relid FROM pg_partition_tree(found.oid))
+                    OR c.oid IN (SELECT relid FROM pg_partition_ancestors(found.oid))))
+            """, [publication]
+        ).compactMap { $0[0] }
+    }
+
     /// A table of a publication, with the condition that its rows must meet.
     struct PublishedTable {
         let relation: Relation

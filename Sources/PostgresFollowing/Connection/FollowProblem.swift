@@ -15,6 +15,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case publicationEmpty(String)
     case publicationLost(String)
     case identityMissing(String)
+    case tablesNotPublished(publication: String, tables: String)
     case slotMissing(String)
     case slotLost(String)
     case slotTaken(String)
@@ -46,6 +47,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .publicationEmpty: "publicationEmpty"
         case .publicationLost: "publicationLost"
         case .identityMissing: "identityMissing"
+        case .tablesNotPublished: "tablesNotPublished"
         case .slotMissing: "slotMissing"
         case .slotLost: "slotLost"
         case .slotTaken: "slotTaken"
@@ -67,8 +69,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
     package static let codes = [
         "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
-        "publicationLost", "identityMissing", "slotMissing", "slotLost", "slotTaken",
-        "slotOfOtherKind", "serverFull", "serverRefused",
+        "publicationLost", "identityMissing", "tablesNotPublished", "slotMissing", "slotLost",
+        "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
         "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "storeRestored",
         "brokenStream", "relayUnreachable", "relayRefuses",
     ]
@@ -122,6 +124,10 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables without a primary key (\(tables)): ALTER TABLE … REPLICA IDENTITY "
                 + "FULL, or name other tables with --tables."
+        case .tablesNotPublished(let publication, let tables):
+            "The publication \(publication) is there, and has not all tables that were named "
+                + "(\(tables)): ALTER PUBLICATION \(publication) ADD TABLE …, or name another one "
+                + "that is made."
         case .slotMissing(let name):
             "The server has no slot \(name), so that changes since it was lost cannot be told: say "
                 + "--make to begin anew with a snapshot."
@@ -158,10 +164,10 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .brokenStream(let reason):
             "What the server sends cannot be read (\(reason)): it is tried again; please report it."
         case .relayUnreachable(let reason):
-            "The relay cannot take changes (\(reason)): they wait in PostgreSQL's log, and it is "
-                + "tried again."
+            "The relay cannot take changes (\(reason)): they wait in PostgreSQL, and it is tried "
+                + "again."
         case .relayRefuses(let reason):
-            "The relay refuses changes (\(reason)): mend the source; they wait in PostgreSQL's log."
+            "The relay refuses changes (\(reason)): mend the source; they wait in PostgreSQL."
         }
     }
 }

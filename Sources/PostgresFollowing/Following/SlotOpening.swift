@@ -112,6 +112,13 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             guard !tables.isEmpty else {
                 throw FollowProblem.publicationEmpty(settings.publication)
             }
+            // Of a publication that was there, nobody would notice that changes never come.
+            let missing = try catalogue.tablesMissing(
+                from: settings.publication, of: settings.tables)
+            guard missing.isEmpty else {
+                throw FollowProblem.tablesNotPublished(
+                    publication: settings.publication, tables: missing.joined(separator: ", "))
+            }
             let name = "\(settings.slot.prefix(50))_begins"
             // The server waits for transactions that are open, however long they take.
             let made = try log.query(
