@@ -156,6 +156,16 @@ import Testing
         }
     }
 
+    @Test func `the first of several is told, and how many there are`() throws {
+        let diagnosis = try Self.checkup([
+            (
+                #""lastAccepted": "2026-11-23T11:58:00Z""#,
+                #""following": {"state": "slotLost", "verdict": "broken", "sentence": "Drop it."}"#
+            ), (#""parked": 0"#, #""parked": 1"#),
+        ]).diagnosis
+        #expect(diagnosis.verdict == "fail: shop: Drop it, and 1 more")
+    }
+
     @Test func `a container that waits says since when and why`() throws {
         let halt = """
             {"container": "iCloud.com.example.Art", "environment": "production",

@@ -228,6 +228,15 @@ struct ProblemTests {
         }
     }
 
+    @Test(arguments: [
+        ("orders", #""public"."orders""#), ("shop.orders", #""shop"."orders""#),
+        ("shop.we.ird", #""shop"."we.ird""#), (#""we ird"."T ab.le""#, #""we ird"."T ab.le""#),
+        (#"shop."a""b""#, #""shop"."a""b""#), (#""Orders""#, #""public"."Orders""#),
+        (#"shop.a"b"#, #""shop"."a""b""#),
+    ]) func `tables are named as people write them, or as SQL does`(text: String, sql: String) {
+        #expect(text.quotedTable == sql)
+    }
+
     @Test func `URLs hold no password, and nothing that is not allowed`() {
         func advice(_ url: String) -> String {
             do throws(FollowProblem) {

@@ -102,9 +102,8 @@ final class Catalogue: @unchecked Sendable {
         guard !tables.isEmpty else { return [] }
         // By the catalogue, which asks for no right to the schema, as the log does not.
         let named = tables.map { table in
-            let parts = table.split(separator: ".", maxSplits: 1).map(String.init)
-            let place = parts.count == 2 ? parts : ["public", table]
-            return "(\(([table] + place).map(\.quotedText).joined(separator: ", ")))"
+            let (schema, name) = table.tableParts
+            return "(\([table, schema, name].map(\.quotedText).joined(separator: ", ")))"
         }
         return try connection.query(
             """

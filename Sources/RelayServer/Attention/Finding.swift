@@ -100,11 +100,16 @@ package struct Diagnosis: Sendable, Hashable {
         let warning = findings.filter { $0.state == .warn }
         let first = (failing + warning).first
         let rest = failing.count + warning.count - 1
-        let more = rest > 0 ? ", and \(rest) more" : ""
+        var said = first?.text ?? ""
+        if rest > 0 {
+            // A sentence goes on.
+            if said.hasSuffix(".") { said.removeLast() }
+            said += ", and \(rest) more"
+        }
         return switch state {
         case .ok, .unknown: "ok: nothing is to be done"
-        case .warn: "warn: \(first?.text ?? "")\(more)"
-        case .fail: "fail: \(first?.text ?? "")\(more)"
+        case .warn: "warn: \(said)"
+        case .fail: "fail: \(said)"
         }
     }
 
