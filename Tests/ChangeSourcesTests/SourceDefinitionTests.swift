@@ -36,6 +36,15 @@ import Testing
         #expect(JSONValue.object(shown).text == verification)
     }
 
+    @Test(arguments: ["hasura", "cloudevents", "postgres"])
+    func `a change to try is another one each time`(preset: String) throws {
+        let definition = try defined(#"{"preset": "\#(preset)"}"#)
+        let guide = SenderGuide(to: definition.source, at: "http://relay/changes/1/c/development/s")
+        let body = try #require(
+            guide.trial?.split(separator: "\n").first { $0.hasPrefix("body='") })
+        #expect(body.contains(#"":"trial-'"$(date +%s)"'""#), "\(body)")
+    }
+
     @Test func `what a sender makes must be given`() throws {
         let minapp = try defined(
             #"{"preset":"minapp","mapping":{"table":{"constant":"Order"}}}"#)

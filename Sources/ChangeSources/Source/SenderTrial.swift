@@ -22,7 +22,9 @@ struct SenderTrial {
                 secret.map { "secret=\(Self.quoted($0))" }
                     ?? "secret=${BELFRY_SOURCE_SECRET:?set it to the secret of this source}")
         }
-        lines.append("body=\(Self.quoted(body))")
+        // What a sender never says twice is another one each time.
+        let shown = Self.quoted(body).replacing(Self.unique, with: "trial-'\"$(date +%s)\"'")
+        lines.append("body=\(shown)")
         guard let proof = proof() else { return nil }
         lines += proof.lines
         var headers = [("Content-Type", "application/json")] + presetHeaders + proof.headers
@@ -35,6 +37,9 @@ struct SenderTrial {
     }
 
     // MARK: The body
+
+    /// What the shell puts the time into.
+    private static let unique = "trial-now"
 
     private var body: String {
         let row: JSONValue = ["id": "trial-1", "title": "Tried"]
@@ -60,13 +65,13 @@ struct SenderTrial {
                 ]
             case .hasura:
                 [
-                    "id": "trial-1", "table": ["schema": "public", "name": name],
+                    "id": .string(Self.unique), "table": ["schema": "public", "name": name],
                     "event": ["op": "INSERT", "data": ["old": .null, "new": row]],
                 ]
             case .cloudevents where isBinary: ["after": ["title": "Tried"]]
             case .cloudevents:
                 [
-                    "specversion": "1.0", "id": "trial-1", "source": "/trial",
+                    "specversion": "1.0", "id": .string(Self.unique), "source": "/trial",
                     "type": "trial.record.created", "subject": .string("\(table)/trial-1"),
                     "data": ["after": ["title": "Tried"]],
                 ]
@@ -121,7 +126,7 @@ struct SenderTrial {
             case .postgres:
                 [
                     "operation": "create", "schema": "public", "table": name, "key": ["id"],
-                    "after": row, "position": "trial/1",
+                    "after": row, "position": .string(Self.unique),
                 ]
             case .airtable:
                 [
