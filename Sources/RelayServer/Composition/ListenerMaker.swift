@@ -134,7 +134,7 @@ private struct ServedListener<Listener: Service>: Service {
                 connections.beginGrace()
             }
         } catch let error as IOError {
-            let reason = String(cString: strerror(error.errnoCode))
+            let reason = unsafe String(cString: strerror(error.errnoCode))
             throw AddressError(description: "\(address) cannot be served: \(reason)")
         }
     }
