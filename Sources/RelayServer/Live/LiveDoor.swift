@@ -36,8 +36,8 @@ final class LiveDoor: Sendable {
         /// All connections, streams and polls.
         var count = 0
         var newcomers = LiveNewcomers()
-        /// Those who are answered over HTTP.
-        var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub)] = [:]
+        /// Those who are answered over HTTP, with the end of the user token that they were told of.
+        var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub, noticed: Timestamp?)] = [:]
     }
 
     /// Whose connections are counted together.
@@ -232,7 +232,7 @@ final class LiveDoor: Sendable {
 
     /// Notes a stream, so that it can be ended.
     func note(_ hub: StreamHub, of identity: LiveIdentity, _ number: UInt64) {
-        state.withLock { $0.streams[number] = (identity, hub) }
+        state.withLock { $0.streams[number] = (identity, hub, $0.streams[number]?.noticed) }
     }
 
     /// Whether a stream is noted, and has not been ended.
@@ -250,10 +250,11 @@ final class LiveDoor: Sendable {
         endStreams(revocation.end) { revocation.concerns($0) }
     }
 
-    /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, and
-    /// says now and then how far everything has been told.
+    /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, tells
+    /// those whose are about to, and says now and then how far everything has been told.
     func look(at moment: Timestamp, beats: Bool) async {
         endStreams(.tokenEnded) { $0.endsAt.map { $0 <= moment } ?? false }
+        notice(at: moment)
         guard beats else { return }
         await engine.beat(state.withLock { Array($0.streams.keys) })
     }
@@ -261,15 +262,36 @@ final class LiveDoor: Sendable {
     /// Ends the streams of those who fit, by a last frame that says why.
     func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
         let bye = end.bye(uuid: identifiers.uuid())
-        defer { count(end) }
         let ending = state.withLock { state in
             let ending = state.streams.filter { fits($0.value.identity) }
             for number in ending.keys { state.streams[number] = nil }
             return ending
         }
         for (number, stream) in ending {
+            count(end)
             stream.hub.post([.send(number, [bye])])
             stream.hub.end()
+        }
+    }
+
+    /// Tells each stream once that its user token is about to end.
+    private func notice(at moment: Timestamp) {
+        let ending = state.withLock { state in
+            var ending: [(number: UInt64, hub: StreamHub, left: Duration)] = []
+            for (number, stream) in state.streams {
+                guard let endsAt = stream.identity.endsAt, endsAt != stream.noticed else {
+                    continue
+                }
+                let left = endsAt.duration(since: moment)
+                guard left <= LiveTimes.notice else { continue }
+                state.streams[number]?.noticed = endsAt
+                ending.append((number, stream.hub, left))
+            }
+            return ending
+        }
+        for (number, hub, left) in ending {
+            let seconds = JSONValue.integer(left.components.seconds)
+            hub.post([.send(number, [LiveFrame(["type": "tokenExpires", "seconds": seconds])])])
         }
     }
 

@@ -25,6 +25,15 @@ struct LiveIdentity: Sendable {
 
     /// What it may read.
     var reader: LiveReader { isServer ? .server : .user(user) }
+
+    /// What stays of it under another token of the same user: the device, and how records are
+    /// written.
+    func renewed(by other: LiveIdentity) -> LiveIdentity {
+        LiveIdentity(
+            settings: other.settings, user: user, namesUser: namesUser, device: device,
+            isServer: isServer, keyID: other.keyID, session: other.session, endsAt: other.endsAt,
+            form: form)
+    }
 }
 
 /// Why a connection ends, with the code of RFC 6455 or of the application's range.

@@ -213,7 +213,8 @@ struct LiveRoutes: Sendable {
         let set = try body.require("set", try body.reader("set"))
         let (session, hub, identity) = try await begin(request, admission)
         defer { session.end() }
-        await session.declare(set, identity)
+        // A set that is refused has nothing to come.
+        if !(await session.declare(set, identity)) { hub.finish() }
         let release = Task { [clock] in
             try await clock.sleep(for: .seconds(wait))
             hub.release()

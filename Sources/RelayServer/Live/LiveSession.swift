@@ -10,6 +10,8 @@ final class LiveSession: Sendable {
 
     private struct State {
         var identity: LiveIdentity?
+        /// The API token that `hello` brought: frames that renew the user's do not repeat it.
+        var apiToken: String?
         var isOver = false
         /// What tells the client of its user's inbox.
         var feed: InboxFeed?
@@ -74,7 +76,7 @@ final class LiveSession: Sendable {
         case "set": await declare(reader, identity)
         case "get": await get(reader, identity)
         case "fence": await fence(reader)
-        case "token": try await renew(reader, identity)
+        case "token": await renew(reader, identity)
         case "bye": throw LiveEnd(.goingAway, APIError(.badRequest, "the client said goodbye"))
         case "hello":
             throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was said before"))
@@ -86,6 +88,8 @@ final class LiveSession: Sendable {
     private func hello(_ reader: JSONReader) async throws(LiveEnd) {
         let (identity, welcome) = try await door.identity(reader, at: head)
         try door.arrive()
+        let apiToken = try? reader.string("ckAPIToken")
+        state.withLock { $0.apiToken = apiToken }
         try await begin(as: identity, LiveFrame(welcome))
         if let set = try? reader.reader("set") { await declare(set, identity) }
     }
@@ -104,8 +108,20 @@ final class LiveSession: Sendable {
         if let welcome { hub.post([.send(number, [welcome])]) }
     }
 
-    private func renew(_ reader: JSONReader, _ identity: LiveIdentity) async throws(LiveEnd) {
-        let (renewed, _) = try await door.identity(reader, at: head)
+    /// Lets another token of the same user take the place of the one before, which stays good until
+    /// its own end where the other one is refused.
+    private func renew(_ reader: JSONReader, _ identity: LiveIdentity) async {
+        var head = self.head
+        if let apiToken = state.withLock({ $0.apiToken }) {
+            head.query.replace("ckAPIToken", by: apiToken)
+        }
+        let renewed: LiveIdentity
+        do {
+            _ = try reader.require("ckWebAuthToken", try reader.string("ckWebAuthToken"))
+            renewed = try await door.identity(reader, at: head).0
+        } catch {
+            return refuse("token", (error as? LiveEnd)?.error ?? ErrorMapping(error).apiError)
+        }
         guard renewed.user == identity.user, renewed.isServer == identity.isServer else {
             return refuse(
                 "token",
@@ -114,14 +130,17 @@ final class LiveSession: Sendable {
                     details: ["liveError": "revoked"]))
         }
         state.withLock { state in
-            if state.identity != nil { state.identity = renewed }
+            state.identity = state.identity?.renewed(by: renewed)
         }
     }
 
     // MARK: Sets
 
     /// Takes a set, or says why not.
-    func declare(_ reader: JSONReader, _ identity: LiveIdentity) async {
+    ///
+    /// - Returns: whether it was taken.
+    @discardableResult
+    func declare(_ reader: JSONReader, _ identity: LiveIdentity) async -> Bool {
         let current = await door.engine.version(of: number) ?? 0
         do {
             let version = try reader.require("version", try reader.integer("version"))
@@ -132,6 +151,7 @@ final class LiveSession: Sendable {
             try await door.turnstile.compiling(for: identity.user, of: identity.settings.key) {
                 try await declare(reader, identity, version, current)
             }
+            return true
         } catch {
             let mapped = ErrorMapping(error).apiError
             var object: JSONObject = ["type": "state", "state": "error"]
@@ -139,6 +159,7 @@ final class LiveSession: Sendable {
             object["inForce"] = .integer(current)
             object.members += mapped.json(uuid: head.uuid).members
             hub.post([.send(number, [LiveFrame(object)])])
+            return false
         }
     }
 
@@ -200,10 +221,14 @@ final class LiveSession: Sendable {
     ) async throws {
         var declared: [DeclaredQuery] = []
         var faults: [JSONValue] = []
-        for (json, path, isNew) in edit.queries {
+        for (json, path, place) in edit.queries {
             do {
                 let (query, charge) = try reading.declared(json, path: path)
-                try edit.check(query, isNew: isNew, among: declared, known, path: path)
+                guard
+                    try edit.admits(
+                        query, isNamed: LiveSetEdit.isNamed(json), as: place, among: declared,
+                        known, path: path)
+                else { continue }
                 declared.append(query)
                 // At once, so that the next of the set is weighed beside it.
                 if let charge {
@@ -312,89 +337,5 @@ final class LiveSession: Sendable {
         object["id"] = id
         object.members += error.json(uuid: head.uuid).members
         hub.post([.send(number, [LiveFrame(object)])])
-    }
-}
-
-/// What a `set` says is to be done.
-struct LiveSetEdit {
-    /// The queries, where they stand, and whether they may not be there yet.
-    private(set) var queries: [(json: JSONValue, path: String, isNew: Bool)] = []
-    /// The names of those that go; `nil` ends all others.
-    private(set) var removed: [String]?
-    private let refusesSame: Bool
-
-    /// Reads the whole list, or an edit of the version in force.
-    ///
-    /// - Throws: `JSONContractError`; 409 if the edit is of another version.
-    init(_ reader: JSONReader, current: Int64) throws {
-        enum Existing: String, CaseIterable { case keep, error }
-        refusesSame = try reader.choice("ifExists", as: Existing.self) == .error
-        if let list = try reader.array("queries") {
-            for name in ["base", "add", "update", "remove"] where reader.value(name) != nil {
-                throw reader.failure(name, "\"queries\" is the whole list; an edit has a base")
-            }
-            queries = list.enumerated().map { ($1, reader.path(of: "queries[\($0)]"), false) }
-            return
-        }
-        let base = try reader.require("base", try reader.integer("base"))
-        guard base == current else {
-            throw APIError(.conflict, "base: \(base) is not in force, but \(current)")
-        }
-        for (index, json) in (try reader.array("add") ?? []).enumerated() {
-            queries.append((json, reader.path(of: "add[\(index)]"), true))
-        }
-        for (index, json) in (try reader.array("update") ?? []).enumerated() {
-            queries.append((json, reader.path(of: "update[\(index)]"), false))
-        }
-        removed = try reader.strings("remove") ?? []
-    }
-
-    /// Refuses what is there already.
-    ///
-    /// - Throws: 409.
-    func check(
-        _ query: DeclaredQuery, isNew: Bool, among others: [DeclaredQuery],
-        _ known: [String: LiveQuery], path: String
-    ) throws(APIError) {
-        let isTaken = isNew && known[query.id] != nil && removed?.contains(query.id) != true
-        guard !isTaken, !others.contains(where: { $0.id == query.id }) else {
-            throw APIError(
-                .exists, "\(path).id: there is a query \"\(query.id.shortened)\" already",
-                details: ["liveError": "duplicateQuery"])
-        }
-        guard refusesSame else { return }
-        let isSame =
-            known.contains { $0.key != query.id && $0.value.shows(theSameAs: query.query) }
-            || others.contains { $0.query == query.query }
-        guard !isSame else {
-            throw APIError(
-                .exists, "\(path): the same query is there already",
-                details: ["liveError": "duplicateQuery"])
-        }
-    }
-
-    /// Whether the query of this name goes, or is declared anew.
-    func ends(_ name: String) -> Bool {
-        guard let removed else { return true }
-        return removed.contains(name)
-            || queries.contains { json, _, isNew in
-                guard !isNew, case .object(let object) = json else { return false }
-                return object["id"] == .string(name)
-            }
-    }
-
-    /// How many queries of notifications there will be.
-    func inboxes(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
-        var kinds = removed == nil ? [:] : known.mapValues(\.kind)
-        for name in removed ?? [] { kinds[name] = nil }
-        for query in declared { kinds[query.id] = query.query.kind }
-        return kinds.values.count { $0 == .notifications }
-    }
-
-    /// How many queries there will be.
-    func count(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
-        let names = Set(declared.map(\.id))
-        guard let removed else { return names.count }
-        return names.union(known.keys).subtracting(removed.filter { !names.contains($0) }).count
     }
 }

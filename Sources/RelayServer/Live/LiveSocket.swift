@@ -356,6 +356,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
                 return false
             }
             let left = endsAt.duration(since: moment)
+            if left > LiveTimes.notice { isNoticed = false }
             if !isNoticed, left <= LiveTimes.notice {
                 isNoticed = true
                 send(

@@ -104,6 +104,13 @@ final class StreamHub: LiveHub {
         }
     }
 
+    /// Notes that all that will be told is there.
+    func finish() {
+        state.withLock { state in
+            (state.isComplete, state.hasNews) = (true, true)
+        }
+    }
+
     /// Lets whoever waits for news go.
     func release() {
         let waiter = state.withLock { state in

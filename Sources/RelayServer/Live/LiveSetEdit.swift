@@ -1,0 +1,115 @@
+import Live
+import RelayModel
+
+/// What a `set` says is to be done.
+struct LiveSetEdit {
+    /// Where a query stands in it.
+    enum Place {
+        /// In the whole list.
+        case listed
+        /// Among those that come: it may not be there yet.
+        case added
+        /// Among those that are declared anew: it must be there.
+        case updated
+    }
+
+    /// The queries, and where they stand.
+    private(set) var queries: [(json: JSONValue, path: String, place: Place)] = []
+    /// The names of those that go; `nil` ends all others.
+    private(set) var removed: [String]?
+    private let refusesSame: Bool
+
+    /// Reads the whole list, or an edit of the version in force.
+    ///
+    /// - Throws: `JSONContractError`; 409 if the edit is of another version.
+    init(_ reader: JSONReader, current: Int64) throws {
+        enum Existing: String, CaseIterable { case keep, error }
+        refusesSame = try reader.choice("ifExists", as: Existing.self) == .error
+        if let list = try reader.array("queries") {
+            for name in ["base", "add", "update", "remove"] where reader.value(name) != nil {
+                throw reader.failure(name, "\"queries\" is the whole list; an edit has a base")
+            }
+            queries = list.enumerated().map { ($1, reader.path(of: "queries[\($0)]"), .listed) }
+            return
+        }
+        let base = try reader.require("base", try reader.integer("base"))
+        guard base == current else {
+            throw APIError(.conflict, "base: \(base) is not in force, but \(current)")
+        }
+        for (index, json) in (try reader.array("add") ?? []).enumerated() {
+            queries.append((json, reader.path(of: "add[\(index)]"), .added))
+        }
+        for (index, json) in (try reader.array("update") ?? []).enumerated() {
+            queries.append((json, reader.path(of: "update[\(index)]"), .updated))
+        }
+        removed = try reader.strings("remove") ?? []
+    }
+
+    /// Whether a query of a set says its own name; the name of another one is its fingerprint.
+    static func isNamed(_ json: JSONValue) -> Bool {
+        guard case .object(let object) = json else { return false }
+        switch object["id"] {
+        case nil, .null?: return false
+        default: return true
+        }
+    }
+
+    /// Refuses what is there already, and what is to be declared anew and is not there.
+    ///
+    /// - Returns: Whether it is to be shown; one without a name that is there already changes
+    ///   nothing.
+    /// - Throws: 404 or 409.
+    func admits(
+        _ query: DeclaredQuery, isNamed: Bool, as place: Place, among others: [DeclaredQuery],
+        _ known: [String: LiveQuery], path: String
+    ) throws(APIError) -> Bool {
+        let isThere = known[query.id] != nil && removed?.contains(query.id) != true
+        let isTaken = place == .added && isThere || others.contains { $0.id == query.id }
+        if isTaken, !isNamed, !refusesSame { return false }
+        guard !isTaken else {
+            throw APIError(
+                .exists, "\(path).id: there is a query \"\(query.id.shortened)\" already",
+                details: ["liveError": "duplicateQuery"])
+        }
+        if place == .updated, !isThere {
+            throw APIError(
+                .notFound, "\(path).id: there is no query \"\(query.id.shortened)\"",
+                details: ["liveError": "unknownQuery"])
+        }
+        guard refusesSame else { return true }
+        let isSame =
+            known.contains { $0.key != query.id && $0.value.shows(theSameAs: query.query) }
+            || others.contains { $0.query == query.query }
+        guard !isSame else {
+            throw APIError(
+                .exists, "\(path): the same query is there already",
+                details: ["liveError": "duplicateQuery"])
+        }
+        return true
+    }
+
+    /// Whether the query of this name goes, or is declared anew.
+    func ends(_ name: String) -> Bool {
+        guard let removed else { return true }
+        return removed.contains(name)
+            || queries.contains { json, _, place in
+                guard place != .added, case .object(let object) = json else { return false }
+                return object["id"] == .string(name)
+            }
+    }
+
+    /// How many queries of notifications there will be.
+    func inboxes(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
+        var kinds = removed == nil ? [:] : known.mapValues(\.kind)
+        for name in removed ?? [] { kinds[name] = nil }
+        for query in declared { kinds[query.id] = query.query.kind }
+        return kinds.values.count { $0 == .notifications }
+    }
+
+    /// How many queries there will be.
+    func count(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
+        let names = Set(declared.map(\.id))
+        guard let removed else { return names.count }
+        return names.union(known.keys).subtracting(removed.filter { !names.contains($0) }).count
+    }
+}

@@ -1,0 +1,122 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Tokens that are renewed, and sets that are refused or edited, over real sockets.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct LiveRenewalTests {
+    typealias Live = LiveScenarioTests
+
+    private static func renewal(_ token: String) -> JSONValue {
+        ["type": "token", "ckWebAuthToken": .string(token)]
+    }
+
+    /// What has been told until a fence is reached.
+    private static func told(_ page: LiveConnection) async throws -> [JSONObject] {
+        try await page.send(["type": "fence", "id": "f"])
+        return await page.frames(until: "fenced")
+    }
+
+    @Test func `a token is renewed by itself, and records are written as before`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
+            let page = try await Live.open(relay)
+            try await page.send(Self.renewal(SampleContainer.userToken("alice")))
+            #expect(try await Self.told(page).map { $0["type"] } == ["fenced"])
+            _ = await page.frame("at")
+            // "hello" has asked for bare values.
+            try await page.send(["type": "get", "id": "g", "query": ["recordType": "Artwork"]])
+            let result = await page.frame("result")
+            #expect(result?["records"]?.value(at: ["0", "fields", "price"]) == 5)
+            try await page.close()
+        }
+    }
+
+    @Test(arguments: ["bob", nil])
+    func `a token that is refused leaves the one before`(user: String?) async throws {
+        try await RunningRelay.with { relay in
+            let page = try await Live.open(relay)
+            let token = user.map { SampleContainer.userToken($0) } ?? "no token"
+            try await page.send(Self.renewal(token))
+            let frames = try await Self.told(page)
+            #expect(frames.map { $0["type"] } == ["refused", "fenced"])
+            #expect(frames.first?["id"] == "token")
+            try await page.close()
+        }
+    }
+
+    @Test func `a poll whose set is refused is answered`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let keys =
+                "?ckAPIToken=\(relay.container.apiToken)"
+                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
+            let body: JSONValue = [
+                "wait": 25,
+                "set": [
+                    "version": 1,
+                    "queries": [
+                        ["id": "bad", "recordType": "Artwork", "query": ["predicate": "price <"]]
+                    ],
+                ],
+            ]
+            let poll = try await relay.client.call(
+                "POST", Live.path(relay) + "/poll" + keys, body: body.text
+            ).expect(200)
+            #expect(poll["frames", "1", "state"] == "error", "\(poll.text)")
+            #expect(poll["at"] == JSONValue.null)
+        }
+    }
+
+    @Test func `what is to be declared anew must be there`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let page = try await Live.open(relay)
+            try await page.send(["type": "set", "version": 1, "queries": []])
+            _ = await page.frames(until: "at")
+            try await page.send([
+                "type": "set", "version": 2, "base": 1,
+                "update": [["id": "none", "recordType": "Artwork"]],
+            ])
+            let state = await page.frame("state")
+            #expect(state?["state"] == "error" && state?["inForce"] == 1)
+            let error = state?["queries"]?.value(at: ["0", "error"])
+            #expect(error?.value(at: ["serverErrorCode"]) == "NOT_FOUND")
+            #expect(error?.value(at: ["liveError"]) == "unknownQuery")
+            try await page.close()
+        }
+    }
+
+    @Test func `a query without a name that is there already changes nothing`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let page = try await Live.open(relay)
+            let query: JSONValue = ["recordType": "Artwork"]
+            try await page.send(["type": "set", "version": 1, "queries": [query, query]])
+            var frames = await page.frames(until: "at")
+            #expect(frames.map { $0["type"] } == ["state", "result", "state", "at"])
+            try await page.send(["type": "set", "version": 2, "base": 1, "add": [query]])
+            frames = await page.frames(until: "at")
+            #expect(frames.map { $0["type"] } == ["state", "state", "at"])
+            try await page.send([
+                "type": "set", "version": 3, "base": 2, "add": [query], "ifExists": "error",
+            ])
+            let refused = await page.frame("state")?["queries"]?.value(at: ["0", "error"])
+            #expect(refused?.value(at: ["serverErrorCode"]) == "EXISTS")
+            try await page.close()
+        }
+    }
+
+    @Test func `the page finds its script with a slash behind its address and without`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            for address in ["/live", "/live/"] {
+                let page = try await relay.client.call("GET", address)
+                #expect(page.status == 200)
+                #expect(page.text.contains(#"src="/live/live-page.js""#))
+            }
+            #expect(try await relay.client.call("GET", "/live/live-page.js").status == 200)
+        }
+    }
+}
