@@ -273,6 +273,12 @@ test("a conflict sends the whole set", () => {
   assert.deepEqual([set.version, set.base, set.queries.map((query) => query.id)], [3, undefined, ["q1", "q2"]]);
 });
 
+test("a set that an edit of one's own supersedes is no conflict", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  assert.deepEqual(drive.frames(state(1, "superseded", [])), []);
+});
+
 test("a query that is gone ends with its reason, and leaves the set", () => {
   const drive = Drive.current();
   const effects = drive.frames({ type: "gone", group: 7, id: "q1", serverErrorCode: "QUOTA_EXCEEDED", liveError: "tooManyMatches" });

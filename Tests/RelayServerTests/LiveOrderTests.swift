@@ -62,6 +62,10 @@ import Testing
             #expect(
                 try await Self.names(relay, ["orderBy": "value", "limit": ["first": 2]])
                     == ["10", "9"])
+            // What a field was first seen to hold is no rule of the type's.
+            #expect(
+                try await Self.names(
+                    relay, ["orderBy": ["child": "deep/x"], "start": ["value": 1]]) == ["b"])
         }
     }
 
@@ -87,6 +91,48 @@ import Testing
             #expect(moved?.value(at: ["0", "op"]) == "changed")
             #expect(moved?.value(at: ["0", "moved"]) == true)
             #expect(moved?.value(at: ["0", "previous"]) == "d")
+            try await page.close()
+        }
+    }
+
+    @Test func `what moves beyond a bound, or may be read no more, goes for that reason`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            func post(
+                _ operation: String, _ name: String, _ rank: Int64, _ readers: JSONValue?
+            ) async throws {
+                let change = Live.artwork(operation, name, ["rank": .integer(rank)])
+                guard case .object(var object) = change else { return }
+                object["readers"] = readers
+                try await relay.container.post(.object(object))
+            }
+            for (name, rank) in [("a", 1), ("b", 2)] {
+                try await post("create", name, Int64(rank), nil)
+            }
+            let page = try await Live.open(relay)
+            try await page.send(
+                Self.set([
+                    "sortBy": [["fieldName": "rank"]], "end": ["value": 5],
+                    "query": ["predicate": "rank != 3"],
+                ]))
+            _ = await page.frames(until: "at")
+            func why() async -> JSONValue? {
+                await page.frame("items")?["items"]?.value(at: ["0", "why"])
+            }
+            try await post("update", "a", 9, nil)
+            #expect(await why() == "left")
+            // A source may say of a record that is there that it came into being.
+            try await post("create", "b", 3, nil)
+            #expect(await why() == "left")
+            try await post("create", "c", 1, ["alice", "bob"])
+            #expect(await page.frame("reset")?["reason"] == "readers")
+            _ = await page.frames(until: "result")
+            try await post("update", "c", 1, ["bob"])
+            #expect(await why() == "unreadable")
+            try await post("update", "c", 1, ["alice"])
+            #expect(await why() == "readable")
             try await page.close()
         }
     }

@@ -107,6 +107,42 @@ import Testing
         }
     }
 
+    @Test func `a fence waits for what is read for the client`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
+            let page = try await Live.open(relay)
+            try await page.send([
+                "type": "set", "version": 1, "queries": [["id": "all", "recordType": "Artwork"]],
+            ])
+            let frames = try await Self.told(page)
+            #expect(frames.map { $0["type"] } == ["state", "result", "state", "at", "fenced"])
+            #expect(frames.count > 2 && frames[2]["state"] == "complete")
+            _ = await page.frame("at")
+            // What names readers makes each window its user's own, and is part of what is durable.
+            try await page.send([
+                "type": "set", "version": 2, "base": 1, "remove": ["all"],
+                "add": [
+                    [
+                        "id": "some", "recordType": "Artwork", "limit": ["first": 3],
+                        "sortBy": [["fieldName": "price"]],
+                    ]
+                ],
+            ])
+            _ = await page.frames(until: "at")
+            guard case .object(var secret) = Live.artwork("create", "a1", ["price": 1]) else {
+                return
+            }
+            secret["readers"] = ["alice"]
+            try await relay.container.post(.object(secret))
+            let told = try await Self.told(page)
+            #expect(told.contains { $0["reason"] == "readers" }, "\(told)")
+            let result = told.last { $0["type"] == "result" }
+            #expect(result?["records"]?.value(at: ["0", "recordName"]) == "a1")
+            try await page.close()
+        }
+    }
+
     @Test func `the page finds its script with a slash behind its address and without`()
         async throws
     {

@@ -30,6 +30,8 @@ struct LiveClient {
     var version: Int64 = 0
     /// The queries whose beginning has not been told.
     var waiting: Set<String> = []
+    /// Those that it asked to be told of once everything has been sent, while something waits.
+    var fences: [String] = []
     var isToldComplete = true {
         didSet { if !isToldComplete { quarters = 0 } }
     }
@@ -47,6 +49,12 @@ struct LiveClient {
     ) -> LiveFrame {
         FrameWriter.state(
             state, version: version, isEmpty: isEmpty, queries, progress: progress)
+    }
+
+    /// What a client is told of its set when another one takes its place before all of it has been
+    /// told; `nil` if all of it has.
+    var superseded: LiveFrame? {
+        version > 0 && !isToldComplete ? state(.superseded) : nil
     }
 
     /// How much of a set of several queries has been told, as often as another quarter has.

@@ -2,12 +2,29 @@ package import RelayModel
 import Storage
 
 extension LiveEngine {
-    /// Tells a client once everything has been sent that was durable when it asked.
+    /// Tells a client once everything has been sent that was durable when it asked, the results
+    /// that are still read for it among that.
+    ///
+    /// - Throws: 429 if too many such questions of the client's wait.
     package func fence(_ id: String, of number: UInt64) async throws {
         try await reachHead()
-        clients[number]?.hub.post([
-            .send(number, [LiveFrame(["type": "fenced", "id": .string(id)])]),
-            .close(number, FrameWriter.at(token), position),
+        guard let client = clients[number] else { return }
+        let bytes = client.fences.reduce(id.utf8.count) { $0 + $1.utf8.count + 16 }
+        guard client.fences.isEmpty || bytes <= LiveSettings.fenceBytes else {
+            throw APIError(
+                .throttled, "too many fences wait for what is read for the client", retryAfter: 1)
+        }
+        clients[number]?.fences.append(id)
+        if client.waiting.isEmpty { answerFences(of: number) }
+    }
+
+    /// Tells a client that everything has been sent that was durable when it asked for that.
+    func answerFences(of number: UInt64) {
+        guard let client = clients[number], !client.fences.isEmpty else { return }
+        clients[number]?.fences = []
+        let frames = client.fences.map { LiveFrame(["type": "fenced", "id": .string($0)]) }
+        client.hub.post([
+            .send(number, frames), .close(number, FrameWriter.at(token), position),
         ])
     }
 

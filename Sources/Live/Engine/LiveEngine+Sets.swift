@@ -103,6 +103,9 @@ extension LiveEngine {
             ?? client.queries.keys.filter {
                 !names.contains($0) && !$0.hasPrefix(LiveWaiter.getMark)
             }
+        if let superseded = client.superseded {
+            client.hub.post([.send(number, [superseded])])
+        }
         client.version = set.version
         client.isToldComplete = false
         clients[number] = client
@@ -190,9 +193,9 @@ extension LiveEngine {
 
     /// Says that everything that was asked for has been told, once.
     func finishIfComplete(_ number: UInt64) {
-        guard let client = clients[number], client.waiting.isEmpty, !client.isToldComplete else {
-            return
-        }
+        guard let client = clients[number], client.waiting.isEmpty else { return }
+        defer { answerFences(of: number) }
+        guard !client.isToldComplete else { return }
         clients[number]?.isToldComplete = true
         client.hub.post([
             .send(number, [client.state(.complete)]),

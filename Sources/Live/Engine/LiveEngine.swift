@@ -314,14 +314,7 @@ package actor LiveEngine {
         _ step: inout RecordStep, wasMember: Bool, fits: Bool, by change: RecordChange,
         at position: LogPosition, in group: LiveGroup, of container: LiveContainer
     ) -> Bool {
-        let fate: LiveItem.Reason =
-            switch change.operation {
-            case .delete where change.isSnapshot: .forgotten
-            case .delete: .deleted
-            case .create where change.isSnapshot: .loaded
-            case .create: .created
-            case .update: fits ? .entered : .left
-            }
+        let fate = LiveFate(of: change, step, for: group.reader)
         let outcome =
             group.members?.replace(
                 in: &step, wasMember: wasMember, fits: fits, fate,

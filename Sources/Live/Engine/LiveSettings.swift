@@ -6,6 +6,8 @@ package struct LiveSettings: Sendable, Hashable {
     static let mostHeld = 10_000
     /// What may happen to records while they are read, before the reading begins anew.
     static let mostAside = 10_000
+    /// Bytes of the names of fences that wait for what is read for a client, about.
+    static let fenceBytes = 16 * 1024
     /// How long a group without members is kept, so that a page that is loaded anew finds it.
     static let afterlife = Duration.seconds(10)
 

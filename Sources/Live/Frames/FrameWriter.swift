@@ -229,4 +229,6 @@ enum SetState: String {
     case bootstrapping
     /// Everything has been told.
     case complete
+    /// Another one was accepted before everything had been told.
+    case superseded
 }

@@ -51,3 +51,36 @@ struct LiveItem: Sendable {
         return item
     }
 }
+
+/// Why a record comes into a result by a change, or goes out of it.
+struct LiveFate: Sendable {
+    let coming: LiveItem.Reason
+    let going: LiveItem.Reason
+
+    /// It came to fit, or fits no more.
+    static let entered = LiveFate(coming: .entered, going: .left)
+
+    /// What a change does to a record as `reader` sees it; everybody, if it is nobody's own result.
+    init(of change: RecordChange, _ step: RecordStep, for reader: LiveReader?) {
+        let told = change.readersBefore ?? change.readers
+        let readersBefore = step.earlier == nil ? told : step.earlier?.readers
+        let might = reader?.isAmong(readersBefore) ?? true
+        let may = reader?.isAmong(step.later?.readers) ?? true
+        coming =
+            switch change.operation {
+            case .create where change.isSnapshot: .loaded
+            case .create: .created
+            case .update, .delete: might ? .entered : .readable
+            }
+        going =
+            switch change.operation {
+            case .delete where change.isSnapshot: .forgotten
+            case .delete: .deleted
+            case .create, .update: may ? .left : .unreadable
+            }
+    }
+
+    private init(coming: LiveItem.Reason, going: LiveItem.Reason) {
+        (self.coming, self.going) = (coming, going)
+    }
+}

@@ -73,7 +73,7 @@ struct ResultMembers: Sendable {
     /// - Returns: What it did, and whether the record is a member now.
     /// - Complexity: the logarithm of the members, and moving those behind it in memory.
     mutating func replace(
-        in step: inout RecordStep, wasMember: Bool, fits: Bool, _ fate: LiveItem.Reason,
+        in step: inout RecordStep, wasMember: Bool, fits: Bool, _ fate: LiveFate,
         showing keys: [String]?
     ) -> Outcome {
         let sorted = step.sorted(by: order)
@@ -89,7 +89,7 @@ struct ResultMembers: Sendable {
         var outcome = Outcome(isMember: new != nil)
 
         if wasShown, !isShown, let earlier = step.earlier {
-            let reason = new == nil ? fate : .windowed
+            let reason = new == nil ? fate.going : .windowed
             outcome.items.append(
                 LiveItem(
                     operation: .removed, reason: reason, record: earlier, before: earlier))
@@ -103,7 +103,8 @@ struct ResultMembers: Sendable {
             }
         }
         if !wasShown, isShown, let place {
-            outcome.items.append(item(.added, old == nil ? fate : .windowed, at: place, after))
+            let reason = old == nil ? fate.coming : .windowed
+            outcome.items.append(item(.added, reason, at: place, after))
         }
         if let edgeAfter = edge(of: after), edgeAfter != place {
             let then = Self.unmoved(edgeAfter, without: old, with: place)

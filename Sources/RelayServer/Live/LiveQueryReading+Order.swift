@@ -51,9 +51,11 @@ extension LiveQueryReading {
         }
     }
 
+    /// Whether an order may ask for a field: what was seen of a type so far forbids nothing.
     private func isSortable(_ field: String, _ definition: RecordTypeDefinition?) -> Bool {
-        definition?.fields[field]?.uses.contains(.sortable)
-            ?? (RecordSchema.isSystemField(field) || definition?.isInferred == true)
+        if definition?.isInferred == true { return true }
+        return definition?.fields[field]?.uses.contains(.sortable)
+            ?? RecordSchema.isSystemField(field)
     }
 
     private func limit(_ reader: JSONReader) throws -> LiveLimit? {
@@ -137,8 +139,8 @@ extension LiveQueryReading {
                 case .value: .value
                 case .priority: .priority
                 }
-            if order != .key, let known = definition?.fields[order.rawValue],
-                !known.uses.contains(.sortable)
+            if order != .key, definition?.fields[order.rawValue] != nil,
+                !isSortable(order.rawValue, definition)
             {
                 throw reader.failure(
                     "orderBy", "the field \(order.rawValue) is not marked sortable")

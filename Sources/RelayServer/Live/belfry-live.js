@@ -499,6 +499,8 @@ export class LiveMachine {
   }
 
   $state(frame) {
+    // An edit of this client's own has taken its place.
+    if (frame.state === "superseded" && frame.version !== this.#sent?.version) return;
     const isConflict = frame.state === "superseded" || frame.serverErrorCode === "CONFLICT";
     if (isConflict || frame.state === "error") return this.#refuseSet(frame, isConflict);
     if (frame.version === this.#sent?.version) {

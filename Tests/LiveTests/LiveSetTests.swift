@@ -1,0 +1,71 @@
+import Live
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Synchronization
+import Testing
+
+/// What a client is told of its set before all of it has been told.
+@Suite struct LiveSetTests {
+    /// A connection that notes what it is sent.
+    private final class Recorder: LiveHub {
+        private let frames = Mutex<[String]>([])
+
+        /// The states of sets, and the types of other frames.
+        var told: [String] { frames.withLock { $0 } }
+
+        func room() async {}
+
+        func post(_ commands: [LiveCommand]) {
+            for case .send(_, let sent) in commands {
+                let names = sent.map { frame in
+                    let json = try? JSONValue(parsing: frame.bytes)
+                    guard case .string(let state)? = json?.value(at: ["state"]) else {
+                        return frame.type
+                    }
+                    return state
+                }
+                frames.withLock { $0 += names }
+            }
+        }
+    }
+
+    @Test("a fence waits for what is read, and a set that was not told whole is superseded")
+    func waits() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let hub = Recorder()
+        // Nothing is ever read.
+        var settings = LiveSettings()
+        settings.readings = 0
+        try await scenario.withEngine(settings) { engine in
+            await engine.connect(1, at: hub, of: Fixtures.container, as: client.reader)
+            try await engine.declare(
+                ["all": LiveScenario.query(.result)], version: 1, by: client)
+            try await engine.fence("f", of: 1)
+            #expect(hub.told == ["bootstrapping"])
+            try await engine.declare([:], version: 2, by: client)
+            #expect(
+                hub.told
+                    == ["bootstrapping", "superseded", "bootstrapping", "complete", "fenced"])
+            try await engine.fence("g", of: 1)
+            #expect(hub.told.last == "fenced" && hub.told.count == 6)
+        }
+    }
+
+    @Test("fences that wait are bounded")
+    func bounds() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        var settings = LiveSettings()
+        settings.readings = 0
+        try await scenario.withEngine(settings) { engine in
+            await engine.connect(1, at: Recorder(), of: Fixtures.container, as: client.reader)
+            try await engine.declare(
+                ["all": LiveScenario.query(.result)], version: 1, by: client)
+            let long = String(repeating: "f", count: 10_000)
+            try await engine.fence(long, of: 1)
+            await #expect(throws: APIError.self) { try await engine.fence(long, of: 1) }
+        }
+    }
+}
