@@ -157,7 +157,8 @@ export interface Change<Fields> {
   gap?: undefined;
   position: number;
   operation: Operation;
-  transition?: "stayed" | "entered" | "left" | "unknown";
+  /** Of an update, where `firesWhen` asks for one. */
+  transition?: "stayed" | "entered" | "left";
   record: LiveRecord<Fields>;
   before?: LiveRecord<Fields>;
   changedKeys?: string[];
