@@ -1,9 +1,11 @@
-import Live
 import RelayModel
 import RelayTestKit
 import SimulationKit
+import Storage
 import Synchronization
 import Testing
+
+@testable import Live
 
 /// What a client is told of its set before all of it has been told.
 @Suite struct LiveSetTests {
@@ -67,5 +69,32 @@ import Testing
             try await engine.fence(long, of: 1)
             await #expect(throws: APIError.self) { try await engine.fence(long, of: 1) }
         }
+    }
+
+    @Test("who comes back is told what went before what came, also where rights decide")
+    func ordersWhatIsReadable() {
+        func record(_ name: String, _ readers: [String]?) -> LiveRecord {
+            let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
+            return LiveRecord(
+                ShadowRecord(
+                    recordID: RecordID(recordName: Fixtures.identifier(name)),
+                    recordType: Fixtures.identifier("Artwork"), fields: [:], created: stamp,
+                    modified: stamp, source: .cloudKit, position: LogPosition(1)),
+                readers: readers)
+        }
+        let group = LiveGroup(
+            1, LiveScenario.query(.result), identity: "all", grant: .world, reader: nil)
+        let items = [
+            LiveItem(operation: .added, reason: .entered, record: record("new", nil)),
+            LiveItem(
+                operation: .changed, record: record("shown", ["alice"]),
+                before: record("shown", ["bob"])),
+            LiveItem(
+                operation: .changed, record: record("hidden", ["bob"]),
+                before: record("hidden", ["alice"])),
+        ]
+        let told = group.readable(items, for: .user(Fixtures.identifier("alice")))
+        #expect(told.map(\.operation) == [.removed, .added, .added])
+        #expect(told.map(\.reason) == [.unreadable, .entered, .readable])
     }
 }

@@ -161,8 +161,15 @@ extension APIError {
 }
 
 extension LiveGroup {
+    /// Items as one reader may be told of them: removed, added, changed, each in order.
+    func readable(_ items: [LiveItem], for reader: LiveReader) -> [LiveItem] {
+        let told = items.compactMap { readable($0, for: reader) }
+        let operations: [LiveItem.Operation] = [.removed, .added, .changed]
+        return operations.flatMap { operation in told.filter { $0.operation == operation } }
+    }
+
     /// An item as one reader may be told of it.
-    func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
+    private func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
         guard self.reader == nil else { return item }
         let reads = reader.isAmong(item.record.readers)
         guard item.operation == .changed, let before = item.before else {

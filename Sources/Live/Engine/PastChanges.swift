@@ -153,8 +153,7 @@ struct Telling {
         if let known = shared[since] { return known }
         let items = items(since: since)
         let frame = writer.items(
-            items.compactMap { group.readable($0, for: reader) }, of: group.content, group.number,
-            &written)
+            group.readable(items, for: reader), of: group.content, group.number, &written)
         let isForAll =
             group.reader != nil
             || items.allSatisfy { $0.record.readers == nil && $0.before?.readers == nil }
