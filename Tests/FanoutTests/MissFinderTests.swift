@@ -46,6 +46,40 @@ import Testing
         #expect(Self.misses("a == 1 AND (b == 2 OR c == 4)", fields) == [])
     }
 
+    @Test(arguments: [
+        ("NOT (a == 1 OR b == 2)", 2),
+        ("NOT (a == 1 OR b == 2 OR c == 4)", 2),
+        ("NOT (a == 1 AND b == 2)", 1),
+        ("NOT (a == 1 OR (b == 2 AND c == 3))", 2),
+        ("NOT (NOT a == 2 OR NOT (b == 3 AND c == 4))", 3),
+        ("a == 2 AND NOT (b == 2 OR c == 3)", 3),
+        ("NOT (a == 2 OR b == 2)", 1),
+    ]) func `under a NOT every part counts that would have to come out otherwise`(
+        condition: String, count: Int
+    ) {
+        let fields: RecordFields = ["a": .integer(1), "b": .integer(2), "c": .integer(3)]
+        let misses = Self.misses(condition, fields)
+        #expect(misses.count == count, "\(misses)")
+    }
+
+    @Test(arguments: [
+        ("p / z > 3", "division by zero, p is 5, z is 0, asks for p / z > 3"),
+        ("z > title", "z is a number, asks for z > title"),
+        (
+            "p * gone > 3",
+            "`*` is not defined for nil, gone is missing, p is 5, asks for p * gone > 3"
+        ),
+        (
+            "ANY p > 3",
+            "a quantifier needs a collection, found a number, p is 5, asks for ANY p > 3"
+        ),
+    ]) func `what a comparison read is named where it has no answer`(
+        condition: String, reason: String
+    ) {
+        let fields: RecordFields = ["p": .integer(5), "z": .integer(0), "title": .string("Sea")]
+        #expect(Self.misses(condition, fields) == [reason])
+    }
+
     @Test func `a field that a partial image lacks is not shown`() {
         var change = Fixtures.change(.update, fields: ["a": .integer(1)])
         change.after?.completeness = .partial

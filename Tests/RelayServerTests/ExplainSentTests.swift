@@ -55,6 +55,38 @@ import Testing
         }
     }
 
+    @Test func `what of a batch was parked is told beside what was appended`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.set(
+                source: "shop",
+                [
+                    "preset": "belfry", "verification": ["scheme": "none"],
+                    "onUnmappable": "park",
+                ])
+            // More than one page of them came before.
+            let filler = JSONValue.string(String(repeating: "x", count: 900_000))
+            for number in 1...6 {
+                try await relay.container.post(
+                    ["operation": "create", "after": ["text": filler]], to: "shop",
+                    headers: ["webhook-id": "filler_\(number)"])
+            }
+            try await relay.container.post(
+                [.change("create", "a1"), ["operation": "create"]], to: "shop",
+                headers: ["webhook-id": "msg_m"])
+            let mixed = try await Self.ask("source=shop&webhookID=msg_m", relay).expect(200)
+            let sentence = mixed["sentence"]?.string ?? ""
+            #expect(
+                sentence.hasPrefix("What shop sent as \"msg_m\" was appended at position "),
+                "\(sentence)")
+            #expect(
+                sentence.hasSuffix(" Another change of it could not be mapped, and is parked."),
+                "\(sentence)")
+            #expect(mixed["parked"] == ["7"], "\(mixed.text)")
+            let last = try await Self.ask("source=shop&webhookID=filler_6", relay).expect(200)
+            #expect(last["parked"] == ["6"], "\(last.text)")
+        }
+    }
+
     @Test func `what is not known, or parked, is told as that`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.set(

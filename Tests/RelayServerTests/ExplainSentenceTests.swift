@@ -94,6 +94,27 @@ import Testing
         }
     }
 
+    @Test func `what holds for nothing is not near, and what saw no change is told as that`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("never", "FALSEPREDICATE"))
+            let none = try await Scenario.ask(["subscriptionID": "never"], relay)
+            let sentence = none["sentence"]?.string ?? ""
+            #expect(
+                sentence.hasPrefix("No change that it might watch stands in the log from "),
+                "\(none.text)")
+            _ = try await Scenario.post(.change("create", "a1", ["price": 1]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let reply = try await Scenario.ask(["subscriptionID": "never"], relay)
+            #expect(
+                reply["sentence"]
+                    == "Of the last 1 changes that it might watch, 0 fired it, and 0 did not by one comparison.",
+                "\(reply.text)")
+            #expect(reply["others"] == 1)
+        }
+    }
+
     @Test func `a parked change is one of the record only if it has its whole name`()
         async throws
     {

@@ -51,7 +51,9 @@ import Testing
             #expect(held?.value(at: ["standing"]) == "waiting", "\(held?.text ?? "")")
             #expect(held?.value(at: ["step"]) == "held")
             let sentence = held?.value(at: ["sentence"])?.string ?? ""
-            #expect(sentence.hasPrefix("Held: the subscription is paused, until "), "\(sentence)")
+            #expect(
+                sentence.hasPrefix("Held: the subscription is paused; the push expires "),
+                "\(sentence)")
             let list = try await relay.client.administer(
                 "GET", "\(relay.container.path)/subscriptions")
             #expect(list["subscriptions", "0", "held"] == 2, "\(list.text)")

@@ -62,7 +62,9 @@ struct ConditionExplainer {
         _ failures: [FailedComparison], _ facts: JSONObject, _ explanation: inout Explanation
     ) {
         explanation.fail(.predicate, Self.phrase(failures), facts)
-        explanation.missedBy = failures.count
+        // What holds for nothing is not near, whatever the record has.
+        let isHopeless = failures.contains { $0.fault == .holdsForNothing }
+        explanation.missedBy = isHopeless ? nil : failures.count
     }
 
     /// The first comparison that fails, and how many do besides.
@@ -193,7 +195,7 @@ struct ConditionExplainer {
         }
         let traced = trace(judged.predicate, judged.fields, moment)
         facts["comparisons"] = .array(
-            traced.map { shown($0, of: predicate, judged.predicate) } ?? [])
+            traced.map { shown($0, of: predicate, judged.predicate, judged.fields) } ?? [])
         if let read = predicate.fieldsRead, judged.predicate != predicate {
             let unknown = read.filter { judged.fields[$0] == nil }.sorted()
             facts["unknownFields"] = .array(unknown.map { .string($0) })
@@ -203,13 +205,15 @@ struct ConditionExplainer {
 
     /// The comparisons of a trace with their places, and whether they decided.
     private func shown(
-        _ trace: EvaluationTrace, of predicate: RecordPredicate, _ judged: RecordPredicate
+        _ trace: EvaluationTrace, of predicate: RecordPredicate, _ judged: RecordPredicate,
+        _ fields: RecordFields
     ) -> [JSONValue] {
         let decision = ConditionDecision(of: predicate, judgedAs: judged, trace)
         let decided = Set(decision.decided)
         let places = predicate.comparisonPlaces
         return trace.comparisons.prefix(Self.mostComparisons).enumerated().map { index, step in
-            var object = step.shown(at: decision.numbers[index].map { places[$0] })
+            var object = step.shown(
+                at: decision.numbers[index].map { places[$0] }, of: fields)
             object["decides"] = .bool(decided.contains(index))
             return .object(object)
         }

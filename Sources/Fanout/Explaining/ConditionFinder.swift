@@ -31,7 +31,33 @@ struct ConditionFinder: Sendable {
         case .and(let parts): parts.flatMap { failures(of: $0, on: change) }
         case .or(let parts):
             parts.map { failures(of: $0, on: change) }.min { $0.count < $1.count } ?? []
-        case .comparison, .not: alone(node, change)
+        case .comparison: alone(node, change)
+        case .not(let inner): failures(ofNot: inner, in: node, change)
+        }
+    }
+
+    /// A NOT that fails is told as a whole, and what else inside it would have to come out
+    /// otherwise is counted.
+    private func failures(
+        ofNot inner: RecordPredicate.Node, in whole: RecordPredicate.Node, _ change: RecordChange
+    ) -> [FailedComparison] {
+        let told = alone(whole, change)
+        return told.isEmpty ? [] : told + hindrances(in: inner, change).dropFirst()
+    }
+
+    /// The comparisons that keep a part under a NOT from failing: of an OR those of all parts that
+    /// hold, of an AND those of the part with the fewest.
+    private func hindrances(
+        in node: RecordPredicate.Node, _ change: RecordChange
+    ) -> [FailedComparison] {
+        switch node {
+        case .constant(let holds):
+            holds ? [FailedComparison(asked: "", .holdsForNothing)] : []
+        case .and(let parts):
+            parts.map { hindrances(in: $0, change) }.min { $0.count < $1.count } ?? []
+        case .or(let parts): parts.flatMap { hindrances(in: $0, change) }
+        case .comparison: alone(.not(node), change)
+        case .not(let inner): failures(of: inner, on: change)
         }
     }
 
@@ -49,7 +75,8 @@ struct ConditionFinder: Sendable {
         guard trace.outcome != .true else { return [] }
         let decision = ConditionDecision(of: predicate, judgedAs: judged.predicate, trace)
         if let first = decision.decided.first {
-            return [FailedComparison(asked: asked, .compared(trace.comparisons[first]))]
+            let compared = trace.comparisons[first]
+            return [FailedComparison(asked: asked, .compared(compared), of: judged.fields)]
         }
         // What decided was not known, if only because something else is not.
         let parts = decision.unknown.map { RecordPredicate(.comparison($0)) }
@@ -79,10 +106,13 @@ struct FailedComparison: Sendable, Hashable {
     let asked: String
     /// Why it did not hold.
     let fault: Fault
+    /// The record that was compared, as far as it is known.
+    private let fields: RecordFields
 
-    init(asked: String, _ fault: Fault) {
+    init(asked: String, _ fault: Fault, of fields: RecordFields = [:]) {
         self.asked = asked
         self.fault = fault
+        self.fields = fields
     }
 
     /// As it is said of what happens now.
@@ -93,7 +123,7 @@ struct FailedComparison: Sendable, Hashable {
         case .noRecord: "it does not show the record, \(asks)"
         case .unevaluable: "it cannot be evaluated, \(asks)"
         case .unknown: "it does not show what is compared, \(asks)"
-        case .compared(let trace): "\(trace.plainReason(saying: "is")), \(asks)"
+        case .compared(let trace): "\(trace.plainReason(saying: "is", of: fields)), \(asks)"
         }
     }
 
@@ -107,7 +137,7 @@ struct FailedComparison: Sendable, Hashable {
         case .unknown(let fields):
             "the change does not show "
                 + "\(fields.isEmpty ? "what is compared" : fields.andList), \(asks)"
-        case .compared(let trace): "\(trace.plainReason(saying: "was")), \(asks)"
+        case .compared(let trace): "\(trace.plainReason(saying: "was", of: fields)), \(asks)"
         }
     }
 
@@ -119,15 +149,15 @@ struct FailedComparison: Sendable, Hashable {
 private extension ComparisonTrace {
     /// Why it failed: the value, or that it is missing or of another kind than what it is compared
     /// with.
-    func plainReason(saying verb: String) -> String {
+    func plainReason(saying verb: String, of fields: RecordFields) -> String {
         let sides = [(comparison.left, left, right), (comparison.right, right, left)]
         guard let (side, value, other) = sides.first(where: { $0.0.literal == nil }), let value
-        else { return reason(saying: verb) }
+        else { return reason(saying: verb, of: fields) }
         if value.isNull { return "\(side.canonicalText) \(verb) missing" }
         if let other, other.isScalar, value.isScalar, other.kind != value.kind {
             return "\(side.canonicalText) \(verb) \(value.kind)"
         }
-        return reason(saying: verb)
+        return reason(saying: verb, of: fields)
     }
 }
 

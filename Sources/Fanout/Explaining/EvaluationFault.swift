@@ -31,8 +31,9 @@ package struct EvaluationFault: Sendable, Hashable {
             guard case .error = comparison.outcome else { continue }
             let place = number.map { places[$0] }
             says =
-                "\(comparison.reason(saying: "was")), in \(comparison.comparison.canonicalText)"
-            var shown = comparison.shown(at: place)
+                "\(comparison.reason(saying: "was", of: judged.fields)), in "
+                + comparison.comparison.canonicalText
+            var shown = comparison.shown(at: place, of: judged.fields)
             shown["leftKind"] = comparison.left.map { .string($0.kind) }
             shown["rightKind"] = comparison.right.map { .string($0.kind) }
             self.comparison = shown
@@ -47,9 +48,16 @@ extension ComparisonTrace {
     /// Bytes of a value that are shown.
     private static let mostBytes = 500
 
+    /// Why it came out so, with the fields that it read where it came to no value.
+    func reason(saying verb: String, of fields: RecordFields) -> String {
+        let read = RecordPredicate(.comparison(comparison)).fieldsRead ?? []
+        return reason(saying: verb, reading: read, of: fields)
+    }
+
     /// The comparison as it is shown, with its place in the canonical text.
-    func shown(at place: Range<Int>?) -> JSONObject {
+    func shown(at place: Range<Int>?, of fields: RecordFields) -> JSONObject {
         var json = json
+        json["reason"] = .string(reason(saying: "is", of: fields))
         for side in ["left", "right"] { json[side] = json[side].map(Self.bounded) }
         if let place {
             json["place"] = [

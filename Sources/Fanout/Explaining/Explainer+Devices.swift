@@ -222,7 +222,7 @@ extension Explainer {
             explainWaiting(retry, facts, &explained)
             return
         case .deadLetter(let letter):
-            let says = Self.text(ofEnd: letter.reason, status: letter.status)
+            let says = DeliveryEnd(letter.reason, status: letter.status).says
             explained.note(
                 .deadLetter, .failed, says,
                 [
@@ -248,7 +248,7 @@ extension Explainer {
             explained.end(.seen, .held, says)
         } else if let newest, newest.outcome != .deferred {
             explained.end(
-                .dead, .attempt, Self.text(ofEnd: newest.reason, status: newest.status))
+                .dead, .attempt, DeliveryEnd(newest.reason, status: newest.status).says)
         } else if let client = facts.client, client.isDeliveredThere {
             explained.end(
                 .delivered, .delivered,
@@ -271,9 +271,11 @@ extension Explainer {
         let reason = facts.waitsFor ?? retry.reason.text
         let isHeld = retry.reason.hold != nil && facts.halted == nil
         let step = isHeld ? ExplainedStep.Name.held : .waiting
+        // What is paused is not sent at that time: it ends then.
+        let word = retry.reason.hold == .paused ? "; the push expires" : ", until"
         let says =
             isHeld
-            ? "\(reason), until \(until.iso8601Seconds)"
+            ? "\(reason)\(word) \(until.iso8601Seconds)"
             : "it waits until \(until.iso8601Seconds): "
                 + (facts.halted.map { "\($0): " } ?? "") + reason
         var details: JSONObject = [
@@ -293,9 +295,12 @@ extension Explainer {
         switch digest {
         case .open(let until, let count, let reason):
             let says =
-                "it is held with others, \(count) in all, to be told together "
-                + until.iso8601Seconds + (reason.map { ": \($0.words)" } ?? "")
-                + (facts.isPutOff ? ", after the quiet hours" : "")
+                reason == .paused
+                ? "it is held with others, \(count) in all: the subscription is paused; the push "
+                    + "expires \(until.iso8601Seconds)"
+                : "it is held with others, \(count) in all, to be told together "
+                    + until.iso8601Seconds + (reason.map { ": \($0.words)" } ?? "")
+                    + (facts.isPutOff ? ", after the quiet hours" : "")
             var details: JSONObject = [
                 "until": .string(until.iso8601), "standsFor": .integer(count),
             ]
@@ -328,20 +333,12 @@ extension Explainer {
         case (.retry(let retry)?, _):
             "waits until \(retry.dueAt.iso8601Seconds): \(retry.reason.text)"
         case (.deadLetter(let letter)?, _):
-            letter.status == 0
-                ? "was not delivered: \(letter.reason)"
-                : "the gateway refused: \(letter.status) \(letter.reason)"
+            DeliveryEnd(letter.reason, status: letter.status).saysOfOther
         case (nil, .accepted?): "was delivered"
         case (nil, .seen?): "was told over the device's connection"
         case (nil, .dead?), (nil, .unregistered?): "was not delivered"
         case (nil, .deferred?), (nil, nil): nil
         }
-    }
-
-    private static func text(ofEnd reason: String, status: UInt16) -> String {
-        status == 0
-            ? "it was not delivered: \(reason)"
-            : "the gateway refused it: \(status) \(reason)"
     }
 
     /// The last steps: what only a client knows.
@@ -377,15 +374,5 @@ extension Explainer {
             .read, inbox.readAt == nil ? .noted : .passed,
             inbox.readAt.map { "it was marked read in the inbox, \($0.iso8601Seconds)" }
                 ?? "it lies unread in the inbox")
-    }
-}
-
-private extension DeliveryReceipt {
-    var says: String {
-        switch outcome {
-        case .accepted: "attempt \(attempt): accepted, \(at.iso8601Seconds)"
-        case _ where status == 0: "not sent or not answered, \(at.iso8601Seconds): \(reason)"
-        default: "attempt \(attempt): \(status) \(reason), \(at.iso8601Seconds)"
-        }
     }
 }

@@ -69,6 +69,25 @@ public struct ComparisonTrace: Sendable, Hashable {
         return "`\(comparison.canonicalText)` \(verdict): \(reason)"
     }
 
+    /// The same with the fields besides that a side read which came to no value, so that it can be
+    /// seen why: "division by zero, price is 5, qty is 0".
+    package func reason(
+        saying verb: String, reading names: Set<String>, of fields: RecordFields
+    ) -> String {
+        guard case .error = outcome else { return reason(saying: verb) }
+        let sides = [(comparison.left, left), (comparison.right, right)]
+        let told = Set(sides.filter { $0.1 != nil }.map(\.0.canonicalText))
+        let read = names.subtracting(told).sorted().prefix(Self.mostOperands)
+        let operands = read.map { name in
+            let value = fields[name] ?? .null
+            return "\(name) \(verb) \(value.isNull ? "missing" : Self.shown(value))"
+        }
+        return ([reason(saying: verb)] + operands).joined(separator: ", ")
+    }
+
+    /// Fields that are named of a comparison that came to no value.
+    private static let mostOperands = 4
+
     /// The comparison as JSON.
     public var json: JSONObject {
         var object: JSONObject = ["comparison": .string(comparison.canonicalText)]

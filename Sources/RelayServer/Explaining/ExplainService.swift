@@ -28,6 +28,8 @@ struct ExplainService: Sendable {
     static let mostSubscriptions = 1000
     /// Explanations of one answer.
     static let mostExplanations = 50
+    /// Parked changes that are named.
+    private static let mostParked = 1000
     /// Versions of one subscription, or device, that are looked at.
     static let mostVersions = 200
     /// Devices that had ended, and are named with those that had not.
@@ -174,12 +176,20 @@ struct ExplainService: Sendable {
         return words.contains { $0 == name.rawValue }
     }
 
-    /// The numbers of the first parked changes that are meant.
+    /// The numbers of the parked changes that are meant, as far as the question's time goes.
     private func parked(
         _ reading: ExplainReading, where isMeant: (ParkedChange) -> Bool
     ) async throws -> [UInt64] {
-        try await registry.parkedChanges(of: reading.container, after: 0, limit: 1000)
-            .filter(isMeant).map(\.number)
+        var found: [UInt64] = []
+        var last: UInt64 = 0
+        while found.count < Self.mostParked, try !reading.isOver() {
+            let page = try await registry.parkedChanges(
+                of: reading.container, after: last, limit: 1000)
+            guard let end = page.last else { break }
+            found += page.filter(isMeant).map(\.number)
+            last = end.number
+        }
+        return Array(found.prefix(Self.mostParked))
     }
 
     // MARK: What a source sent
@@ -191,13 +201,14 @@ struct ExplainService: Sendable {
         let known = try await registry.appendedChanges(
             ofDelivery: id, from: source, in: reading.container, at: reading.now,
             limit: ExplainQuestion.mostChanges)
+        let unmapped = try await parked(reading) { parked in
+            parked.source == source && parked.headers.values.contains(id)
+        }
         guard let first = known.first else {
             var answer = Answer()
-            answer.parked = try await parked(reading) { parked in
-                parked.source == source && parked.headers.values.contains(id)
-            }
+            answer.parked = unmapped
             answer.sentence =
-                answer.parked.isEmpty
+                unmapped.isEmpty
                 ? "Nothing is known of \"\(id)\" from \(source): it did not come, was refused, or "
                     + "is remembered no more."
                 : "What came as \"\(id)\" from \(source) could not be mapped, and is parked."
@@ -219,6 +230,7 @@ struct ExplainService: Sendable {
             answer = answer.concluded(of: changes.count + gone.count, question)
         }
         answer.known = known
+        answer.parked = unmapped
         let places =
             known.count == 1
             ? "position \(first.position)"
@@ -227,8 +239,17 @@ struct ExplainService: Sendable {
         answer.sentence =
             "What \(source) sent as \"\(id)\" was appended at \(places); what comes under this ID "
             + "again before \(until.iso8601Seconds) is a duplicate, and fires nothing."
-            + (answer.sentence.isEmpty ? "" : " \(answer.sentence)")
+            + Self.besides(unmapped) + (answer.sentence.isEmpty ? "" : " \(answer.sentence)")
         return answer
+    }
+
+    /// What else came under an ID of which changes were appended.
+    private static func besides(_ parked: [UInt64]) -> String {
+        switch parked.count {
+        case 0: ""
+        case 1: " Another change of it could not be mapped, and is parked."
+        case let count: " \(count) other changes of it could not be mapped, and are parked."
+        }
     }
 
     // MARK: A subscription alone
@@ -248,7 +269,8 @@ struct ExplainService: Sendable {
         var firedByNewest = 0
         var near = 0
         var counted = 0
-        for change in try await reading.changes(search, question, of: types) {
+        let changes = try await reading.changes(search, question, of: types)
+        for change in changes {
             guard try !reading.isOver() else { break }
             counted += 1
             let explanation = try await reading.explanation(of: change, question, versions)
@@ -264,8 +286,11 @@ struct ExplainService: Sendable {
             }
         }
         answer.sentence =
-            "Of the last \(counted) changes that it might watch, \(fired) fired it, and \(near) "
-            + "did not by one comparison."
+            changes.isEmpty
+            ? "No change that it might watch stands in the log from position "
+                + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
+            : "Of the last \(counted) changes that it might watch, \(fired) fired it, and \(near) "
+                + "did not by one comparison."
         if let version = versions.first?.version {
             answer.sentence += try await earlierFirings(of: version, beside: firedByNewest)
         }

@@ -107,7 +107,9 @@ struct ExplanationText {
             let isOne = explanations.count == 1
             var blocks: [String] = []
             let sentence = try answer.string("sentence") ?? ""
-            if !isOne || answer.value("known") != nil {
+            // Of a subscription alone it says more than its only explanation does.
+            let saysMore = ["known", "lookedThrough"].contains { answer.value($0) != nil }
+            if !isOne || saysMore {
                 blocks.append(CommandOutput.shown(.string(sentence)))
             }
             for explanation in explanations {
