@@ -291,6 +291,7 @@ class Campaign {
     await this.tab.says("Fired.");
     await this.open("explain", { subscription: "cheap", user: "ann" });
     await this.tab.says("did not fire");
+    await this.tab.says("changes that it might watch");
   }
 
   async rehearse() {
@@ -380,7 +381,12 @@ class Campaign {
     const before = (await this.relay.get("/deadLetters")).deadLetters;
     await this.open("deadletters");
     await this.tab.says("BadCollapseId");
-    await this.tab.evaluate("document.querySelector('[aria-label^=\"Open \"]').click()");
+    // A dialog that is closed gives the focus back, for whoever uses the keyboard.
+    const opener = "document.querySelector('[aria-label^=\"Open \"]')";
+    await this.tab.evaluate(`{ ${opener}.focus(); ${opener}.click(); }`);
+    await this.press("Close");
+    await this.tab.sees("the focus where it was", `document.activeElement === ${opener}`);
+    await this.tab.evaluate(`${opener}.click()`);
     await this.press("Drop");
     await this.tab.says("1 dead letter will be deleted for good");
     await this.press("Drop");
@@ -613,6 +619,7 @@ class Campaign {
     this.equal("the cookie", [cookie.httpOnly, cookie.sameSite], [true, "Strict"]);
     await this.tab.send("Network.deleteCookies", { name: cookie.name, url: `${this.relay.admin}/admin/1/session` });
     await this.press("Deliveries");
+    await this.tab.says("Your session has ended");
     await this.signIn(adminToken);
     await this.tab.sees("the page", "document.querySelector('main h1')?.textContent === 'Deliveries'");
     const foreign = await fetch(`${this.relay.admin}${this.relay.base}/deadLetters/drop`, { method: "POST", headers: { Cookie: `${cookie.name}=${cookie.value}`, Origin: "http://elsewhere.example" }, body: "{}" });

@@ -24,6 +24,7 @@ async function signIn(token) {
   session = await relay.call("POST", "/admin/1/session", { token });
 }
 
+/** Asks for a token; `refusal` is an error, or says why one is asked. */
 function showSignIn(refusal) {
   leaving?.abort();
   session = frame = undefined;
@@ -50,7 +51,7 @@ function showSignIn(refusal) {
   });
   fill(app, h("main", { class: "sign-in" }, h("div", { class: "sign-in-card" }, brand(), h("h1", null, "Sign in"), form)));
   // Nobody signed in yet: that is no trouble to begin with.
-  if (refusal) fill(trouble, problem(refusal));
+  if (refusal) fill(trouble, refusal instanceof Error ? problem(refusal) : h("p", { class: "problem", role: "alert" }, refusal));
   token.focus();
 }
 
@@ -260,8 +261,8 @@ async function begin() {
   begin.timer = setInterval(() => document.hidden || !frame || recount(), 20_000);
 }
 
-relay.onSignedOut = (refusal) => {
-  if (frame) showSignIn(refusal);
+relay.onSignedOut = () => {
+  if (frame) showSignIn("Your session has ended, or its token was revoked. Sign in, and you go on where you were.");
 };
 
 async function start() {
@@ -271,7 +272,7 @@ async function start() {
     try {
       await signIn(code);
     } catch (error) {
-      return showSignIn(error);
+      return showSignIn(error.status === 401 ? "That address signs in once, within ten minutes, and did or is too old. Sign in with a token." : error);
     }
   }
   try {

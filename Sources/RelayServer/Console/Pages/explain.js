@@ -114,7 +114,8 @@ async function explain(place, way, context) {
     // A position beside an apns-id says where to look for it.
     const found = await relay.get(`${base}/explain`, query, signal);
     const isOne = found.explanations.length === 1;
-    return [(!isOne || found.known) && h("p", { class: "lead" }, said(found.sentence, 1000)),
+    // Of a subscription alone the sentence says more than the only explanation does.
+    return [(!isOne || found.known || found.lookedThrough) && h("p", { class: "lead" }, said(found.sentence, 1000)),
       found.known && h("p", { class: "dim" }, "Appended at ", found.known.map(({ position }, index) => [index > 0 && ", ", link(context.to("explain", { position, user: params.user, way: "change" }), code(position))]), "."),
       found.explanations.length === 0 && !found.known && empty("Nothing to explain", "No change and no subscription of this user fits the question."),
       found.explanations.map((one) => explanation(one, context, isOne)),

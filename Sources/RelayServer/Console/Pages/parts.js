@@ -113,8 +113,14 @@ export function dialog(title, build, { wide = false } = {}) {
   return new Promise((resolve) => {
     const id = freshID("dialog");
     const element = h("dialog", { "aria-labelledby": id, class: wide ? "wide" : "" });
+    const opener = document.activeElement;
+    let isOpen = true;
     const close = (answer) => {
+      if (!isOpen) return;
+      isOpen = false;
       element.remove();
+      // Whoever uses the keyboard goes on where the dialog was opened.
+      (opener?.isConnected && opener !== document.body ? opener : document.getElementById("main"))?.focus({ preventScroll: true });
       resolve(answer);
     };
     element.addEventListener("cancel", () => close());

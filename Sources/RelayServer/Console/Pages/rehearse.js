@@ -191,13 +191,14 @@ async function rehearse(place, values, { relay, base, signal, ...context }) {
 }
 
 function result(found, values, context) {
-  const number = (amount, word) => h("div", null, h("span", { class: "big" }, count(amount)), h("span", { class: "dim small" }, word));
+  const number = (amount, word, one = word) => h("div", null, h("span", { class: "big" }, count(amount)), h("span", { class: "dim small" }, amount === 1 ? one : word));
   const { change, examples, nearMisses, errors, byHour, byDay, kindness } = found;
   const isDaily = byDay.length > 3;
-  return [section(found.isSum ? `Would have fired ${count(found.fired)} times in ${counted(found.lookedAt.changes, "change")}.` : said(found.sentence, 1000),
-    h("div", { class: "numbers" }, number(found.fired, "times fired"), number(found.pushes, "pushes"), number(found.devices, "devices"), number(found.lookedAt.changes, "changes judged"),
+  return [section(found.isSum ? `Would have fired ${counted(found.fired, "time")} in ${counted(found.lookedAt.changes, "change")}.` : said(found.sentence, 1000),
+    h("div", { class: "numbers" }, number(found.fired, "times fired", "time fired"), number(found.pushes, "pushes", "push"), number(found.devices, "devices", "device"),
+      number(found.lookedAt.changes, "changes judged", "change judged"),
       kindness && [number(kindness.pushes, "would have gone"), number(kindness.together, "told with others"), kindness.waiting > 0 && number(kindness.waiting, "would wait still")],
-      change && [number(change.firedBefore, "times, as saved"), number(change.added, "added"), number(change.removed, "removed")]),
+      change && [number(change.firedBefore, "times, as saved", "time, as saved"), number(change.added, "added"), number(change.removed, "removed")]),
     h("p", { class: "dim" }, operations.filter((word) => found.byOperation[word]).map((word) => `${happened(word)} ${count(found.byOperation[word])}`).join(", "), found.predicateCost && ` · ${costOf(found.predicateCost)}`),
     found.fired > 0 && bars(isDaily ? byDay : byHour, isDaily ? "day" : "hour"),
     (found.warnings ?? []).map(({ reason, hint }) => h("p", null, badge("doubtful", "warn"), " ", said(reason, 300), hint && [": ", said(hint, 200)])),
