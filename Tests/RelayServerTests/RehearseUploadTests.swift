@@ -23,6 +23,24 @@ import Testing
         return try await relay.client.call("POST", target, body: text)
     }
 
+    @Test func `a record type that the file has is not called unknown`() async throws {
+        try await RunningRelay.with { relay in
+            let draft = JSONValue.query("d", adding: ["query": ["recordType": "Novel"]])
+            let judged = try await Self.ask(
+                Self.lines(
+                    ["subscription": draft],
+                    [.change("create", "n1", adding: ["recordType": "Novel"])]), relay
+            ).expect(200)
+            #expect(judged["fired"] == 1, "\(judged.text)")
+            #expect(judged["warnings"] == nil, "\(judged.text)")
+            let others = try await Self.ask(
+                Self.lines(["subscription": draft], [.change("create", "a1")]), relay
+            ).expect(200)
+            #expect(
+                others["warnings", "0", "warning"] == "unknownRecordType", "\(others.text)")
+        }
+    }
+
     @Test func `a file longer than a request is judged, oldest first, and nothing is kept of it`()
         async throws
     {

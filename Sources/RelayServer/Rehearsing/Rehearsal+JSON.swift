@@ -37,8 +37,12 @@ extension RehearseService.Answer {
             "examples": .array(near.map { .object($0.change.brief(saying: $0.says)) }),
         ]
         object["change"] = subject.former.map { .object(changeJSON(of: $0)) }
-        if !subject.warnings.isEmpty {
-            object["warnings"] = .array(subject.warnings.map { .object($0.json) })
+        // A record type of which changes were judged is known, whatever else has it.
+        let warnings = subject.warnings.filter {
+            $0.kind != .unknownRecordType || tally.lookedAt == 0
+        }
+        if !warnings.isEmpty {
+            object["warnings"] = .array(warnings.map { .object($0.json) })
         }
         var page = AnswerPage(limit: RehearseQuestion.mostExamples)
         for example in examples where !page.isFull { page.take(.object(example.json)) }

@@ -164,8 +164,13 @@ struct AdministrationClient: Sendable {
     func upload(
         _ call: AdministrationCall, _ parts: [String: String] = [:], _ file: UploadedFile
     ) async throws -> JSONValue {
-        try Self.success(
-            try await transport.upload(call.method, call.target(parts, query: []), file))
+        let answer = try await transport.upload(
+            call.method, call.target(parts, query: []), file)
+        do {
+            return try Self.success(answer)
+        } catch {
+            throw CommandFailure(error.kind, file.placed(error.description))
+        }
     }
 
     private static func success(

@@ -9,6 +9,15 @@ struct UploadedFile: AsyncSequence, Sendable {
     /// The file.
     let path: String
 
+    /// A refusal that names a line of what was sent, with the line of the file in its place.
+    func placed(_ reason: String) -> String {
+        let word = "line "
+        guard reason.hasPrefix(word), let end = reason.firstIndex(of: ":"),
+            let number = Int(reason[..<end].dropFirst(word.count)), number > 1
+        else { return reason }
+        return "\(path):\(number - 1)\(reason[end...])"
+    }
+
     struct AsyncIterator: AsyncIteratorProtocol {
         /// Bytes that are read and sent at once.
         private static let portion = 262_144
