@@ -74,6 +74,13 @@ import Testing
             guard case .string(let sentence)? = reply["sentence"] else { return }
             #expect(sentence.hasPrefix("Would have fired 3 times in 5 changes"), "\(sentence)")
             #expect(sentence.hasSuffix(": 6 pushes to 2 devices. That is the whole log."))
+            // Whether there are earlier ones is not known where no more were asked for.
+            let five = try await Self.ask(
+                ["subscription": Self.draft("price < 100"), "changes": 5], relay
+            ).expect(200)
+            #expect(
+                five["sentence"]?.string?.hasSuffix(" Nothing earlier was asked for.") == true,
+                "\(five.text)")
             #expect(try await relay.relay.store.head() == head)
             #expect(try await relay.container.subscriptionIDs() == [])
             #expect(relay.gateway.simulated.pushes.isEmpty)

@@ -145,7 +145,7 @@ extension RehearseService.Answer {
 
     private var endSentence: String {
         switch end {
-        case .changes: "There are earlier changes, which were not asked for."
+        case .changes: "Nothing earlier was asked for."
         case .since: "That is the whole span."
         case .log: "That is the whole log."
         case .file: "That is the whole file."
