@@ -172,6 +172,11 @@ import Testing
             let push = pushes.first { $0.apnsID == id }
             let payload = try JSONValue(stored: try #require(push).payload)
             #expect(payload.value(at: ["belfry", "count"]) == 3, "\(payload.text)")
+            #expect(
+                leader?.value(at: ["payload", "belfry", "count"]) == 3, "\(leader?.text ?? "")")
+            #expect(
+                leader?.value(at: ["sentence"])?.string?.hasSuffix(", for 3 in all.") == true,
+                "\(leader?.text ?? "")")
             for account in try await relay.relay.store.accounts() {
                 #expect(account.difference == 0)
                 #expect(account.folded == 4)
@@ -193,6 +198,7 @@ import Testing
             }
             var total: Int64 = 0
             var texts: Set<String> = []
+            var sent: [String: String] = [:]
             // A slow machine may need more than one span.
             while total < 10 {
                 let pushes = try await relay.pushes(2 + texts.count)
@@ -210,6 +216,7 @@ import Testing
                     texts.insert(push.apnsID)
                     let text = payload.value(at: ["aps", "alert"])?.string ?? ""
                     #expect(text.hasPrefix("\(count) new works, the newest by artist "), "\(text)")
+                    sent[push.apnsID] = text
                 }
             }
             #expect(total == 10)
@@ -217,6 +224,13 @@ import Testing
             let told = try await Self.device(position, relay)
             let standing = told?.value(at: ["standing"])?.string
             #expect(standing == "folded" || standing == "delivered", "\(told?.text ?? "")")
+            // Of the push that told of them it is shown what was sent.
+            for (delivery, text) in sent {
+                let reply = try await Scenario.ask(["deliveryID": .string(delivery)], relay)
+                #expect(
+                    reply["explanations", "0", "devices", "0", "payload", "aps", "alert"]
+                        == .string(text), "\(reply.text)")
+            }
             for account in try await relay.relay.store.accounts() {
                 #expect(account.difference == 0 && account.pending == 0)
             }

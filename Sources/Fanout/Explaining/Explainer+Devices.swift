@@ -22,6 +22,8 @@ package struct DeviceFacts: Sendable {
     package var tellerException: DeliveryException?
     /// The last attempt of that delivery.
     package var tellerReceipt: DeliveryReceipt?
+    /// The delivery as it was sent, if it was held back and sent for others too.
+    package var sent: OwedDelivery?
     /// How the device ended, if it had.
     package var ending: DeviceEnding?
     /// What became of it in the queue of a web courier.
@@ -170,7 +172,8 @@ extension Explainer {
             case .deadLetter(let letter): letter.delivery
             case nil: nil
             }
-        let push = (kept ?? owed).delivery.notification
+        let sent = kept ?? facts.sent
+        let push = (sent ?? owed).delivery.notification
         var details: JSONObject = [
             "deliveryID": .string(owed.delivery.id.description),
             "pushType": .string(push.pushType.rawValue), "topic": .string(push.topic),
@@ -180,6 +183,10 @@ extension Explainer {
         details["expiration"] = push.expiration.map { .string($0.iso8601) }
         var payload = try? JSONValue(stored: push.payload)
         var says = "a push was composed for it"
+        if let count = sent?.delivery.standsFor, count > 1 {
+            says += ", for \(count) in all that are told together"
+            details["standsFor"] = .integer(count)
+        }
         if kept == nil, owed.delivery.badge != nil {
             payload = payload.map(Self.withoutBadge)
             says += "; the number on the icon is not kept"
@@ -239,9 +246,11 @@ extension Explainer {
         }
         let newest = facts.receipts.max { ($0.at, $0.attempt) < ($1.at, $1.attempt) }
         if facts.receipts.contains(where: { $0.outcome == .accepted }) {
+            let count = facts.sent?.delivery.standsFor
             explained.end(
                 .delivered, .attempt,
-                newest.map { "delivered, \($0.at.iso8601Seconds)" } ?? "delivered")
+                (newest.map { "delivered, \($0.at.iso8601Seconds)" } ?? "delivered")
+                    + (count.map { ", for \($0) in all" } ?? ""))
         } else if let seen = facts.receipts.last(where: { $0.outcome == .seen }) {
             let says = "told over the device's connection, \(seen.at.iso8601Seconds)"
             explained.note(.held, .passed, says, ["at": .string(seen.at.iso8601)])

@@ -63,6 +63,10 @@ struct DeviceReading: Sendable {
         let newest = facts.receipts.max { $0.at < $1.at }
         if facts.exception == nil, let newest, newest.isHeld {
             try await readDigests(of: owed.delivery, heldAt: newest.at, &facts)
+        } else if facts.exception == nil,
+            let held = facts.receipts.filter(\.isHeld).max(by: { $0.at < $1.at })
+        {
+            facts.sent = try await sent(owed, heldAt: held.at)
         }
         facts.isInRanges = isInRanges
         facts.client = said.merged(of: change.position, owed.subscriptionSerial, to: device.id)
@@ -73,6 +77,16 @@ struct DeviceReading: Sendable {
                 InboxOwner(container: reading.container, user: device.owner))
         }
         return facts
+    }
+
+    /// A delivery as it was sent after it had been held back, if it was sent for others too.
+    private func sent(
+        _ owed: OwedDelivery, heldAt moment: Timestamp
+    ) async throws -> OwedDelivery? {
+        let fate = try await registry.digestFate(of: owed.delivery, heldAt: moment)
+        guard case .closed(let at, let count, let id, _)? = fate, id == owed.delivery.id, count > 1
+        else { return nil }
+        return Digest(id: 0, deliveries: count, count: count, openedAt: at, newest: owed).delivery
     }
 
     /// Digests that were held back with another, one after the other, at most.
