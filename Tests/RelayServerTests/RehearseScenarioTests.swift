@@ -157,6 +157,16 @@ import Testing
                 less["sentence"]?.string?.contains(
                     "Of these 4 would have gone, and told of 2 others.") == true, "\(less.text)")
             draft["throttle"] = nil
+            draft["digest"] = ["seconds": 3600, "alertBody": "{count} new works"]
+            let digest = try await Self.ask(["subscription": .object(draft)], relay)
+            #expect(digest["kindness", "pushes"] == 2, "\(digest.text)")
+            // The newest is sent for all, and shown as that.
+            let push = digest["examples", "0", "devices", "0"]
+            #expect(push?.value(at: ["standsFor"]) == 3, "\(digest.text)")
+            #expect(
+                push?.value(at: ["payload", "aps", "alert"]) == "3 new works", "\(digest.text)")
+            #expect(digest["examples", "1", "devices", "0", "standsFor"] == nil)
+            draft["digest"] = nil
             draft["paused"] = true
             let paused = try await Self.ask(["subscription": .object(draft)], relay)
             #expect(paused["kindness", "waiting"] == 6, "\(paused.text)")

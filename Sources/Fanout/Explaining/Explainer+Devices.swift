@@ -199,7 +199,8 @@ extension Explainer {
         explained.note(.push, .passed, says, details)
     }
 
-    private static func withoutBadge(_ payload: JSONValue) -> JSONValue {
+    /// A payload without the number on the icon, which is counted when a push is sent.
+    static func withoutBadge(_ payload: JSONValue) -> JSONValue {
         guard case .object(var object) = payload, case .object(var aps)? = object["aps"] else {
             return payload
         }

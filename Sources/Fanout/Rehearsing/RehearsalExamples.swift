@@ -26,6 +26,18 @@ package struct RehearsalExamples: Sendable {
         package var payload: JSONValue?
         /// What of the notification does not fit.
         package var pruned: [String] = []
+        /// What the device would be owed.
+        package var owed: OwedDelivery?
+        /// For how many it would be sent, if it would tell of others too.
+        package var standsFor: Int64?
+
+        /// Takes the push as it would be sent for others too.
+        package mutating func tell(_ sent: OwedDelivery) {
+            push = sent.delivery.notification
+            standsFor = sent.delivery.standsFor
+            payload = try? JSONValue(stored: sent.delivery.notification.payload)
+            if sent.delivery.badge != nil { payload = payload.map(Explainer.withoutBadge) }
+        }
     }
 
     private let version: PastSubscription
@@ -72,6 +84,7 @@ package struct RehearsalExamples: Sendable {
             var push = Push(device: device.id)
             let explained = explainer.explain(device, judged, DeviceFacts())
             if let owed = judged.owed[device.serial] {
+                push.owed = owed
                 push.push = owed.delivery.notification
                 push.payload = explained.payload
                 push.pruned = judged.pruned[device.serial] ?? []

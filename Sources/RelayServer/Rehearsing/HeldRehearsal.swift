@@ -43,6 +43,10 @@ struct HeldRehearsal {
     /// What is told together, once it is due.
     private var digest: (due: Timestamp, item: Item)?
     private(set) var outcome = Outcome()
+    /// The newest pushes that would have told of others: their numbers, and for how many they went.
+    private(set) var told: [(number: UInt64, count: Int64)] = []
+    /// Of those, what is kept at the least.
+    private static let mostTold = 64
 
     /// Begins a past in which nothing is held.
     init(of subscription: Subscription, to device: DeviceKindness) {
@@ -76,10 +80,13 @@ struct HeldRehearsal {
     }
 
     /// The subscription fires, by a change that was appended at `moment`; not before earlier ones.
-    mutating func fire(at moment: Timestamp) {
+    ///
+    /// - Returns: The number of the push.
+    @discardableResult mutating func fire(at moment: Timestamp) -> UInt64 {
         pass(upTo: moment)
         last += 1
         judge(Item(number: last), at: moment)
+        return last
     }
 
     /// Lets all time pass: what is due some time goes.
@@ -113,6 +120,9 @@ struct HeldRehearsal {
         }
         outcome.pushes += 1
         outcome.together += Int(item.standsFor ?? 1) - 1
+        guard let count = item.standsFor, count > 1 else { return }
+        told.append((item.number, count))
+        if told.count >= 2 * Self.mostTold { told.removeFirst(Self.mostTold) }
     }
 
     private mutating func keep(_ item: Item, _ reason: HoldReason, until: Timestamp?) {

@@ -230,6 +230,7 @@ private extension RehearsalExamples.Push {
         object["collapseID"] = push.collapseID.map { .string($0) }
         object["expiration"] = push.expiration.map { .string($0.iso8601) }
         object["payload"] = payload
+        object["standsFor"] = standsFor.map { .integer($0) }
         if !pruned.isEmpty { object["pruned"] = .array(pruned.map { .string($0) }) }
         return object
     }

@@ -1,3 +1,4 @@
+import Delivery
 import DequeModule
 import Fanout
 import Matching
@@ -109,8 +110,13 @@ final class RehearsalCount {
                 answer.near.append((past, explanation.sentence))
             }
         }
-        answer.left = left(isOver: isOver)
-        answer.examples = answer.tally.firedExamples.compactMap(shown.example)
+        let left = self.left(isOver: isOver)
+        answer.left = left?.outcome
+        answer.examples = answer.tally.firedExamples.enumerated().compactMap { index, change in
+            guard var example = shown.example(change) else { return nil }
+            Self.tell(left?.told[index] ?? [:], &example)
+            return example
+        }
         guard answer.subject.former != nil else { return answer }
         let difference = answer.tally.difference
         answer.added = difference.addedExamples.compactMap(shown.past)
@@ -123,21 +129,51 @@ final class RehearsalCount {
     /// Firings between two looks at the time.
     private static let firingsAtATime = 512
 
+    /// What would be left of the pushes.
+    private struct Left {
+        var outcome = HeldRehearsal.Outcome()
+        /// For how many the pushes of the newest firings would have been sent, by device: where
+        /// they would have told of others, the newest firing first.
+        var told: [Int: [UInt64: Int64]] = [:]
+    }
+
+    /// Shows the pushes as they would have been sent for others too.
+    private static func tell(
+        _ counts: [UInt64: Int64], _ example: inout RehearsalExamples.Example
+    ) {
+        for index in example.pushes.indices {
+            guard let owed = example.pushes[index].owed, let count = counts[owed.deviceSerial]
+            else { continue }
+            let digest = Digest(
+                id: 0, deliveries: count, count: count, openedAt: example.past.appendedAt,
+                newest: owed)
+            example.pushes[index].tell(digest.delivery)
+        }
+    }
+
     /// What would be left of the pushes by what is asked for, to be told less; `nil` where nothing
     /// is asked for, or there is no time for it.
-    private func left(isOver: () -> Bool) -> HeldRehearsal.Outcome? {
+    private func left(isOver: () -> Bool) -> Left? {
         guard let firings = answer.tally.firings,
             firings.count * max(1, kindness.count) <= Self.mostHeld
         else { return nil }
-        var left = HeldRehearsal.Outcome()
+        var left = Left()
         for (serial, asked) in kindness {
             var device = HeldRehearsal(of: answer.subject.subscription, to: asked)
+            // The numbers of the pushes of the newest firings.
+            var numbers: [UInt64: Int] = [:]
             for (index, firing) in firings.enumerated() where !firing.leftOut.contains(serial) {
                 if index.isMultiple(of: Self.firingsAtATime), isOver() { return nil }
-                device.fire(at: firing.at)
+                let number = device.fire(at: firing.at)
+                let age = firings.count - 1 - index
+                if age < examples { numbers[number] = age }
             }
             device.finish()
-            left += device.outcome
+            left.outcome += device.outcome
+            for (number, count) in device.told {
+                guard let age = numbers[number] else { continue }
+                left.told[age, default: [:]][serial] = count
+            }
         }
         return left
     }

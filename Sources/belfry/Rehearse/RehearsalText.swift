@@ -94,6 +94,9 @@ struct RehearsalText {
         var lines = [
             "\(shown(try device.string("pushType"))), priority \(shown(device.value("priority")))"
         ]
+        if let count = device.value("standsFor") {
+            lines[0] += ", for \(shown(count)) that are told together"
+        }
         if let payload = device.value("payload") { lines.append(payload.text) }
         let pruned = try device.strings("pruned") ?? []
         if !pruned.isEmpty {
