@@ -166,7 +166,7 @@ struct AdministrationClient: Sendable {
     ) async throws -> JSONValue {
         let answer = try await transport.upload(
             call.method, call.target(parts, query: []), file)
-        do {
+        do throws(CommandFailure) {
             return try Self.success(answer)
         } catch {
             throw CommandFailure(error.kind, file.placed(error.description))
