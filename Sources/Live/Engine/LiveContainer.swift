@@ -42,7 +42,8 @@ final class LiveContainer {
     let key: ContainerKey
     let results: SubscriptionIndex
     let changes: SubscriptionIndex
-    var rules: UpdateRules
+    private var rules: UpdateRules
+    private var transitions: LiveTransitions
     var groups: [UInt32: LiveGroup] = [:]
     var byIdentity: [String: LiveGroup] = [:]
     var tables: [Shelf: Table] = [:]
@@ -60,6 +61,7 @@ final class LiveContainer {
         results = SubscriptionIndex(seed: seed)
         changes = SubscriptionIndex(seed: seed)
         rules = UpdateRules(indexSeed: seed)
+        transitions = LiveTransitions(indexSeed: seed)
     }
 
     static func shelf(of query: LiveQuery) -> Shelf? {
@@ -109,6 +111,7 @@ final class LiveContainer {
         case .changes:
             changes.insert(indexed)
             rules.insert(subscription, indexed: indexed)
+            transitions.insert(subscription, indexed: indexed)
             changeGroups += 1
         case .notifications: return
         }
@@ -125,6 +128,7 @@ final class LiveContainer {
         case .changes:
             changes.remove(serial: serial)
             rules.remove(serial: serial)
+            transitions.remove(group.number)
             changeGroups -= 1
         case .notifications: break
         case .result:
@@ -177,7 +181,7 @@ final class LiveContainer {
     /// - Throws: `DearChange` if that takes too much.
     func groups(
         toldOf change: RecordChange, appendedAt: Timestamp
-    ) throws(DearChange) -> [LiveGroup] {
+    ) throws(DearChange) -> [LiveTold] {
         guard changeGroups > 0, !change.isSnapshot else { return [] }
         let now = change.occurredAt ?? appendedAt
         var serials: [UInt64] = []
@@ -185,8 +189,9 @@ final class LiveContainer {
         if let dear { throw dear }
         try rules.apply(
             to: change, now: now, mostSteps: Limits.maximumStepsPerChange, matches: &serials)
-        return serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
+        let told = serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
             .filter { $0.query.shows(change) }
+        return try transitions.told(told, of: change, now: now)
     }
 }
 

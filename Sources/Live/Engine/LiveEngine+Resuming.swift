@@ -174,7 +174,8 @@ extension LiveEngine {
         from start: LogPosition, in container: LiveContainer
     ) {
         var telling = Telling(group, past, upTo: position) { past in
-            self.frame(of: past.change, past.entry, for: group)
+            self.frame(
+                of: past.change, past.entry, for: group, past.transitions[group.number])
         }
         let isTooFar = past.tooFar.contains(group.number)
         for waiter in group.waiting.sorted(by: { $0.client < $1.client }) {

@@ -199,9 +199,10 @@ package actor LiveEngine {
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
         do throws(DearChange) {
-            for group in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+            let toldOf = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+            for (group, transition) in toldOf.map({ ($0.group, $0.transition) })
             where !group.clients.isEmpty {
-                var told = frame(of: change, entry, for: group)
+                var told = frame(of: change, entry, for: group, transition)
                 told.position = entry.position
                 if group.traits.coalesces {
                     coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
@@ -235,12 +236,15 @@ package actor LiveEngine {
     }
 
     func frame(
-        of change: RecordChange, _ entry: FollowedEntry, for group: LiveGroup
+        of change: RecordChange, _ entry: FollowedEntry, for group: LiveGroup,
+        _ transition: LiveTransition?
     ) -> LiveGroupFrame {
         func frame(showsBefore: Bool) -> LiveFrame? {
-            writer.change(
+            // Whether it fitted before says what was there before.
+            let shown = showsBefore ? transition : transition.map { _ in .unknown }
+            return writer.change(
                 change, at: entry.position, appendedAt: entry.appendedAt, of: group.query,
-                group.number, showsBefore: showsBefore)
+                group.number, shown, showsBefore: showsBefore)
         }
         var told = LiveGroupFrame(group.number, frame(showsBefore: true))
         if change.readers != nil || change.readersBefore != nil {

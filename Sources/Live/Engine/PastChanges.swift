@@ -8,6 +8,8 @@ struct PastEntry {
     let change: RecordChange
     /// The results that the record was a member of before; those who wait for one of them.
     var before: Set<UInt32> = []
+    /// Where it brought its record, for the groups of changes that are told it.
+    var transitions: [UInt32: LiveTransition] = [:]
 
     var position: LogPosition { entry.position }
 }
@@ -53,9 +55,10 @@ struct PastChanges {
         var past = PastEntry(entry: entry, change: change)
         let index = entries.count
         let groups = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-        for group in groups where isWanted(group.number) {
-            told[group.number, default: []].append(index)
-            weigh(group)
+        for toldOf in groups where isWanted(toldOf.group.number) {
+            told[toldOf.group.number, default: []].append(index)
+            past.transitions[toldOf.group.number] = toldOf.transition
+            weigh(toldOf.group)
         }
         if table != nil {
             if let record = change.keptBefore(entry.position, at: entry.appendedAt) {

@@ -138,7 +138,7 @@ struct FrameWriter: Sendable {
     /// One change.
     func change(
         _ change: RecordChange, at position: LogPosition, appendedAt: Timestamp,
-        of query: LiveQuery, _ group: UInt32, showsBefore: Bool
+        of query: LiveQuery, _ group: UInt32, _ transition: LiveTransition?, showsBefore: Bool
     ) -> LiveFrame? {
         let side = change.judgedSide
         let record =
@@ -149,12 +149,7 @@ struct FrameWriter: Sendable {
             "position": .integer(Int64(clamping: position.rawValue)),
             "operation": .string(change.operation.rawValue),
         ]
-        switch query.subscription.firesWhen {
-        case .entered where change.operation == .update: object["transition"] = "entered"
-        case .left where change.operation == .update: object["transition"] = "left"
-        case .stayed where change.operation == .update: object["transition"] = "stayed"
-        default: break
-        }
+        object["transition"] = transition.map { .string($0.rawValue) }
         object["record"] = .object(
             change.operation == .delete
                 ? writing.identity(record.record, for: query)

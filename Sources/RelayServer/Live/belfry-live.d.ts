@@ -157,8 +157,8 @@ export interface Change<Fields> {
   gap?: undefined;
   position: number;
   operation: Operation;
-  /** Of an update, where `firesWhen` asks for one. */
-  transition?: "stayed" | "entered" | "left";
+  /** Of an update: whether the record fitted before; `left` where `firesWhen` asks for that. */
+  transition?: "stayed" | "entered" | "left" | "unknown";
   record: LiveRecord<Fields>;
   before?: LiveRecord<Fields>;
   changedKeys?: string[];
