@@ -1,5 +1,5 @@
-// What a change says is written for its digest and for the log; a tree of JSON values for each would
-// cost more than the writing.
+// What a change says is written for its digest and for the log; a tree of JSON values for each
+// would cost more than the writing.
 
 extension FieldValue {
     /// Appends the value in its ``notation`` to `output`, as compact JSON.

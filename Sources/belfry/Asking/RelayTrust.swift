@@ -105,7 +105,7 @@ struct ReachingFailure: CustomStringConvertible {
 
     init(_ error: any Error) {
         let text = "\(error)"
-        // BoringSSL says in which line of its sources it found out, NIO in which call of the system.
+        // BoringSSL says in which line of its sources it found out, NIO in which call.
         let plain = text.replacing(#/ at \S+:[0-9]+/#, with: "")
             .replacing(#/[^()]*\([^()]*\): ([^()]+)\) \(errno: [0-9]+\)/#) { "\($0.1)" }
         guard text.contains("CERTIFICATE_VERIFY_FAILED") else {
