@@ -25,6 +25,8 @@ import Testing
 
     @Test func `a record type that the file has is not called unknown`() async throws {
         try await RunningRelay.with { relay in
+            // What is unknown is told where something is known.
+            try await relay.container.post(.change("create", "a0"))
             let draft = JSONValue.query("d", adding: ["query": ["recordType": "Novel"]])
             let judged = try await Self.ask(
                 Self.lines(
