@@ -23,6 +23,13 @@ package struct PostgresError: Error, Sendable, Hashable {
         case untrusted
     }
 
+    /// Whether somebody took the connection and ended it without a word.
+    package var isCutOff: Bool {
+        state.isEmpty
+            && ["closed the connection unexpectedly", "Connection reset", "SYSCALL", "Broken pipe"]
+                .contains { message.contains($0) }
+    }
+
     /// What a connection that failed failed of.
     ///
     /// libpq gives no SQLSTATE of it, so that the words must tell; in a language that is not known

@@ -55,11 +55,40 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
 
     /// Where it is, without anything secret.
     package var description: String {
+        let place = byHost(parameters).map { Self.address($0) }.joined(separator: ",")
+        let database = parameters["dbname"] ?? parameters["user"] ?? ""
+        return database.isEmpty && parameters["service"] != nil ? place : "\(place)/\(database)"
+    }
+
+    /// Where one host is.
+    private static func address(_ one: [String: String]) -> String {
         let host =
-            parameters["host"] ?? parameters["hostaddr"]
-            ?? parameters["service"].map { "service \($0)" } ?? "localhost"
-        let port = parameters["port"].map { ":\($0)" } ?? ""
-        return "\(host)\(port)/\(parameters["dbname"] ?? parameters["user"] ?? "")"
+            one["host"] ?? one["hostaddr"] ?? one["service"].map { "service \($0)" } ?? "localhost"
+        return host + (one["port"].map { ":\($0)" } ?? "")
+    }
+
+    /// What libpq is told, once for each of several hosts alone.
+    ///
+    /// - Parameter all: What it is told of all of them.
+    /// - Returns: One for each host, in their order; what was given where there is but one.
+    package func byHost(_ all: [String: String]) -> [[String: String]] {
+        var lists: [String: [String]] = [:]
+        for name in ["host", "hostaddr", "port"] {
+            guard let text = all[name] else { continue }
+            lists[name] = text.split(separator: ",", omittingEmptySubsequences: false)
+                .map { String($0) }
+        }
+        let count = max(lists["host"]?.count ?? 1, lists["hostaddr"]?.count ?? 1)
+        guard count > 1 else { return [all] }
+        return (0..<count).map { index in
+            var one = all
+            for (name, list) in lists {
+                // One port is that of all; what is empty is as if it were not said.
+                let value = list.count == 1 ? list[0] : index < list.count ? list[index] : ""
+                one[name] = value.isEmpty ? nil : value
+            }
+            return one
+        }
     }
 
     /// Whether nothing of the connection leaves the machine.

@@ -34,8 +34,7 @@ struct PostgresSession: Sendable {
             isReplication: false, authorities: place.authorities)
         parameters["application_name"] = name
         do {
-            let connection = try PostgresConnection(
-                parameters, wake: wake, watch: watch, isStopped: { false })
+            let connection = try reach(parameters, wake)
             guard connection.serverVersion >= Self.oldestVersion else {
                 throw StorageError.inaccessible(
                     path: "\(place)",
@@ -51,6 +50,27 @@ struct PostgresSession: Sendable {
             throw error.opening(place)
         } catch {
             throw .inaccessible(path: "\(place)", reason: "\(error)")
+        }
+    }
+
+    /// Connects to the host that can be written to.
+    ///
+    /// libpq goes on to the next host if one refuses connections or does not answer; but not if
+    /// one takes the connection and closes it, as the proxy of a server that is away does. So each
+    /// is tried by itself then.
+    private func reach(
+        _ parameters: [String: String], _ wake: PostgresWake
+    ) throws -> PostgresConnection {
+        do {
+            return try PostgresConnection(
+                parameters, wake: wake, watch: watch, isStopped: { false })
+        } catch let error as PostgresError where error.isCutOff {
+            for host in place.target.byHost(parameters).dropFirst() {
+                let connection = try? PostgresConnection(
+                    host, wake: wake, watch: watch, isStopped: { false })
+                if let connection { return connection }
+            }
+            throw error
         }
     }
 
