@@ -29,7 +29,13 @@ extension RelayStore {
             try MoveMark.refuse(place, epoch: nil, connection)
             let epoch = try claim(claimant, place, connection, settings)
             try MoveMark.refuse(place, epoch: epoch, connection)
-            try ServerSecrets(place: place, vault: settings.secrets).seal(session)
+            do {
+                try ServerSecrets(place: place, vault: settings.secrets).seal(session)
+            } catch {
+                // Who can use it need not wait for the lease to run out.
+                try? Ownership.release(epoch: epoch, connection)
+                throw error
+            }
             // Whatever that took, the lease is whole before anything is promised.
             guard try Ownership.renew(epoch: epoch, connection) else {
                 throw StorageError.locked(path: "\(place)", holder: "another relay")
@@ -67,7 +73,7 @@ extension RelayStore {
             let plain = try session.connect()
             let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
             guard let version = try schema.found(plain) else {
-                throw StorageError.missing(path: "\(place)")
+                throw place.missing
             }
             guard version == schema.version else {
                 throw StorageError.inaccessible(

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Migrations
 import RelayTestKit
 import Storage
 import StorageSQLite
@@ -291,6 +292,28 @@ struct MoveTests {
         let place = try TestPlace().place()
         let refusal = try await Self.refusal { try await Self.move(path, to: place) }
         #expect(refusal.contains(said))
+    }
+
+    @Test func `a move that was killed while it made the schema goes on`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let some = Array(Migration.releasedOnPostgreSQL.prefix(1))
+        _ = try PostgresSchema(place: place, migrations: some)
+            .apply(try test.session().connect(), makesSchema: true)
+        let report = try await Self.move(try await Self.newStore(), to: place)
+        #expect(report.problems == [])
+    }
+
+    @Test func `an older store on the server is refused`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let some = Array(Migration.releasedOnPostgreSQL.prefix(1))
+        _ = try PostgresSchema(place: place, migrations: some)
+            .apply(try test.session().connect(), makesSchema: true)
+        try test.server.sql("UPDATE \(test.schema).ownership SET epoch = 3")
+        let path = try await Self.newStore()
+        let refusal = try await Self.refusal { try await Self.move(path, to: place) }
+        #expect(refusal.contains("run belfry migrate first"))
     }
 
     @Test func `a newer schema on the server is refused`() async throws {

@@ -42,6 +42,12 @@ struct OpeningTests {
         #expect(reason.contains("there is no such database"))
     }
 
+    @Test func `a service that is not there is said`() throws {
+        let place = try PostgresPlace(url: "service=nowhere_at_all")
+        let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        #expect(try #require(Self.reason(session)).contains("PGSERVICEFILE"))
+    }
+
     @Test func `a server that is away cannot be reached`() throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
@@ -88,6 +94,17 @@ struct OpeningTests {
         #expect(told.contains("the role lacks a right"))
     }
 
+    @Test func `a role that may not use the schema is told so`() throws {
+        let place = try TestPlace()
+        _ = try RelayStore.migrate(try place.place())
+        let role = "r\(place.schema)"
+        try place.server.sql("CREATE ROLE \(role) LOGIN")
+        let other = try place.place(role: role)
+        let refusal = #expect(throws: StorageError.self) { try RelayStore.migrate(other) }
+        let told = refusal?.description ?? ""
+        #expect(told.contains("the role lacks a right"), "\(told)")
+    }
+
     @Test func `a server with no connection left says so`() throws {
         let place = try TestPlace()
         let role = "r\(place.schema)"
@@ -119,6 +136,31 @@ struct OpeningTests {
         let sentence = refusal?.description ?? ""
         #expect(sentence.contains("begins with postgresql://"), "\(sentence)")
         #expect(!sentence.contains("geheim"))
+    }
+
+    @Test func `a host that closes connections does not keep from the next`() throws {
+        let place = try TestPlace()
+        let closing = try ClosingSocket()
+        func session(_ hosts: String) throws -> PostgresSession {
+            let url = "\(hosts) user=postgres dbname=postgres"
+            return PostgresSession(
+                place: try PostgresPlace(url: url, schema: place.schema), watch: { .zero },
+                name: "belfry test")
+        }
+        let both = "host=127.0.0.1,\(place.server.folder) port=\(closing.port),"
+        let connection = try session(both).connect()
+        #expect(connection.serverProcess != 0)
+        let alone = try session("host=127.0.0.1 port=\(closing.port)")
+        #expect(try #require(Self.reason(alone)).contains("cannot be reached"))
+    }
+
+    @Test func `several hosts are named each with its port`() throws {
+        let place = try PostgresPlace(url: "postgresql://u@a.example:5433,b.example/relay")
+        #expect(place.description == "schema belfry of a.example:5433,b.example/relay")
+        let same = try PostgresPlace(url: "host=a,b port=6000 dbname=relay")
+        #expect(same.description == "schema belfry of a:6000,b:6000/relay")
+        let service = try PostgresPlace(url: "service=house")
+        #expect(service.description == "schema belfry of service house")
     }
 
     @Test func `a place is named without its user`() throws {

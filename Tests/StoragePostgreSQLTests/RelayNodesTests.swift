@@ -122,8 +122,21 @@ struct RelayNodesTests {
         await store.close()
     }
 
+    @Test func `who cannot read the secrets keeps nobody waiting`() async throws {
+        let place = try TestPlace().place()
+        let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))
+        let other = try #require(SecretKey(text: String(repeating: "cd", count: 32)))
+        await (try Self.open(place, Self.claimant("first"), key)).close()
+        let refusal = #expect(throws: StorageError.self) {
+            try Self.open(place, Self.claimant("wrong"), other)
+        }
+        #expect(refusal?.description.contains("cannot be read") == true)
+        // Without waiting for the lease of the one that was refused.
+        await (try Self.open(place, Self.claimant("second"), key)).close()
+    }
+
     @Test func `a store that is not there has no relays`() throws {
         let place = try TestPlace().place()
-        #expect(throws: StorageError.missing(path: "\(place)")) { try RelayStore.nodes(place) }
+        #expect(throws: place.missing) { try RelayStore.nodes(place) }
     }
 }

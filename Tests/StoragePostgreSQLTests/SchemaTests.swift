@@ -54,9 +54,10 @@ struct SchemaTests {
     @Test func `none is made unasked`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
-        #expect(throws: StorageError.missing(path: "\(try place.place())")) {
-            try Self.schema(place).apply(connection, makesSchema: false)
-        }
+        let missing = try place.place().missing
+        #expect(throws: missing) { try Self.schema(place).apply(connection, makesSchema: false) }
+        #expect(missing.description.contains("postgresql://… --schema \(place.schema)"))
+        #expect(!missing.description.contains("mounted"))
     }
 
     @Test func `a newer schema is refused`() throws {

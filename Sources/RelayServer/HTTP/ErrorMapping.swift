@@ -114,8 +114,8 @@ struct ErrorMapping {
                 .notFound,
                 "there is no container \(key.container) in \(key.environment.rawValue)")
             logLevel = .debug
-        case .newerSchema, .damaged, .lost, .missing, .foreignSchema, .inaccessible, .secrets,
-            .unsafeSetting:
+        case .newerSchema, .damaged, .lost, .missing, .missingSchema, .foreignSchema, .inaccessible,
+            .secrets, .unsafeSetting:
             apiError = APIError(
                 .internalError, "the relay's store cannot be used; its log says why")
             logLevel = .critical

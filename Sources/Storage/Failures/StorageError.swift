@@ -4,7 +4,7 @@ package import RelayModel
 package enum StorageError: Error, Sendable, Hashable {
     /// Another process has the file open; the text says which, where known.
     case locked(path: String, holder: String)
-    /// The file was written by a newer version of Belfry.
+    /// The store was written by a newer version of Belfry.
     case newerSchema(found: String, known: String)
     /// The file is damaged, or is no Belfry database.
     case damaged(path: String, reason: String)
@@ -12,6 +12,8 @@ package enum StorageError: Error, Sendable, Hashable {
     case lost(path: String, reason: String)
     /// There is no store, and none was to be made.
     case missing(path: String)
+    /// There is no store in a schema of a server, and none was to be made.
+    case missingSchema(place: String, schema: String)
     /// The steps of the file's schema are not those that were released.
     case foreignSchema(path: String, reason: String)
     /// The file, or its lock, cannot be opened.
@@ -47,7 +49,7 @@ extension StorageError: CustomStringConvertible {
         case .locked(let path, let holder):
             "\(path) is in use by \(holder): one relay at a time"
         case .newerSchema(let found, let known):
-            "the file was written by a newer Belfry (schema \(found), this one knows \(known)): "
+            "the store was written by a newer Belfry (schema \(found), this one knows \(known)): "
                 + "use that version, or restore a backup"
         case .damaged(let path, let reason): "\(path) is damaged: \(reason)"
         case .lost(let path, let reason):
@@ -57,6 +59,10 @@ extension StorageError: CustomStringConvertible {
                 + "may be on a disk that is not mounted: start once with "
                 + "--storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), "
                 + "or run belfry migrate --database \(path)"
+        case .missingSchema(let place, let schema):
+            "there is no store at \(place), and none is made unasked: start once with "
+                + "--storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), or run "
+                + "belfry migrate --database postgresql://… --schema \(schema)"
         case .foreignSchema(let path, let reason):
             "the schema of \(path) is not that of a released Belfry: \(reason); use the version "
                 + "that wrote it, or restore a backup"

@@ -87,16 +87,26 @@ package final class ServerMoveEnd: MoveEnd {
     ) throws {
         let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
         guard let version = try schema.found(connection) else {
-            guard role == .target else { throw StorageError.missing(path: "\(place)") }
+            guard role == .target else { throw place.missing }
             _ = try schema.apply(connection, makesSchema: true)
             return
         }
         guard version == schema.version else {
+            if try role == .target && isNew(connection) {
+                _ = try schema.apply(connection, makesSchema: false)
+                return
+            }
             throw StorageError.inaccessible(
                 path: "\(place)",
                 reason: "its schema has version \(version), and version \(schema.version) is "
                     + "moved: run belfry migrate first")
         }
+    }
+
+    /// Whether nobody ever had the store: a move that was killed while it made the schema.
+    private static func isNew(_ connection: PostgresConnection) throws -> Bool {
+        let rows = try connection.query("SELECT epoch FROM ownership WHERE shard = 0")
+        return rows.first?[0] == "0"
     }
 
     private static func isMove(_ connection: PostgresConnection) throws -> Bool {

@@ -41,4 +41,7 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
 
     /// Where it is, without anything secret.
     package var description: String { "schema \(schema) of \(target)" }
+
+    /// That there is no store.
+    var missing: StorageError { .missingSchema(place: "\(self)", schema: schema) }
 }

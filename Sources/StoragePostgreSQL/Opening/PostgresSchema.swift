@@ -23,7 +23,8 @@ struct PostgresSchema {
             SELECT (SELECT count(*) FROM pg_catalog.pg_class WHERE relnamespace = space.oid),
                 (SELECT count(*) FROM pg_catalog.pg_class
                     WHERE relnamespace = space.oid
-                        AND relname IN ('migration', 'shard', 'logentry'))
+                        AND relname IN ('migration', 'shard', 'logentry')),
+                has_schema_privilege(space.oid, 'USAGE')
             FROM pg_catalog.pg_namespace AS space WHERE nspname = $1
             """, [place.schema])
         guard let row = rows.first, let all = row[0], all != "0" else { return nil }
@@ -31,6 +32,11 @@ struct PostgresSchema {
             throw StorageError.foreignSchema(
                 path: "\(place)",
                 reason: "its tables are not Belfry's: name another storage.schema")
+        }
+        // Without it the tables are not found, which would be said of them instead.
+        guard row[2] == "t" else {
+            throw PostgresError(
+                state: "42501", message: "permission denied for schema \(place.schema)")
         }
         let steps = try connection.query("SELECT name, checksum FROM migration ORDER BY number")
         guard steps.count <= version else {
@@ -53,8 +59,8 @@ struct PostgresSchema {
     ///   - makesSchema: whether a schema is made where there is none.
     /// - Returns: The names of the steps applied.
     /// - Throws: ``StorageError/newerSchema(found:known:)`` and
-    ///   ``StorageError/foreignSchema(path:reason:)``; ``StorageError/missing(path:)`` if there is
-    ///   none and none was to be made.
+    ///   ``StorageError/foreignSchema(path:reason:)``;
+    ///   ``StorageError/missingSchema(place:schema:)`` if there is none and none was to be made.
     func apply(_ connection: PostgresConnection, makesSchema: Bool) throws -> [String] {
         // Another process may be at it, which takes as long as its steps do.
         try connection.query("SET statement_timeout = 0; SET lock_timeout = '60s'")
@@ -65,7 +71,7 @@ struct PostgresSchema {
             _ = try? connection.query(PostgresSession.limits)
         }
         let found = try found(connection)
-        guard found != nil || makesSchema else { throw StorageError.missing(path: "\(place)") }
+        guard found != nil || makesSchema else { throw place.missing }
         if found == nil {
             let isThere = try !connection.query(
                 "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1", [place.schema]

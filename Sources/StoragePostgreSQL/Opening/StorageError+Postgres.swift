@@ -64,6 +64,10 @@ extension PostgresError {
                 + "CREATE SCHEMA … AUTHORIZATION …"
         }
         if state == "53300" { return Self.full(words) }
+        if message.contains("definition of service") {
+            return "there is no such service (\(words)): name one of the file that PGSERVICEFILE "
+                + "names"
+        }
         guard state.isEmpty else { return "the server refuses (\(words)): see its log" }
         return switch refusal {
         case .password:

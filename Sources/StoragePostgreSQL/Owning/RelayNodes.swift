@@ -144,7 +144,7 @@ extension RelayStore {
             let connection = try PostgresSession(place: place, name: "belfry nodes").connect()
             let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
             guard let version = try schema.found(connection) else {
-                throw StorageError.missing(path: "\(place)")
+                throw place.missing
             }
             guard version == schema.version else {
                 throw StorageError.inaccessible(
