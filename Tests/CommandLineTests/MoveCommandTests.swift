@@ -54,6 +54,12 @@ struct MoveCommandTests {
         await gateway.simulated.stop()
     }
 
+    @Test(arguments: ["backup", "restore"])
+    func `what is for files says how PostgreSQL does it`(command: String) async throws {
+        let ending = try await BuiltBelfry.run([command, file, "--database", url])
+        #expect(ending.code == 64 && ending.complaint.contains("pg_basebackup"), "\(ending)")
+    }
+
     @Test func `what cannot be moved is said before anything is touched`() async throws {
         func refused(_ arguments: String...) async throws -> String {
             let ending = try await BuiltBelfry.run(["move"] + arguments)

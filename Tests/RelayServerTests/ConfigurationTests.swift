@@ -207,4 +207,15 @@ enum Documentation {
             .deletingLastPathComponent()
         return try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
+
+    @Test func `a database that cannot be one is told with the other settings`() async throws {
+        let url = try await problems(["--storage-url", "mysql://geheim@h/d", "--http-port", "x"])
+        #expect(url.count == 2)
+        let told = url.first { $0.hasPrefix("storage.url: ") } ?? ""
+        #expect(told.contains("begins with postgresql://") && !told.contains("geheim"), "\(url)")
+        let schema = try await problems([
+            "--storage-url", "postgresql://h/d", "--storage-schema", "House",
+        ])
+        #expect(schema.count == 1 && schema[0].hasPrefix("storage.schema: "), "\(schema)")
+    }
 }

@@ -192,12 +192,25 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
                 "backup.url: a store on a server (storage.url) is backed up by what backs up the "
                     + "server; continuous backup is for storage.path")
         }
+        problems += placeProblems
         let secrets = SecretKeyReading(secretKeys)
         problems += secrets.problems + refused
         guard problems.isEmpty else { throw ConfigurationError(problems) }
         store.secrets = secrets.vault
         secretKeys = SecretKeyTexts()
         description = values.description
+    }
+
+    /// Why the database that is the store cannot be one, before anybody asks it.
+    private var placeProblems: [String] {
+        guard let storageURL else { return [] }
+        do throws(StorageError) {
+            _ = try PostgresPlace(url: storageURL, schema: storageSchema)
+            return []
+        } catch {
+            guard case .inaccessible(let name, let reason) = error else { return ["\(error)"] }
+            return ["\(name): \(reason)"]
+        }
     }
 
     static func withoutSlash(_ url: String) -> String {
