@@ -21,15 +21,7 @@ struct BackupCommand: AsyncParsableCommand {
     @Option(help: "The relay's file.") var database = "belfry.sqlite"
     @Flag(help: "Show JSON.") var json = false
 
-    func validate() throws { try Self.refuseServers(database, "backed up") }
-
-    /// Refuses a database of a server, which PostgreSQL copies by its own means.
-    static func refuseServers(_ text: String, _ deed: String) throws {
-        guard NamedStore.isServer(text) else { return }
-        throw ValidationError(
-            "a store on PostgreSQL is \(deed) by PostgreSQL's own means, as pg_basebackup with an "
-                + "archive of its log; this command is for files")
-    }
+    func validate() throws { try NamedStore.requireFile(database, "backed up") }
 
     func run() async throws {
         do {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import RelayServer
 import Storage
 import StoragePostgreSQL
@@ -19,6 +20,14 @@ enum NamedStore: CustomStringConvertible {
     /// Whether a text names a database of a server; it may hold what must not be repeated.
     static func isServer(_ text: String) -> Bool {
         ["postgresql://", "postgres://"].contains { text.hasPrefix($0) }
+    }
+
+    /// Refuses a database of a server, which PostgreSQL copies by its own means.
+    static func requireFile(_ text: String, _ deed: String) throws {
+        guard isServer(text) else { return }
+        throw ValidationError(
+            "a store on PostgreSQL is \(deed) by PostgreSQL's own means, as pg_basebackup with an "
+                + "archive of its log; this command is for files")
     }
 
     var description: String {

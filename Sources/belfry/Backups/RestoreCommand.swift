@@ -31,7 +31,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws {
-        try BackupCommand.refuseServers(database, "restored")
+        try NamedStore.requireFile(database, "restored")
         guard (copy == nil) != (from == nil) else {
             throw ValidationError("name a copy, or continuous backups with --from")
         }
