@@ -92,7 +92,7 @@ final class ServerEngine: StoreEngine {
     /// The server says itself when it has no room.
     func checkRoom() throws(StorageError) {}
 
-    var shortage: String? { lease.absence }
+    var shortage: String? { lease.absence ?? writer.standstill }
 
     /// The server's autovacuum does it.
     func optimize(_ db: Database) throws {}

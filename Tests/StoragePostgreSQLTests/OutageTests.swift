@@ -80,6 +80,9 @@ struct OutageTests {
         let doubtful = Task { try await home.append("second") }
         try await home.wait(
             for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        // Whoever asks whether the relay is ready is told.
+        #expect(
+            await Turns.yield { home.store.shortage?.contains("standby may be away") == true })
         try home.stop()
         #expect(await home.isTurnedAway("third"))
         // The server's own options stay, but for the standby.
@@ -88,6 +91,7 @@ struct OutageTests {
         try home.startAgain()
         #expect(try await doubtful.value == [.appended(LogPosition(2))])
         #expect(try await home.append("third") == [.appended(LogPosition(3))])
+        #expect(await Turns.yield { home.store.shortage == nil })
         await home.store.close()
         home.server.end()
     }

@@ -17,6 +17,8 @@ final class ServerWriter: @unchecked Sendable {
     private let endedDevices: EndedDevices
     private let settings: StoreSettings
     private let commits = Atomic<UInt64>(0)
+    /// When the commit began that goes on.
+    private let begun = Mutex<Duration?>(nil)
     /// What follows belongs to the thread.
     private var connection: ServerConnection?
     private var number: Int64 = 0
@@ -30,6 +32,8 @@ final class ServerWriter: @unchecked Sendable {
     private static let attempts = 4
     /// How many seconds pass before a lost connection is made anew, times the attempts.
     private static let pause = 0.1
+    /// How long a commit may take before the store is called not ready.
+    private static let patience = Duration.seconds(3)
     /// How long a commit that nobody answered is asked about at the least; then an end that was
     /// asked for comes first.
     private static let inquiry = Duration.seconds(60)
@@ -57,13 +61,24 @@ final class ServerWriter: @unchecked Sendable {
             var lastCount = 1
             while let batch = inbox.nextBatch(after: lastCount) {
                 lastCount = batch.count
+                begun.withLock { $0 = session.watch() }
                 commit(batch)
+                begun.withLock { $0 = nil }
             }
             connection = nil
             ended()
         }
         thread.name = "belfry.writer"
         thread.start()
+    }
+
+    /// That a commit waits for an answer; `nil` while commits are answered.
+    var standstill: String? {
+        guard let begun = begun.withLock({ $0 }), session.watch() - begun > Self.patience else {
+            return nil
+        }
+        return "the database does not confirm what is written to it; a synchronous standby may be "
+            + "away"
     }
 
     /// Why nothing is written any more, although nobody asked for an end.
