@@ -14,6 +14,17 @@ import Testing
             try await ConfigurationValues.gather(arguments: arguments, environment: environment))
     }
 
+    @Test func `a database that cannot be one is told with the other settings`() async throws {
+        let url = try await problems(["--storage-url", "mysql://geheim@h/d", "--http-port", "x"])
+        #expect(url.count == 2)
+        let told = url.first { $0.hasPrefix("storage.url: ") } ?? ""
+        #expect(told.contains("begins with postgresql://") && !told.contains("geheim"), "\(url)")
+        let schema = try await problems([
+            "--storage-url", "postgresql://h/d", "--storage-schema", "House",
+        ])
+        #expect(schema.count == 1 && schema[0].hasPrefix("storage.schema: "), "\(schema)")
+    }
+
     private func problems(
         _ arguments: [String] = [], environment: [String: String] = [:]
     ) async throws -> [String] {
@@ -206,16 +217,5 @@ enum Documentation {
         let root = URL(filePath: file).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         return try String(contentsOf: root.appending(path: path), encoding: .utf8)
-    }
-
-    @Test func `a database that cannot be one is told with the other settings`() async throws {
-        let url = try await problems(["--storage-url", "mysql://geheim@h/d", "--http-port", "x"])
-        #expect(url.count == 2)
-        let told = url.first { $0.hasPrefix("storage.url: ") } ?? ""
-        #expect(told.contains("begins with postgresql://") && !told.contains("geheim"), "\(url)")
-        let schema = try await problems([
-            "--storage-url", "postgresql://h/d", "--storage-schema", "House",
-        ])
-        #expect(schema.count == 1 && schema[0].hasPrefix("storage.schema: "), "\(schema)")
     }
 }
