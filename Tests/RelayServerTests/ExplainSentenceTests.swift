@@ -88,7 +88,7 @@ import Testing
             let reply = try await Scenario.ask(["subscriptionID": "q"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last 1 changes that it might watch, 1 fired it, and 0 did not by one comparison.",
+                    == "Of the last change that it might watch, 1 fired it, and 0 did not by one comparison.",
                 "\(reply.text)")
             #expect(reply["explanations", "0", "position"] == .string(fired))
         }
@@ -109,7 +109,7 @@ import Testing
             let reply = try await Scenario.ask(["subscriptionID": "never"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last 1 changes that it might watch, 0 fired it, and 0 did not by one comparison.",
+                    == "Of the last change that it might watch, 0 fired it, and 0 did not by one comparison.",
                 "\(reply.text)")
             #expect(reply["others"] == 1)
         }

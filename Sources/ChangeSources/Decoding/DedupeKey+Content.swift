@@ -30,13 +30,13 @@ extension RecordChange {
         writer.append(object)
         if let before { writer.append("before", before.writeContent) }
         if let after { writer.append("after", after.writeContent) }
-        object = [:]
-        object["changedKeys"] = changedKeys.map { .array($0.sorted().map { .string($0) }) }
-        object["device"] = origin.deviceID.map { .string($0.rawValue) }
-        object["user"] = origin.userID.map { .string($0.rawValue) }
-        object["readers"] = readers.map { .array($0.sorted().map { .string($0) }) }
-        object["version"] = version.map { .integer($0) }
-        writer.append(object)
+        var rest: JSONObject = [:]
+        rest["changedKeys"] = changedKeys.map { .array($0.sorted().map { .string($0) }) }
+        rest["device"] = origin.deviceID.map { .string($0.rawValue) }
+        rest["user"] = origin.userID.map { .string($0.rawValue) }
+        rest["readers"] = readers.map { .array($0.sorted().map { .string($0) }) }
+        rest["version"] = version.map { .integer($0) }
+        writer.append(rest)
         return Array(SHA256.hash(data: writer.finish()))
     }
 }

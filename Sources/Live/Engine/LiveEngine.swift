@@ -199,10 +199,10 @@ package actor LiveEngine {
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
         do throws(DearChange) {
-            let toldOf = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-            for (group, transition) in toldOf.map({ ($0.group, $0.transition) })
-            where !group.clients.isEmpty {
-                var told = frame(of: change, entry, for: group, transition)
+            for hearing in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+            where !hearing.group.clients.isEmpty {
+                let group = hearing.group
+                var told = frame(of: change, entry, for: group, hearing.transition)
                 told.position = entry.position
                 if group.traits.coalesces {
                     coalescing.replace(change.recordID, in: group, by: frames.count, &frames)

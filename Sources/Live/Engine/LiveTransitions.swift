@@ -13,12 +13,12 @@ struct LiveTold {
 /// Their conditions are filed once more and judged on the record before; a change that shows none
 /// costs nothing. What asks for a transition is told that one by the ``Matching/UpdateRules``.
 struct LiveTransitions {
-    private let index: SubscriptionIndex
+    private let images: EarlierImages
     private var rules: [UInt32: UpdateRules.Rule] = [:]
 
     /// The seed keeps the index's hashes secret.
     init(indexSeed: UInt64) {
-        index = SubscriptionIndex(seed: indexSeed)
+        images = EarlierImages(indexSeed: indexSeed)
     }
 
     /// Files a query of changes.
@@ -29,16 +29,13 @@ struct LiveTransitions {
         rules[UInt32(truncatingIfNeeded: indexed.serial)] = UpdateRules.Rule(
             firesWhen: .entered, changedKeys: [],
             fields: indexed.predicate.map(\.fieldsRead) ?? [])
-        var earlier = indexed
-        // The before image is judged as that of a deletion is: by what was known before.
-        earlier.firesOn = .delete
-        index.insert(earlier)
+        images.insert(indexed)
     }
 
     /// Takes a query out.
     mutating func remove(_ number: UInt32) {
         guard rules.removeValue(forKey: number) != nil else { return }
-        index.remove(serial: UInt64(number))
+        images.remove(serial: UInt64(number))
     }
 
     /// The groups that are told a change, with where it brought its record.
@@ -50,15 +47,8 @@ struct LiveTransitions {
         guard change.operation == .update else {
             return groups.map { LiveTold(group: $0, transition: nil) }
         }
-        var fitting: Set<UInt64> = []
-        if change.before != nil, groups.contains(where: { rules[$0.number] != nil }) {
-            var earlier = change
-            earlier.operation = .delete
-            var serials: [UInt64] = []
-            let dear = index.matches(for: earlier, now: now, into: &serials)
-            if let dear { throw dear }
-            fitting = Set(serials)
-        }
+        let isAsked = groups.contains { rules[$0.number] != nil }
+        let fitting = try isAsked ? images.serials(before: change, now: now) : []
         return groups.map { group in
             LiveTold(group: group, transition: transition(of: group, change, fitting))
         }

@@ -55,10 +55,10 @@ struct PastChanges {
         var past = PastEntry(entry: entry, change: change)
         let index = entries.count
         let groups = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-        for toldOf in groups where isWanted(toldOf.group.number) {
-            told[toldOf.group.number, default: []].append(index)
-            past.transitions[toldOf.group.number] = toldOf.transition
-            weigh(toldOf.group)
+        for hearing in groups where isWanted(hearing.group.number) {
+            told[hearing.group.number, default: []].append(index)
+            past.transitions[hearing.group.number] = hearing.transition
+            weigh(hearing.group)
         }
         if table != nil {
             if let record = change.keptBefore(entry.position, at: entry.appendedAt) {

@@ -62,21 +62,21 @@ struct LiveFate: Sendable {
 
     /// What a change does to a record as `reader` sees it; everybody, if it is nobody's own result.
     init(of change: RecordChange, _ step: RecordStep, for reader: LiveReader?) {
-        let told = change.readersBefore ?? change.readers
-        let readersBefore = step.earlier == nil ? told : step.earlier?.readers
-        let might = reader?.isAmong(readersBefore) ?? true
-        let may = reader?.isAmong(step.later?.readers) ?? true
+        let named = change.readersBefore ?? change.readers
+        let readersBefore = step.earlier == nil ? named : step.earlier?.readers
+        let couldRead = reader?.isAmong(readersBefore) ?? true
+        let canRead = reader?.isAmong(step.later?.readers) ?? true
         coming =
             switch change.operation {
             case .create where change.isSnapshot: .loaded
             case .create: .created
-            case .update, .delete: might ? .entered : .readable
+            case .update, .delete: couldRead ? .entered : .readable
             }
         going =
             switch change.operation {
             case .delete where change.isSnapshot: .forgotten
             case .delete: .deleted
-            case .create, .update: may ? .left : .unreadable
+            case .create, .update: canRead ? .left : .unreadable
             }
     }
 

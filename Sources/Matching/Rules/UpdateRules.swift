@@ -8,7 +8,7 @@ package import RelayModel
 /// subscription costs nothing. What it takes to decide and the change does not show is unknown, and
 /// then the subscription does not fire: never silently true.
 package struct UpdateRules {
-    private let index: SubscriptionIndex
+    private let images: EarlierImages
     private var rules: [UInt64: Rule] = [:]
 
     /// What one subscription asks of updates.
@@ -30,7 +30,7 @@ package struct UpdateRules {
     ///
     /// The seed keeps the index's hashes secret.
     package init(indexSeed: UInt64) {
-        index = SubscriptionIndex(seed: indexSeed)
+        images = EarlierImages(indexSeed: indexSeed)
     }
 
     /// Whether no subscription asks for more than a matching after image.
@@ -46,10 +46,7 @@ package struct UpdateRules {
             firesWhen: subscription.firesWhen, changedKeys: subscription.changedKeys,
             fields: indexed.predicate.map(\.fieldsRead) ?? [])
         guard subscription.firesWhen != .matches else { return }
-        var earlier = indexed
-        // The before image is judged as that of a deletion is: by what was known before.
-        earlier.firesOn = .delete
-        index.insert(earlier)
+        images.insert(indexed)
     }
 
     /// Takes a subscription out.
@@ -57,7 +54,7 @@ package struct UpdateRules {
         guard let rule = rules.removeValue(forKey: serial), rule.firesWhen != .matches else {
             return
         }
-        index.remove(serial: serial)
+        images.remove(serial: serial)
     }
 
     // MARK: Changes
@@ -72,8 +69,7 @@ package struct UpdateRules {
         to change: RecordChange, now: Timestamp, mostSteps: Int, matches: inout [UInt64]
     ) throws(DearChange) {
         guard change.operation == .update, !rules.isEmpty else { return }
-        let earlier = Set(
-            try serials(onBeforeImageOf: change, now: now, mostSteps: mostSteps))
+        let earlier = try images.serials(before: change, now: now, mostSteps: mostSteps)
         let later = Set(matches.lazy.filter { rules[$0] != nil })
         matches.removeAll { serial in
             guard let rule = rules[serial] else { return false }
@@ -85,18 +81,6 @@ package struct UpdateRules {
         guard !departed.isEmpty else { return }
         matches.append(contentsOf: departed)
         matches.sort()
-    }
-
-    private func serials(
-        onBeforeImageOf change: RecordChange, now: Timestamp, mostSteps: Int
-    ) throws(DearChange) -> [UInt64] {
-        guard change.before != nil else { return [] }
-        var earlier = change
-        earlier.operation = .delete
-        var serials: [UInt64] = []
-        let dear = index.matches(for: earlier, now: now, mostSteps: mostSteps, into: &serials)
-        if let dear { throw dear }
-        return serials
     }
 }
 
@@ -155,7 +139,7 @@ extension UpdateRules {
     /// - Throws: What an encoder throws, which is a mistake of the program.
     package func image() throws -> [UInt8] {
         var image = ImageWriter()
-        image.append(bytes: try index.image())
+        image.append(bytes: try images.index.image())
         image.append(UInt64(rules.count))
         for (serial, rule) in rules {
             image.append(serial)
@@ -169,7 +153,7 @@ extension UpdateRules {
     /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what decoding throws.
     package init(image bytes: [UInt8]) throws {
         var image = ImageReader(bytes)
-        index = try SubscriptionIndex(image: Array(try image.run()))
+        images = EarlierImages(try SubscriptionIndex(image: Array(try image.run())))
         for _ in 0..<(try image.count(0...Int(Int32.max))) {
             let serial = try image.word(UInt64.self)
             rules[serial] = try JSONDecoder().decode(Rule.self, from: Data(try image.run()))

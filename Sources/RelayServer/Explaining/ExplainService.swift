@@ -289,8 +289,8 @@ struct ExplainService: Sendable {
             changes.isEmpty
             ? "No change that it might watch stands in the log from position "
                 + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
-            : "Of the last \(counted) changes that it might watch, \(fired) fired it, and \(near) "
-                + "did not by one comparison."
+            : "Of the last \(counted == 1 ? "change" : "\(counted) changes") that it might watch, "
+                + "\(fired) fired it, and \(near) did not by one comparison."
         if let version = versions.first?.version {
             answer.sentence += try await earlierFirings(of: version, beside: firedByNewest)
         }

@@ -66,12 +66,12 @@ struct HeldRelease {
                 WHERE container = ?1 AND heldOwner = ?2 AND \(ofRetry) = ?3 AND dueAt > ?4
                 """
         ).execute(arguments: arguments)
-        let isDue = if case .end = digests { "" } else { "AND reason <> 'digest'" }
+        let unlessKept = if case .end = digests { "" } else { "AND reason <> 'digest'" }
         try db.cachedStatement(
             sql: """
                 UPDATE digest SET dueAt = ?4, decidedAt = ?4
                 WHERE container = ?1 AND owner = ?2 AND \(ofDigest) = ?3 AND closedAt IS NULL
-                    AND dueAt > ?4 \(isDue)
+                    AND dueAt > ?4 \(unlessKept)
                 """
         ).execute(arguments: arguments)
         guard case .last(let seconds) = digests else { return }

@@ -72,8 +72,7 @@ struct OverviewCommand: AsyncParsableCommand {
             lines.append("\(count) changes of the log cannot be read, and fire nothing.")
         }
         if case .array(let containers)? = object["containers"] {
-            lines += containers.flatMap(Self.refusals)
-            lines += containers.flatMap(Self.followings)
+            lines += containers.flatMap(Self.remarks(onSourcesOf:))
         }
         if case .array(let halts)? = object["halts"] { lines += halts.compactMap(Self.line) }
         if case .object(let bounds)? = object["refusing"] {
@@ -101,40 +100,40 @@ struct OverviewCommand: AsyncParsableCommand {
             : "Backups are at \(text("place")), with everything up to \(until)\(reason)."
     }
 
-    /// The sources of a container whose last webhook was refused, a line each.
-    private static func refusals(of container: JSONValue) -> [String] {
+    /// What the sources of a container have to be told of, a line each.
+    private static func remarks(onSourcesOf container: JSONValue) -> [String] {
         guard
             case .array(let sources)? = CommandOutput.value(
                 at: ["webhooks", "sources"], in: container)
         else { return [] }
-        return sources.compactMap { source in
-            func text(_ name: String) -> String {
-                CommandOutput.value(at: [name], in: source).map(CommandOutput.shown) ?? ""
-            }
-            // Both are RFC 3339 in UTC, which sorts as time does.
-            guard text("lastRefused") > text("lastAccepted") else { return nil }
-            let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
-            return "The last webhook of the source \(text("name")) of \(place) was refused at "
-                + "\(text("lastRefused")): \(text("lastReason")) (belfry sources refused)."
+        let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
+        return sources.flatMap { source in
+            [refusal(of: source, place), following(of: source, place)].compactMap(\.self)
         }
     }
 
-    /// The sources of a container whose database is not followed as it should be, a line each.
-    private static func followings(of container: JSONValue) -> [String] {
-        guard
-            case .array(let sources)? = CommandOutput.value(
-                at: ["webhooks", "sources"], in: container)
-        else { return [] }
-        return sources.compactMap { source in
-            func text(_ path: String...) -> String {
-                CommandOutput.value(at: path, in: source).map(CommandOutput.shown) ?? ""
-            }
-            let verdict = text("following", "verdict")
-            guard !verdict.isEmpty, verdict != "well" else { return nil }
-            let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
-            return "The database of the source \(text("name")) of \(place): "
-                + "\(text("following", "state")). \(text("following", "sentence"))"
+    /// That the last webhook of a source was refused.
+    private static func refusal(of source: JSONValue, _ place: String) -> String? {
+        // Both are RFC 3339 in UTC, which sorts as time does.
+        guard text("lastRefused", of: source) > text("lastAccepted", of: source) else {
+            return nil
         }
+        return "The last webhook of the source \(text("name", of: source)) of \(place) was refused "
+            + "at \(text("lastRefused", of: source)): \(text("lastReason", of: source)) "
+            + "(belfry sources refused)."
+    }
+
+    /// That the database of a source is not followed as it should be.
+    private static func following(of source: JSONValue, _ place: String) -> String? {
+        let verdict = text("following", "verdict", of: source)
+        guard !verdict.isEmpty, verdict != "well" else { return nil }
+        return "The database of the source \(text("name", of: source)) of \(place): "
+            + "\(text("following", "state", of: source)). "
+            + text("following", "sentence", of: source)
+    }
+
+    private static func text(_ path: String..., of source: JSONValue) -> String {
+        CommandOutput.value(at: path, in: source).map(CommandOutput.shown) ?? ""
     }
 
     /// What waits for somebody, in one line.
