@@ -32,7 +32,7 @@ final class ReadingEngine: StoreEngine {
         }
     }
 
-    func submit(_ request: WriteRequest) -> StorageError? { Self.refusal }
+    func submit(_ requests: [WriteRequest]) -> StorageError? { Self.refusal }
 
     func translated(_ error: any Error) -> any Error {
         (error as? PostgresError)?.storageError(of: target) ?? error

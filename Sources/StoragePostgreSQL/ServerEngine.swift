@@ -59,8 +59,8 @@ final class ServerEngine: StoreEngine {
         return earlier
     }
 
-    func submit(_ request: WriteRequest) -> StorageError? {
-        inbox.submit(request)
+    func submit(_ requests: [WriteRequest]) -> StorageError? {
+        inbox.submit(requests)
     }
 
     func translated(_ error: any Error) -> any Error {

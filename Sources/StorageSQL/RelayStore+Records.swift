@@ -9,13 +9,13 @@ extension RelayStore: Shadow {
         guard !edits.isEmpty else { return [] }
         let outcomes = try await admitted(place.container) { store in
             try await store.write(
-                .intake, of: place.container, changes: edits.count
-            ) { commit in
+                edits, atomicity, .intake, of: place.container, from: RecordEditAllowance()
+            ) { edits, allowance, commit in
                 let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
                 try SchemaStep(container: shadowRows.container).add(additions, in: commit.db)
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
-                return try step.run(edits, atomicity, in: &commit)
+                return try step.run(edits, atomicity, within: &allowance, in: &commit)
             }
         }
         if !additions.isEmpty { schemas.forget(place.container) }

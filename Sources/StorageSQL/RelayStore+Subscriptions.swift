@@ -7,7 +7,9 @@ extension RelayStore {
         at now: Timestamp
     ) async throws -> [SubscriptionEditOutcome] {
         guard !edits.isEmpty else { return [] }
-        let outcomes = try await write(of: owner.container, changes: edits.count) { commit in
+        let outcomes = try await write(
+            edits, atomicity, of: owner.container, from: ()
+        ) { edits, _, commit in
             let container = try commit.container(owner.container)
             let step = SubscriptionStep(
                 owner: owner, container: container,

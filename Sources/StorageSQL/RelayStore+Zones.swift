@@ -97,8 +97,8 @@ extension RelayStore {
         }
     }
 
-    /// Records of a zone that one transaction deletes.
-    private static let deletedAtATime = 500
+    /// Records of a zone that one transaction deletes, with which it keeps the writer from others.
+    private static let deletedAtATime = 32
 
     /// The records go first, some at a time, so that a crash leaves a zone with fewer records and
     /// never records without a zone; whoever deletes it again goes on.
@@ -106,7 +106,9 @@ extension RelayStore {
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
     ) async throws -> Bool {
         while true {
-            let isGone: Bool? = try await write(of: place.container) { commit in
+            let isGone: Bool? = try await write(
+                of: place.container, changes: Self.deletedAtATime * WriteRequest.changesPerEdit
+            ) { commit in
                 let container = try commit.container(place.container)
                 let shadowRows = ShadowRows(place: place, container: container)
                 guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return false }

@@ -93,7 +93,7 @@ package final class RelayStore: Sendable {
                 fail: { [engine] in
                     continuation.resume(throwing: engine.translated($0))
                 })
-            if let refusal = engine.submit(request) { continuation.resume(throwing: refusal) }
+            if let refusal = engine.submit([request]) { continuation.resume(throwing: refusal) }
         }
     }
 

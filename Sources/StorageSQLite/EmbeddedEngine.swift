@@ -120,8 +120,8 @@ final class EmbeddedEngine: StoreEngine {
         return await ending.wait()
     }
 
-    func submit(_ request: WriteRequest) -> StorageError? {
-        inbox.submit(request)
+    func submit(_ requests: [WriteRequest]) -> StorageError? {
+        inbox.submit(requests)
     }
 
     func translated(_ error: any Error) -> any Error {

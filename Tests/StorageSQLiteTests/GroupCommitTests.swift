@@ -81,10 +81,11 @@ import Testing
         settings.waitingBytes = 1000
         let inbox = WriteInbox(settings: settings)
         func submit(_ lane: WriteRequest.Lane, _ changes: Int, _ bytes: Int) -> StorageError? {
-            inbox.submit(
+            inbox.submit([
                 WriteRequest(
                     lane: lane, container: nil, changes: changes, bytes: bytes,
-                    perform: { _ in {} }, fail: { _ in }))
+                    perform: { _ in {} }, fail: { _ in })
+            ])
         }
         // What is larger than the bound goes alone.
         #expect(submit(.intake, 50, 10) == nil)

@@ -64,7 +64,7 @@ import Testing
             began.advanced(by: elapsed.withLock { $0 })
         }
         func fill(_ container: ContainerKey?) {
-            for _ in 0..<300 { _ = inbox.submit(Self.request(container)) }
+            for _ in 0..<300 { _ = inbox.submit([Self.request(container)]) }
         }
         fill(Sample.container)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
@@ -72,7 +72,7 @@ import Testing
         fill(nil)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
         #expect(!inbox.isContended)
-        #expect(inbox.submit(Self.request(Self.other)) == nil)
+        #expect(inbox.submit([Self.request(Self.other)]) == nil)
         #expect(inbox.isContended)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChangesBesideOthers)
         elapsed.withLock { $0 = Contention.remembrance + .seconds(1) }
@@ -86,29 +86,49 @@ import Testing
         settings.waitingChanges = 100
         settings.waitingBytes = 100
         let inbox = WriteInbox(settings: settings)
-        #expect(inbox.submit(Self.request(Sample.container, changes: 50)) == nil)
-        #expect(inbox.submit(Self.request(Self.other, changes: 10)) == nil)
+        #expect(inbox.submit([Self.request(Sample.container, changes: 50)]) == nil)
+        #expect(inbox.submit([Self.request(Self.other, changes: 10)]) == nil)
         #expect(
-            inbox.submit(Self.request(Sample.container))
+            inbox.submit([Self.request(Sample.container)])
                 == .overloaded(
                     "50 changes of the container are waiting to be written, beside others'"))
         // Whoever has little is not refused for what others have.
-        #expect(inbox.submit(Self.request(Self.other, changes: 10)) == nil)
+        #expect(inbox.submit([Self.request(Self.other, changes: 10)]) == nil)
         // The relay's own work is refused by neither.
-        #expect(inbox.submit(Self.request(nil, changes: 100, lane: .own)) == nil)
-        #expect(inbox.submit(Self.request(Sample.container, changes: 5, lane: .own)) == nil)
+        #expect(inbox.submit([Self.request(nil, changes: 100, lane: .own)]) == nil)
+        #expect(inbox.submit([Self.request(Sample.container, changes: 5, lane: .own)]) == nil)
     }
 
     @Test func `alone a container has all the room`() {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 100
         let inbox = WriteInbox(settings: settings)
-        #expect(inbox.submit(Self.request(nil, changes: 1, lane: .own)) == nil)
-        #expect(inbox.submit(Self.request(Sample.container, changes: 90)) == nil)
-        #expect(inbox.submit(Self.request(Sample.container, changes: 9)) == nil)
+        #expect(inbox.submit([Self.request(nil, changes: 1, lane: .own)]) == nil)
+        #expect(inbox.submit([Self.request(Sample.container, changes: 90)]) == nil)
+        #expect(inbox.submit([Self.request(Sample.container, changes: 9)]) == nil)
         #expect(
-            inbox.submit(Self.request(Sample.container))
+            inbox.submit([Self.request(Sample.container)])
                 == .overloaded("100 changes are waiting to be written"))
+    }
+
+    @Test func `the parts of one request are taken in all or none, and come in turns`() {
+        var settings = StoreSettings.forTests
+        settings.waitingChanges = 100
+        let inbox = WriteInbox(settings: settings)
+        func parts(_ count: Int) -> [WriteRequest] {
+            (0..<count).map { _ in Self.request(Sample.container, changes: 32) }
+        }
+        #expect(inbox.submit([Self.request(Self.other)]) == nil)
+        #expect(
+            inbox.submit(parts(4)) == .overloaded("1 changes are waiting to be written"))
+        #expect(inbox.nextBatch(after: 1)?.count == 1)
+        // What is larger than the bound goes alone.
+        #expect(inbox.submit(parts(4)) == nil)
+        #expect(inbox.nextBatch(after: 1)?.count == 2)
+        #expect(inbox.submit([Self.request(Self.other)]) == nil)
+        #expect(
+            inbox.nextBatch(after: 1)?.map(\.container)
+                == [Sample.container, Self.other, Sample.container])
     }
 
     @Test func `what waits is turned away at once, and what comes later waits`() {
@@ -121,12 +141,12 @@ import Testing
                 guard let error = error as? StorageError else { return }
                 refused.withLock { $0.append(error) }
             }
-            #expect(inbox.submit(request) == nil)
+            #expect(inbox.submit([request]) == nil)
         }
         inbox.turnAway(.unavailable("it is away"))
         let error = StorageError.unavailable("it is away")
         #expect(refused.withLock { $0 } == [error, error])
-        #expect(inbox.submit(Self.request(Sample.container)) == nil)
+        #expect(inbox.submit([Self.request(Sample.container)]) == nil)
         #expect(inbox.nextBatch(after: 1)?.count == 1)
     }
 }

@@ -120,9 +120,7 @@ public struct UUIDBytes: Sendable, Hashable, Comparable, CustomStringConvertible
                 guard byte == UInt8(ascii: "-") else { return nil }
                 continue
             }
-            guard digits < 32, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
-                return nil
-            }
+            guard digits < 32, let digit = Hexadecimal.value(of: byte) else { return nil }
             if digits < 16 {
                 halves.0 = halves.0 << 4 | UInt64(digit)
             } else {

@@ -315,7 +315,7 @@ extension JSONParser {
         }
     }
 
-    private mutating func scalar(from start: Int) throws(JSONSyntaxError) -> String {
+    private mutating func scalar(from start: Int) throws(JSONSyntaxError) -> Unicode.Scalar {
         let high = try hexadecimal()
         var code = UInt32(high)
         if 0xD800...0xDBFF ~= high {
@@ -332,14 +332,13 @@ extension JSONParser {
         guard let scalar = Unicode.Scalar(code) else {
             throw failure("half of a surrogate pair", at: start)
         }
-        return String(Character(scalar))
+        return scalar
     }
 
     private mutating func hexadecimal() throws(JSONSyntaxError) -> UInt16 {
         var value: UInt16 = 0
         for _ in 0..<4 {
-            guard let byte = current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue
-            else {
+            guard let digit = current.flatMap(Hexadecimal.value(of:)) else {
                 throw failure("four hexadecimal digits are expected")
             }
             value = value << 4 | UInt16(digit)

@@ -60,7 +60,7 @@ final class ServerWriter: @unchecked Sendable {
         let thread = Thread { [self] in
             var lastCount = 1
             while let batch = inbox.nextBatch(after: lastCount) {
-                lastCount = batch.count
+                lastCount = batch.count(where: \.answersCaller)
                 begun.withLock { $0 = session.watch() }
                 commit(batch)
                 begun.withLock { $0 = nil }

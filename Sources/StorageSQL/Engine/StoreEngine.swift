@@ -19,13 +19,13 @@ package protocol StoreEngine: AnyObject, Sendable {
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value
 
-    /// Has the request run in one of the next commits, and answered once that is durable; or says
-    /// why not.
+    /// Has the requests, of one line, run in their order in the next commits, and each answered
+    /// once its own is durable; or says why it takes none of them.
     ///
     /// The engine makes the ``OpenCommit``, with the head that the log has within the transaction,
     /// and runs requests with ``OpenCommit/run(_:_:)``. After the commit, and before any answer, it
     /// tells the store's ``EndedDevices`` and ``LogHorizon`` what was appended.
-    func submit(_ request: WriteRequest) -> StorageError?
+    func submit(_ requests: [WriteRequest]) -> StorageError?
 
     /// The error that a caller gets for a failure of the engine; other errors stay what they are.
     func translated(_ error: any Error) -> any Error

@@ -7,21 +7,19 @@ struct RecordEditStep {
     let editor: RecordEditor
     let now: Timestamp
 
-    /// What the operations of one request may append to the log: a change holds the whole record
-    /// before and after, however little of it a request writes.
-    static let maximumBytes = 16 * 1024 * 1024
-
     func run(
-        _ edits: [RecordEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
+        _ edits: [RecordEdit], _ atomicity: EditAtomicity,
+        within allowance: inout RecordEditAllowance, in commit: inout OpenCommit
     ) throws -> [RecordEditOutcome] {
         let beginning = commit.bookmark
-        var room = Limits.maximumPageBytes
-        return try commit.apply(edits, atomicity) { edit, commit in
-            guard commit.bytes(since: beginning) < Self.maximumBytes else {
-                return .refused(.tooMuchAtOnce(bytes: Self.maximumBytes))
+        let outcomes = try commit.apply(edits, atomicity) { edit, commit in
+            guard commit.bytes(since: beginning) < allowance.appended else {
+                return .refused(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes))
             }
-            return try apply(edit, in: &commit).told(within: &room)
+            return try apply(edit, in: &commit).told(within: &allowance.told)
         }
+        allowance.appended -= commit.bytes(since: beginning)
+        return outcomes
     }
 
     /// Applies one operation: the record, the change in the log, and the zone's mark.
@@ -107,6 +105,18 @@ struct RecordEditStep {
             ?? records.first { !$0.isDeleted && $0.source == .cloudKit }
             ?? records.first { $0.recordType == type }
     }
+}
+
+/// What the operations of one request may still cost.
+struct RecordEditAllowance: Sendable {
+    /// What all of them may append: a change holds the whole record before and after, however
+    /// little of it a request writes.
+    static let maximumBytes = 16 * 1024 * 1024
+
+    /// The bytes that they may append.
+    var appended = maximumBytes
+    /// The bytes of records in the way that they may be told.
+    var told = Limits.maximumPageBytes
 }
 
 extension RecordEditOutcome: EditOutcome {

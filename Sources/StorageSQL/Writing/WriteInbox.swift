@@ -35,15 +35,17 @@ package final class WriteInbox: Sendable {
         elapsed = { began.duration(to: now()) }
     }
 
-    /// Takes a request in, or says why not.
-    package func submit(_ request: WriteRequest) -> StorageError? {
+    /// Takes requests of one line in, one behind the other and all or none, or says why not.
+    package func submit(_ requests: [WriteRequest]) -> StorageError? {
         let (refusal, wakes) = state.withLock { state -> (StorageError?, Bool) in
             if let closed = state.closed { return (closed, false) }
-            if let overload = overload(of: request, state) { return (overload, false) }
-            if let container = request.container {
-                state.contention.note(container, at: elapsed())
+            if let overload = overload(of: requests, state) { return (overload, false) }
+            for request in requests {
+                if let container = request.container {
+                    state.contention.note(container, at: elapsed())
+                }
+                state.waiting.append(request)
             }
-            state.waiting.append(request)
             return (nil, takeWakeUp(&state))
         }
         if wakes { wakeUps.signal() }
@@ -104,23 +106,27 @@ package final class WriteInbox: Sendable {
     /// Whether nothing more comes.
     package var isEnding: Bool { state.withLock { $0.isEnding } }
 
-    private func overload(of request: WriteRequest, _ state: State) -> StorageError? {
+    private func overload(of requests: [WriteRequest], _ state: State) -> StorageError? {
+        // What is larger than the bound goes alone.
+        guard let request = requests.first, !state.waiting.isEmpty else { return nil }
+        let asked = (
+            changes: requests.reduce(0) { $0 + $1.changes },
+            bytes: requests.reduce(0) { $0 + $1.bytes }
+        )
         let factor = request.lane == .own ? 2 : 1
-        // A request that is larger than the bound goes alone.
-        if state.waiting.isEmpty { return nil }
         let changes = settings.waitingChanges * factor - state.waiting.changes
-        if request.changes > changes {
+        if asked.changes > changes {
             return .overloaded("\(state.waiting.changes) changes are waiting to be written")
         }
         let bytes = settings.waitingBytes * factor - state.waiting.bytes
-        if request.bytes > bytes {
+        if asked.bytes > bytes {
             return .overloaded("\(state.waiting.bytes) bytes are waiting to be written")
         }
         guard request.lane == .intake, let own = state.waiting.besideOthers(request.container)
         else { return nil }
         // While others wait too, nobody has more than what is left: so there is always something
         // left, and nobody needs to know how many the others are.
-        if own.changes + request.changes > changes || own.bytes + request.bytes > bytes {
+        if own.changes + asked.changes > changes || own.bytes + asked.bytes > bytes {
             return .overloaded(
                 "\(own.changes) changes of the container are waiting to be written, beside others'")
         }

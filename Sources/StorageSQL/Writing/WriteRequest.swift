@@ -21,10 +21,32 @@ package struct WriteRequest: Sendable {
     package let changes: Int
     /// About how many bytes it holds.
     package let bytes: Int
+    /// Whether a caller hears of its end; the parts of one request but the last answer nobody, and
+    /// bring no new one.
+    package let answersCaller: Bool
     /// Writes, and returns what answers the caller once all is durable.
     ///
     /// It may be run again in another commit if the first one did not succeed.
     package let perform: @Sendable (inout OpenCommit) throws -> @Sendable () -> Void
     /// Answers the caller with an error.
     package let fail: @Sendable (any Error) -> Void
+
+    /// For how many changes an edit of a subscription or a record counts, by the time that both
+    /// take the writer.
+    static let changesPerEdit = 4
+
+    /// Makes a request.
+    package init(
+        lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, answersCaller: Bool = true,
+        perform: @escaping @Sendable (inout OpenCommit) throws -> @Sendable () -> Void,
+        fail: @escaping @Sendable (any Error) -> Void
+    ) {
+        self.lane = lane
+        self.container = container
+        self.changes = changes
+        self.bytes = bytes
+        self.answersCaller = answersCaller
+        self.perform = perform
+        self.fail = fail
+    }
 }

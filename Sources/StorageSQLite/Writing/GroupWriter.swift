@@ -52,7 +52,7 @@ final class GroupWriter: Sendable {
         var lastCount = 1
         var trimmer = LogTrimmer(pool, settings: settings, spool: spool)
         while let batch = inbox.nextBatch(after: lastCount) {
-            lastCount = batch.count
+            lastCount = batch.count(where: \.answersCaller)
             commit(batch, trimmer)
             guard horizon.closed == nil else { continue }
             do {

@@ -15,6 +15,7 @@ package enum SubscriptionConformance {
         ConformanceCase("subscriptions belong to one user of one database", check: ownership),
         ConformanceCase("what was active at a position is told exactly", check: activeVersions),
         ConformanceCase("one ID saved by many at once is saved once", check: racingCreates),
+        ConformanceCase("a request of many operations keeps their order", check: manyAtOnce),
     ]
 
     static let ann = Sample.owner("ann")
@@ -42,6 +43,23 @@ package enum SubscriptionConformance {
         let entries = try await reopened.entries(after: .start, limit: 10)
         #expect(entries.map(\.body) == versions.map { .subscriptionSaved($0, replaced: nil) })
         #expect(entries.map(\.appendedAt) == Array(repeating: Sample.moment(9), count: 3))
+    }
+
+    static func manyAtOnce(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let many = (0..<45).map { Sample.subscription("s\($0)", artist: "artist-\($0)", of: ann) }
+        var edits = many.map { SubscriptionEdit.create($0) }
+        // What one part saves the next knows of.
+        edits += many.reversed().map { .delete($0.id) } + [.create(many[0]), .create(many[0])]
+        let outcomes = try await edit(store, edits)
+        #expect(outcomes.prefix(45).compactMap(\.savedVersion?.subscription) == many)
+        #expect(outcomes.dropFirst(45).prefix(45) == many.reversed().map { .deleted($0.id) }[...])
+        let last = try #require(outcomes[90].savedVersion)
+        #expect(outcomes[91] == .unchanged(last))
+        #expect(outcomes.count == 92)
+        let reopened = try await factory.reopen(store)
+        #expect(try await reopened.subscriptions(of: ann) == [last])
+        #expect(try await reopened.head() == LogPosition(91))
     }
 
     static func idempotence(_ factory: any StoreFactory) async throws {
