@@ -39,6 +39,8 @@ private let open = #""verification": {"scheme": "none"}"#
           "readers": {"column": "r"}, "version": {"column": "v"}, "occurredAt": {"column": "t"},
           "columns": {"t": "timestamp"}, "ignoredTables": ["x", "y"], "dedupe": [{"column": "v"}],
           "beforeImage": "keys", "order": "arrival", "table": {"header": "X-Table"},
+          "tables": {"a": {"owner": null, "zone": {"column": "y"}, "origin": null},
+           "s.b": {"origin": {"user": {"column": "w"}}}},
           "body": {"items": "/i", "operation": {"pointer": "/op"}, "operations": {"Neu": "create"},
            "before": "/b", "after": "", "afterCompleteness": "partial"}}}
         """,
@@ -140,6 +142,21 @@ private let open = #""verification": {"scheme": "none"}"#
             "mapping.database.constant: must be \"public\", \"private\" or \"shared\""
         ),
         (
+            "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {}}}}",
+            "mapping.tables.a: must name one of zone, database, owner, readers, version, "
+                + "occurredAt, origin at least"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {\"key\": \"b\"}}}}",
+            "mapping.tables.a.key: unknown field; allowed are zone, database, owner, readers, "
+                + "version, occurredAt, origin"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": "
+                + "{\"database\": {\"constant\": \"mine\"}}}}}",
+            "mapping.tables.a.database.constant: must be \"public\", \"private\" or \"shared\""
+        ),
+        (
             "{\(head), \(open), \"mapping\": {\"key\": []}}",
             "mapping.key: must be the name of a column, or 1 to 16 of them"
         ),
@@ -168,7 +185,7 @@ private let open = #""verification": {"scheme": "none"}"#
             #"{"name": "s", "preset": "belfry", "verification": {"scheme": "none"}, "#
                 + #""mapping": {"key": "id"}}"#
         )
-        #expect(answer.hasPrefix("mapping.key: unknown field; allowed are recordTypes, zone"))
+        #expect(answer.hasPrefix("mapping.key: unknown field; allowed are recordTypes, tables"))
     }
 
     @Test func `defaults follow the preset`() throws {

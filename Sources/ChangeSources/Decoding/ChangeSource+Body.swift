@@ -4,12 +4,7 @@ extension ChangeSource {
     /// The headers that a later decoding needs.
     func replayHeaders(_ headers: WebhookHeaders) -> [String: String] {
         var names = Self.deliveryHeaders + ["content-type"] + presetHeaders
-        let places = mapping.originDevice + mapping.originUser + mapping.dedupe
-        let others = [
-            mapping.zone, mapping.database, mapping.owner, mapping.readers, mapping.version,
-            mapping.occurredAt, mapping.table, mapping.body?.operation,
-        ]
-        for case .header(let name) in places + others.compactMap({ $0 }) { names.append(name) }
+        for case .header(let name) in mapping.allPlaces { names.append(name) }
         if preset == .cloudevents { names += headers.names.filter { $0.hasPrefix("ce-") } }
         var kept: [String: String] = [:]
         for name in names where !isSecret(name) { kept[name.lowercased()] = headers[name] }

@@ -6,7 +6,9 @@ extension ChangeSource {
     /// - Complexity: O(*n*) in the size of the rows; JSON is made where the mapping points into it,
     ///   and of what cannot be mapped.
     package func decode(_ rows: [FollowedRow]) -> DecodedBatch {
-        let pointsIntoJSON = mapping.hasPointers
+        let pointsIntoJSON = mapping.allPlaces.contains { place in
+            if case .pointer = place { true } else { false }
+        }
         var batch = DecodedBatch(items: [])
         batch.items.reserveCapacity(rows.count)
         for (index, row) in rows.enumerated() {
@@ -32,17 +34,6 @@ extension ChangeSource {
                         reason: error.reason, path: error.path, raw: .object(row.json),
                         index: item.index, headers: [:]))
             ]
-        }
-    }
-}
-
-extension SourceMapping {
-    /// Whether a place is named by where it stands in the body.
-    var hasPointers: Bool {
-        let places = originDevice + originUser + dedupe
-        let others = [zone, database, owner, readers, version, occurredAt, table]
-        return (places + others.compactMap { $0 }).contains { place in
-            if case .pointer = place { true } else { false }
         }
     }
 }

@@ -6,10 +6,10 @@ struct RowImages {
     var after: RecordImage?
 
     init(
-        _ reported: ReportedChange, mapping: SourceMapping, item: SourceItem
+        _ reported: ReportedChange, mapping: SourceMapping, zone: ValuePlace?, item: SourceItem
     ) throws(JSONContractError) {
-        before = try mapping.image(reported.before, reported, item)
-        after = try mapping.image(reported.after, reported, item)
+        before = try mapping.image(reported.before, reported, zone: zone, item)
+        after = try mapping.image(reported.after, reported, zone: zone, item)
         guard let image = reported.before, var before else { return }
         let table = reported.table
         let keys =
@@ -57,7 +57,7 @@ extension RecordImage {
 extension SourceMapping {
     /// The image that a report's image means, with the configured kinds of its columns.
     func image(
-        _ image: ReportedImage?, _ reported: ReportedChange, _ item: SourceItem
+        _ image: ReportedImage?, _ reported: ReportedChange, zone: ValuePlace?, _ item: SourceItem
     ) throws(JSONContractError) -> RecordImage? {
         guard let image else { return nil }
         guard image.fields.count <= Limits.maximumFieldsPerRecord else {
@@ -71,7 +71,7 @@ extension SourceMapping {
             try image.fields.checkDepth(path: image.path)
             return RecordImage(image.fields, completeness: completeness)
         }
-        let zoneID = zoneOfReferences(image, reported, item)
+        let zoneID = zoneOfReferences(image, reported, zone, item)
         var fields = image.fields
         for (name, value) in image.fields {
             let type =
@@ -91,7 +91,8 @@ extension SourceMapping {
 
     /// References stay within the zone of their record, as CloudKit's do.
     private func zoneOfReferences(
-        _ image: ReportedImage, _ reported: ReportedChange, _ item: SourceItem
+        _ image: ReportedImage, _ reported: ReportedChange, _ zone: ValuePlace?,
+        _ item: SourceItem
     ) -> ZoneID {
         if let stated = reported.stated.zoneID { return stated }
         let name = zone.flatMap { item.value(at: $0, fields: image.fields)?.nameText }

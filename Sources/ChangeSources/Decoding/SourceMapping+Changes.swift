@@ -6,20 +6,28 @@ extension SourceMapping {
         ignoredTables.contains(table.qualifiedName) || ignoredTables.contains(table.name)
     }
 
+    /// Where the rows of `table` have what a change needs beside its fields.
+    private func places(of table: ReportedTable) -> RowPlaces {
+        guard !tables.isEmpty, let own = tables[table.qualifiedName] ?? tables[table.name]
+        else { return places }
+        return own.over(places)
+    }
+
     /// The changes that a report means: one; or two, if an update gave the record another name,
     /// type, zone or owner, which for everybody else is a deletion and a creation.
     func changes(
         from reported: ReportedChange, item: SourceItem
     ) throws(JSONContractError) -> [RecordChange] {
-        let images = try RowImages(reported, mapping: self, item: item)
+        let places = places(of: reported.table)
+        let images = try RowImages(reported, mapping: self, zone: places.zone, item: item)
         let judged = images.after ?? images.before
         let identity = try identity(
-            reported, item, row: judged?.fields ?? [:], other: images.before?.fields ?? [:],
+            reported, places, item, row: judged?.fields ?? [:], other: images.before?.fields ?? [:],
             path: (reported.after ?? reported.before)?.path ?? item.path)
         var change = identity.change(reported.operation, images)
         change.changedKeys = reported.changedKeys
         change.isSnapshot = reported.isSnapshot
-        try fill(&change, reported, item)
+        try fill(&change, reported, places, item)
         guard reported.operation == .update, let before = reported.before,
             let formerImage = images.before, reported.recordName == nil
         else { return [change] }
@@ -28,17 +36,18 @@ extension SourceMapping {
         guard formerImage.completeness == .full || isKeyAlone else { return [change] }
         let rest = formerImage.completeness == .full ? [:] : images.after?.fields ?? [:]
         let former = try self.identity(
-            reported, item, row: formerImage.fields, other: rest, path: before.path)
+            reported, places, item, row: formerImage.fields, other: rest, path: before.path)
         guard former != identity else { return [change] }
         var deletion = former.change(.delete, images)
-        try fill(&deletion, reported, item)
+        try fill(&deletion, reported, places, item)
         var creation = identity.change(.create, images)
-        try fill(&creation, reported, item)
+        try fill(&creation, reported, places, item)
         return [deletion, creation]
     }
 
     private func fill(
-        _ change: inout RecordChange, _ reported: ReportedChange, _ item: SourceItem
+        _ change: inout RecordChange, _ reported: ReportedChange, _ places: RowPlaces,
+        _ item: SourceItem
     ) throws(JSONContractError) {
         let after = change.after?.fields ?? [:]
         let before = change.before?.fields ?? [:]
@@ -47,15 +56,16 @@ extension SourceMapping {
         }
         // An origin that is no name is as good as none: it only would suppress a push.
         change.origin = ChangeOrigin(
-            deviceID: (first(originDevice) ?? reported.deviceID).flatMap(DeviceID.init(rawValue:)),
-            userID: (first(originUser) ?? reported.userID).flatMap(UserID.init(rawValue:)))
-        change.readers = try readerNames(reported, item, after, before)
+            deviceID: (first(places.originDevice) ?? reported.deviceID)
+                .flatMap(DeviceID.init(rawValue:)),
+            userID: (first(places.originUser) ?? reported.userID).flatMap(UserID.init(rawValue:)))
+        change.readers = try readerNames(reported, places.readers, item, after, before)
         change.occurredAt = reported.occurredAt
-        if let occurredAt {
+        if let occurredAt = places.occurredAt {
             change.occurredAt = try moment(at: occurredAt, item, after, before)
         }
         change.version = order == .position ? reported.version : nil
-        if let version {
+        if let version = places.version {
             guard
                 case .integer(let number)? = item.value(at: version, fields: after, before)
                     .flatMap({ ColumnType.integer.convert($0.asVersion, zoneID: .default) })
@@ -76,8 +86,8 @@ extension SourceMapping {
     }
 
     private func readerNames(
-        _ reported: ReportedChange, _ item: SourceItem, _ after: RecordFields,
-        _ before: RecordFields
+        _ reported: ReportedChange, _ readers: ValuePlace?, _ item: SourceItem,
+        _ after: RecordFields, _ before: RecordFields
     ) throws(JSONContractError) -> [String]? {
         guard let readers else { return reported.readers }
         switch item.value(at: readers, fields: after, before) {
@@ -119,24 +129,34 @@ struct RowIdentity: Hashable {
 extension SourceMapping {
     /// The identity of `row`; `other` stands in where `row` lacks a column.
     private func identity(
-        _ reported: ReportedChange, _ item: SourceItem, row: RecordFields, other: RecordFields,
-        path: String
+        _ reported: ReportedChange, _ places: RowPlaces, _ item: SourceItem, row: RecordFields,
+        other: RecordFields, path: String
     ) throws(JSONContractError) -> RowIdentity {
         let stated = reported.stated
         var zoneID = stated.zoneID ?? .default
-        if stated.zoneID == nil, let zone {
+        if stated.zoneID == nil, let zone = places.zone {
             let name = item.value(at: zone, fields: row, other)?.nameText
             guard let found = name.flatMap({ ZoneID(zoneName: $0) }) else {
                 throw zone.failure("zone", "a zone name of 1 to 255 bytes", path)
             }
             zoneID = found
         }
-        let owner = try ownerName(stated, item, row, other, path)
-        let scope = try scope(stated, item, row, other, path, of: owner)
+        let owner =
+            if let owner = stated.owner {
+                owner
+            } else {
+                try ownerName(at: places.owner, item, row, other, path)
+            }
+        let scope =
+            if let scope = stated.database {
+                scope
+            } else {
+                try scope(places, item, row, other, path, of: owner)
+            }
         guard scope == .public || owner != nil else {
             let inBody = item.path.isEmpty ? "owner" : "\(item.path).owner"
             throw JSONContractError(
-                path: self.owner?.path(in: path) ?? inBody,
+                path: places.owner?.path(in: path) ?? inBody,
                 reason: "a change in a \(scope.rawValue) database needs an owner")
         }
         let name = try recordName(reported, item, row, other, path)
@@ -147,10 +167,9 @@ extension SourceMapping {
     }
 
     private func ownerName(
-        _ stated: StatedPlace, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
+        at owner: ValuePlace?, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
         _ path: String
     ) throws(JSONContractError) -> UserID? {
-        if let owner = stated.owner { return owner }
         guard let owner else { return nil }
         guard let text = item.value(at: owner, fields: row, other)?.nameText else { return nil }
         guard let userID = UserID(rawValue: text) else {
@@ -160,13 +179,12 @@ extension SourceMapping {
     }
 
     private func scope(
-        _ stated: StatedPlace, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
+        _ places: RowPlaces, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
         _ path: String, of found: UserID?
     ) throws(JSONContractError) -> DatabaseScope {
-        if let database = stated.database { return database }
-        guard let database else {
+        guard let database = places.database else {
             // A configured owner that is null here must not make a private row public.
-            return found != nil || owner != nil ? .private : .public
+            return found != nil || places.owner != nil ? .private : .public
         }
         let word = item.value(at: database, fields: row, other)?.nameText
         guard let scope = word.flatMap(DatabaseScope.init(rawValue:)) else {

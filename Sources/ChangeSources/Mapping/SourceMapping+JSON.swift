@@ -2,9 +2,8 @@ import RelayModel
 
 extension SourceMapping {
     private static let members = [
-        "recordTypes", "recordTypeTemplate", "key", "keys", "zone", "database", "owner", "origin",
-        "readers", "version", "occurredAt", "columns", "ignoredTables", "dedupe", "beforeImage",
-        "order", "table", "body",
+        "recordTypes", "recordTypeTemplate", "key", "keys", "tables", "columns", "ignoredTables",
+        "dedupe", "beforeImage", "order", "table", "body",
     ]
 
     /// What the relay's own format says by itself.
@@ -16,12 +15,14 @@ extension SourceMapping {
     init(reader: JSONReader, preset: SourcePreset) throws(JSONContractError) {
         self.init()
         try reader.allowOnly(
-            Self.members.filter { member in
+            (Self.members + RowPlaces.members).filter { member in
                 if preset == .belfry { return !Self.notForBelfry.contains(member) }
                 return member != "body" || preset == .custom
             })
         try readTables(reader)
-        try readPlaces(reader)
+        places = try RowPlaces(reader: reader)
+        table = try reader.place("table")
+        dedupe = try reader.places("dedupe") ?? []
         columns = try reader.table("columns") { json, path throws(JSONContractError) in
             try ColumnType(json: json, path: path)
         }
@@ -49,25 +50,8 @@ extension SourceMapping {
             try Self.keyColumns(json, path: path)
         }
         ignoredTables = Set(try reader.strings("ignoredTables") ?? [])
-    }
-
-    private mutating func readPlaces(_ reader: JSONReader) throws(JSONContractError) {
-        zone = try reader.place("zone")
-        database = try reader.place("database")
-        if case .constant(let word)? = database, DatabaseScope(rawValue: word) == nil {
-            throw reader.failure(
-                "database.constant", "must be \"public\", \"private\" or \"shared\"")
-        }
-        owner = try reader.place("owner")
-        readers = try reader.place("readers")
-        version = try reader.place("version")
-        occurredAt = try reader.place("occurredAt")
-        table = try reader.place("table")
-        dedupe = try reader.places("dedupe") ?? []
-        if let origin = try reader.reader("origin") {
-            try origin.allowOnly(["device", "user"])
-            originDevice = try origin.places("device") ?? originDevice
-            originUser = try origin.places("user") ?? []
+        tables = try reader.table("tables") { json, path throws(JSONContractError) in
+            try TablePlaces(json: json, path: path)
         }
     }
 
@@ -95,15 +79,8 @@ extension SourceMapping {
         }
         object["key"] = key.map(Self.list)
         if !keys.isEmpty { object["keys"] = Self.sorted(keys, Self.list) }
-        object["zone"] = zone?.json
-        object["database"] = database?.json
-        object["owner"] = owner?.json
-        object["origin"] = [
-            "device": .array(originDevice.map(\.json)), "user": .array(originUser.map(\.json)),
-        ]
-        object["readers"] = readers?.json
-        object["version"] = version?.json
-        object["occurredAt"] = occurredAt?.json
+        places.write(into: &object)
+        if !tables.isEmpty { object["tables"] = Self.sorted(tables, \.json) }
         if !columns.isEmpty { object["columns"] = Self.sorted(columns) { .string($0.rawValue) } }
         if !ignoredTables.isEmpty { object["ignoredTables"] = Self.list(ignoredTables.sorted()) }
         if !dedupe.isEmpty { object["dedupe"] = .array(dedupe.map(\.json)) }

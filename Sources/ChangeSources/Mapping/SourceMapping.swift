@@ -13,22 +13,10 @@ package struct SourceMapping: Sendable, Hashable {
     package var key: [String]?
     /// The key columns by table, looked up as `schema.table` and then as `table`.
     package var keys: [String: [String]] = [:]
-    /// Where the zone's name stands; the default zone unless given.
-    package var zone: ValuePlace?
-    /// Where the database scope stands; `public` unless given, `private` where an owner is.
-    package var database: ValuePlace?
-    /// Where the owner's user record name stands.
-    package var owner: ValuePlace?
-    /// Where the originating device stands; the first place with a value counts.
-    package var originDevice: [ValuePlace] = [.header(SourceMapping.originHeader)]
-    /// Where the user who made the change stands; the first place with a value counts.
-    package var originUser: [ValuePlace] = []
-    /// Where the list of those who may read the record stands.
-    package var readers: ValuePlace?
-    /// Where the version that orders a record's changes stands.
-    package var version: ValuePlace?
-    /// Where the time of the change stands.
-    package var occurredAt: ValuePlace?
+    /// Where rows have what a change needs beside its fields.
+    package var places = RowPlaces()
+    /// What stands elsewhere, by table, looked up as `schema.table` and then as `table`.
+    package var tables: [String: TablePlaces] = [:]
     /// Columns whose kind JSON cannot say, by `table.column` and then by `column`.
     package var columns: [String: ColumnType] = [:]
     /// Tables whose changes are answered and dropped, as `schema.table` or `table`.
@@ -44,10 +32,13 @@ package struct SourceMapping: Sendable, Hashable {
     /// The shape of the body, for the preset `custom`.
     package var body: BodyLayout?
 
-    /// The header that names the originating device unless the mapping says otherwise.
-    package static let originHeader = "X-Origin-Device"
-
     package init() {}
+
+    /// All places that it names, in no order.
+    var allPlaces: [ValuePlace] {
+        places.all + tables.values.flatMap(\.all) + dedupe
+            + [table, body?.operation].compactMap { $0 }
+    }
 }
 
 /// Where in a webhook a value stands.

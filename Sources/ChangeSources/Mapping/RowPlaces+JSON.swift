@@ -1,0 +1,89 @@
+import RelayModel
+
+extension RowPlaces {
+    /// The members of a mapping that are places.
+    static let members = PlaceRole.allCases.map(\.rawValue) + ["origin"]
+
+    /// Reads the places that all tables have.
+    init(reader: JSONReader) throws(JSONContractError) {
+        self.init()
+        for role in PlaceRole.allCases { self[role] = try reader.place(of: role) }
+        guard let origin = try reader.origin() else { return }
+        originDevice = origin.device ?? originDevice
+        originUser = origin.user ?? []
+    }
+
+    /// Writes them into the mapping's `object`.
+    func write(into object: inout JSONObject) {
+        for role in PlaceRole.allCases { object[role.rawValue] = self[role]?.json }
+        object["origin"] = [
+            "device": .array(originDevice.map(\.json)), "user": .array(originUser.map(\.json)),
+        ]
+    }
+}
+
+extension TablePlaces {
+    /// Reads what is a table's own; null says that its rows have no such place.
+    init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(RowPlaces.members)
+        guard !reader.object.members.isEmpty else {
+            throw JSONContractError(
+                path: path,
+                reason: "must name one of \(RowPlaces.members.joined(separator: ", ")) at least")
+        }
+        for role in PlaceRole.allCases {
+            if let place = try reader.place(of: role) {
+                own[role] = .place(place)
+            } else if reader.object[role.rawValue] == .null {
+                own[role] = .nowhere
+            }
+        }
+        if let origin = try reader.origin() {
+            originDevice = origin.device
+            originUser = origin.user
+        } else if reader.object["origin"] == .null {
+            originDevice = []
+            originUser = []
+        }
+    }
+
+    /// What was read.
+    var json: JSONValue {
+        var object: JSONObject = [:]
+        for role in PlaceRole.allCases {
+            switch own[role] {
+            case .place(let place)?: object[role.rawValue] = place.json
+            case .nowhere?: object[role.rawValue] = .null
+            case nil: break
+            }
+        }
+        var origin: JSONObject = [:]
+        origin["device"] = originDevice.map { .array($0.map(\.json)) }
+        origin["user"] = originUser.map { .array($0.map(\.json)) }
+        if !origin.members.isEmpty { object["origin"] = .object(origin) }
+        return .object(object)
+    }
+}
+
+private extension JSONReader {
+    func place(of role: PlaceRole) throws(JSONContractError) -> ValuePlace? {
+        let place = try place(role.rawValue)
+        if role == .database, case .constant(let word)? = place,
+            DatabaseScope(rawValue: word) == nil
+        {
+            throw failure(
+                "database.constant", "must be \"public\", \"private\" or \"shared\"")
+        }
+        return place
+    }
+
+    /// The places of the originating device and user; `nil` if they are not named.
+    func origin() throws(JSONContractError)
+        -> (device: [ValuePlace]?, user: [ValuePlace]?)?
+    {
+        guard let origin = try reader("origin") else { return nil }
+        try origin.allowOnly(["device", "user"])
+        return (try origin.places("device"), try origin.places("user"))
+    }
+}
