@@ -4,7 +4,7 @@ package import RelayModel
 struct LiveClient {
     /// A query that the client has declared.
     struct Declared {
-        /// In the place of a group: notifications are read from the inbox, by the door.
+        /// In the place of a group: notifications are read from the inbox, not by the engine.
         static let ofInbox = UInt32.max
 
         /// What it shows: one object for all who declare the same, because a query takes more
@@ -67,7 +67,7 @@ struct LiveClient {
     }
 }
 
-/// One query of a set, as the door has read it.
+/// One query of a set, as it was read for the engine.
 package struct DeclaredQuery: Sendable {
     /// The client's name for it.
     package let id: String

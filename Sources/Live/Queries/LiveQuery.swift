@@ -10,7 +10,7 @@ package struct LiveQuery: Sendable, Hashable {
         case result
         /// Each change that fits, once.
         case changes
-        /// What the user's saved subscriptions fired: the inbox, which the door reads.
+        /// What the user's saved subscriptions fired: the inbox, which the engine does not read.
         case notifications
     }
 

@@ -26,7 +26,7 @@ extension Relay {
         let maker = nodeListeners?.maker ?? listenerMaker(isForwarding: false)
         let live = live(dependencies, maker.connections)
         let walking = live.services + [LoopService { try await followers.run() }]
-        dependencies.live = live.door
+        dependencies.live = live.access
         dependencies.revoked = live.sockets.end
         var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
         if listening.showsMetrics { surfaces.insert(.metrics) }

@@ -6,7 +6,7 @@ import StorageSQL
 extension Relay {
     /// What connected clients need of the relay.
     struct LiveParts {
-        let door: LiveDoor
+        let access: LiveAccess
         let sockets: LiveSockets
         /// What runs for as long as the relay does.
         let services: [any Service]
@@ -23,7 +23,7 @@ extension Relay {
             log: store, shadow: store, writing: form, store: StoreMark(store.storeIdentity).text,
             seed: generator.next(), settings: configuration.live.engine, clock: world.clock,
             logger: logger)
-        let door = LiveDoor(
+        let access = LiveAccess(
             engine, bounds: configuration.live, form: form,
             clients: RouteTable(dependencies).clients, shadow: store,
             limits: dependencies.limits, turnstile: dependencies.turnstile,
@@ -32,10 +32,10 @@ extension Relay {
             identifiers: RandomIdentifiers(dependencies.randomBytes), clock: world.clock,
             now: world.now)
         let sockets = LiveSockets(
-            door, proxies: configuration.listening.proxies, connections: connections,
+            access, proxies: configuration.listening.proxies, connections: connections,
             clock: world.clock, now: world.now)
         return LiveParts(
-            door: door, sockets: sockets,
+            access: access, sockets: sockets,
             services: [
                 LoopService { try await engine.follow() },
                 LoopService { try await engine.sweep() },

@@ -62,7 +62,7 @@ package struct RelayDependencies: Sendable {
     /// Where polls of web couriers wait.
     package var courier: CourierPolls
     /// Where connected clients come in; `nil` where nothing is followed.
-    var live: LiveDoor?
+    var live: LiveAccess?
     /// Is told whose right to be connected has ended.
     var revoked: @Sendable (Revocation) async -> Void = { _ in }
     /// Lets queries of records in.

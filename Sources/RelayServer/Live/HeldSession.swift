@@ -23,22 +23,22 @@ final class HeldSession: Sendable {
     }
 
     let identity: LiveIdentity
-    private let door: LiveDoor
+    private let access: LiveAccess
     private let head: RelayRequest
     private let state: Mutex<State>
 
     init(
-        _ session: LiveSession, at hub: StreamHub, _ identity: LiveIdentity, _ door: LiveDoor,
+        _ session: LiveSession, at hub: StreamHub, _ identity: LiveIdentity, _ access: LiveAccess,
         head: RelayRequest
     ) {
         self.identity = identity
-        self.door = door
+        self.access = access
         self.head = head
         state = Mutex(State(session: session, hub: hub))
     }
 
     /// Whether nobody has ended it.
-    var isAlive: Bool { door.knows(stream: state.withLock { $0.session.number }) }
+    var isAlive: Bool { access.knows(stream: state.withLock { $0.session.number }) }
 
     // MARK: Streams
 
@@ -57,15 +57,15 @@ final class HeldSession: Sendable {
         }
         if let first { return (first, turn) }
         let hub = StreamHub(identity)
-        let session = LiveSession(door, at: hub, head: head)
+        let session = LiveSession(access, at: hub, head: head)
         let (former, past) = state.withLock { ($0.session, $0.hub) }
         let who = former.identity ?? identity
-        let set = await door.engine.declared(by: former.number)
+        let set = await access.engine.declared(by: former.number)
         let (notified, charges) = (former.feed?.start, former.charges)
         end(former, past, saying: Self.taken)
-        try door.arrive()
+        try access.arrive()
         try await session.begin(as: who, nil)
-        door.note(hub, of: who, session.number)
+        access.note(hub, of: who, session.number)
         let isMine = state.withLock { state in
             guard state.turns == turn else { return false }
             (state.session, state.hub) = (session, hub)
@@ -94,16 +94,16 @@ final class HeldSession: Sendable {
             // What was declared later had not been told whole: it begins as it was to begin.
             guard let place, place.covers(set.queries[index]) else { continue }
             set.queries[index].since = place.token.position
-            set.queries[index].reset = place.token.store == door.store ? nil : .foreign
+            set.queries[index].reset = place.token.store == access.store ? nil : .foreign
         }
-        try await door.engine.reachHead()
+        try await access.engine.reachHead()
         try await session.declare(set, identity)
     }
 
     private func end(_ session: LiveSession, _ hub: StreamHub, saying end: LiveEnd) {
-        hub.post([.send(session.number, [end.bye(uuid: door.identifiers.uuid())])])
+        hub.post([.send(session.number, [end.bye(uuid: access.identifiers.uuid())])])
         hub.end()
-        door.forget(stream: session.number)
+        access.forget(stream: session.number)
         session.end()
     }
 
@@ -131,7 +131,7 @@ final class HeldSession: Sendable {
     func end() {
         let (session, hub) = state.withLock { ($0.session, $0.hub) }
         hub.end()
-        door.forget(stream: session.number)
+        access.forget(stream: session.number)
         session.end()
     }
 
@@ -155,7 +155,7 @@ final class HeldSession: Sendable {
         guard let identity = session.identity else { return }
         // A user token may have been renewed.
         let hub = state.withLock { $0.session === session ? $0.hub : nil }
-        if let hub { door.note(hub, of: identity, session.number) }
+        if let hub { access.note(hub, of: identity, session.number) }
     }
 }
 

@@ -6,7 +6,7 @@ import Storage
 struct LiveAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     /// `nil` where nothing is followed.
-    let present: LiveDoor?
+    let present: LiveAccess?
 
     var routes: [AdministrationRoute] {
         [

@@ -7,7 +7,7 @@ import Synchronization
 /// The ways in for clients that cannot hold a WebSocket: a stream of server-sent events, and polls.
 struct LiveRoutes: Sendable {
     /// `nil` where nothing is followed.
-    let present: LiveDoor?
+    let present: LiveAccess?
     let clock: any Clock<Duration>
 
     private static let path = "/live/1/{container}/{environment}"
@@ -36,7 +36,7 @@ struct LiveRoutes: Sendable {
         ]
     }
 
-    private var door: LiveDoor {
+    private var access: LiveAccess {
         get throws(APIError) {
             guard let present else {
                 throw APIError(.tryAgainLater, "nobody follows the changes here", retryAfter: 5)
@@ -58,7 +58,7 @@ struct LiveRoutes: Sendable {
             return RelayRoute.Admission(maximumBody: StrangerBytes.most) { request in
                 let request = try named(request)
                 let admission = try await admission(request)
-                try door.turnstile.use(
+                try access.turnstile.use(
                     key: admission.key.id, of: admission.caller.settings)
                 return try await respond(request, admission)
             }
@@ -75,7 +75,7 @@ struct LiveRoutes: Sendable {
     }
 
     private func admission(_ request: RelayRequest) async throws -> HeadAdmission {
-        let admission = try await door.clients.admit(request)
+        let admission = try await access.clients.admit(request)
         if admission.caller.caller.proof == .apiToken { _ = try admission.caller.user() }
         return admission
     }
@@ -97,17 +97,17 @@ struct LiveRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let set = try body.reader("set")
-        let door = try door
+        let access = try access
         do throws(LiveEnd) {
-            try door.arrive()
+            try access.arrive()
         } catch {
             throw error.error
         }
         let (session, hub, identity) = try await begin(request, admission)
         if let set { await session.declare(set, identity) }
-        door.note(hub, of: identity, session.number)
+        access.note(hub, of: identity, session.number)
         return Self.events(from: hub, session.number) {
-            door.forget(stream: session.number)
+            access.forget(stream: session.number)
             session.end()
             hub.end()
         }
@@ -139,13 +139,13 @@ struct LiveRoutes: Sendable {
         _ request: RelayRequest, _ admission: HeadAdmission
     ) async throws -> RelayAnswer {
         let set = try request.jsonBody().reader("set")
-        let door = try door
-        do throws(LiveEnd) { try door.arrive() } catch { throw error.error }
+        let access = try access
+        do throws(LiveEnd) { try access.arrive() } catch { throw error.error }
         let (session, hub, identity) = try await begin(request, admission)
         if let set { await session.declare(set, identity) }
-        door.note(hub, of: identity, session.number)
-        let secret = door.identifiers.digits(bytes: 24)
-        door.held.hold(HeldSession(session, at: hub, identity, door, head: request), as: secret)
+        access.note(hub, of: identity, session.number)
+        let secret = access.identifiers.digits(bytes: 24)
+        access.held.hold(HeldSession(session, at: hub, identity, access, head: request), as: secret)
         return RelayAnswer(
             status: 200,
             json: [
@@ -160,7 +160,7 @@ struct LiveRoutes: Sendable {
         _ respond: @escaping @Sendable (HeldSession, RelayRequest) async throws -> RelayAnswer
     ) throws -> RelayRoute.Admission {
         try present?.admit(origin: head.header("Origin"))
-        let session = try door.held.session(
+        let session = try access.held.session(
             head.parameters["secret"] ?? "", of: head.parameters["container"],
             head.parameters["environment"])
         return RelayRoute.Admission(
@@ -179,7 +179,7 @@ struct LiveRoutes: Sendable {
         _ session: HeldSession, _ head: RelayRequest
     ) async throws -> RelayAnswer {
         let secret = head.parameters["secret"] ?? ""
-        let held = try door.held
+        let held = try access.held
         let place = head.header("Last-Event-ID").flatMap { LiveEventID($0) }
         let (hub, turn): (StreamHub, Int)
         do {
@@ -195,7 +195,7 @@ struct LiveRoutes: Sendable {
         do {
             try await session.take(request.body)
         } catch let end as LiveEnd where end.code == .goingAway {
-            try door.held.end(request.parameters["secret"] ?? "")
+            try access.held.end(request.parameters["secret"] ?? "")
         }
         return RelayAnswer(status: 200, json: [:])
     }
@@ -246,9 +246,9 @@ struct LiveRoutes: Sendable {
     private func begin(
         _ request: RelayRequest, _ admission: HeadAdmission
     ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
-        let (identity, welcome) = try door.identity(request.jsonBody(), admission, request)
+        let (identity, welcome) = try access.identity(request.jsonBody(), admission, request)
         let hub = StreamHub(identity)
-        let session = LiveSession(try door, at: hub, head: request)
+        let session = LiveSession(try access, at: hub, head: request)
         do throws(LiveEnd) {
             try await session.begin(as: identity, LiveFrame(welcome))
         } catch {

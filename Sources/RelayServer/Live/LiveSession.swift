@@ -20,14 +20,14 @@ final class LiveSession: Sendable {
     }
 
     let number: UInt64
-    private let door: LiveDoor
+    private let access: LiveAccess
     private let hub: any LiveHub
     private let head: RelayRequest
     private let state = Mutex(State())
 
-    init(_ door: LiveDoor, at hub: any LiveHub, head: RelayRequest) {
-        number = door.nextClient()
-        self.door = door
+    init(_ access: LiveAccess, at hub: any LiveHub, head: RelayRequest) {
+        number = access.nextClient()
+        self.access = access
         self.hub = hub
         self.head = head
     }
@@ -45,10 +45,10 @@ final class LiveSession: Sendable {
             return (state.identity, state.feed, state.charges)
         }
         feed?.end()
-        door.accounts.leave(charges.values)
+        access.accounts.leave(charges.values)
         guard let identity else { return }
-        door.leave(identity)
-        Task { [door, number] in await door.engine.disconnect(number) }
+        access.leave(identity)
+        Task { [access, number] in await access.engine.disconnect(number) }
     }
 
     // MARK: Frames
@@ -86,8 +86,8 @@ final class LiveSession: Sendable {
     }
 
     private func hello(_ reader: JSONReader) async throws(LiveEnd) {
-        let (identity, welcome) = try await door.identity(reader, at: head)
-        try door.arrive()
+        let (identity, welcome) = try await access.identity(reader, at: head)
+        try access.arrive()
         let apiToken = try? reader.string("ckAPIToken")
         state.withLock { $0.apiToken = apiToken }
         try await begin(as: identity, LiveFrame(welcome))
@@ -96,13 +96,13 @@ final class LiveSession: Sendable {
 
     /// Lets a client in who is known; `welcome` is told first.
     func begin(as identity: LiveIdentity, _ welcome: LiveFrame?) async throws(LiveEnd) {
-        try door.enter(identity)
+        try access.enter(identity)
         let isOver = state.withLock { state in
             if !state.isOver { state.identity = identity }
             return state.isOver
         }
-        guard !isOver else { return door.leave(identity) }
-        await door.engine.connect(
+        guard !isOver else { return access.leave(identity) }
+        await access.engine.connect(
             number, at: hub, of: identity.settings.key, as: identity.reader,
             on: identity.device)
         if let welcome { hub.post([.send(number, [welcome])]) }
@@ -118,7 +118,7 @@ final class LiveSession: Sendable {
         let renewed: LiveIdentity
         do {
             _ = try reader.require("ckWebAuthToken", try reader.string("ckWebAuthToken"))
-            renewed = try await door.identity(reader, at: head).0
+            renewed = try await access.identity(reader, at: head).0
         } catch {
             return refuse("token", (error as? LiveEnd)?.error ?? ErrorMapping(error).apiError)
         }
@@ -141,14 +141,14 @@ final class LiveSession: Sendable {
     /// - Returns: whether it was taken.
     @discardableResult
     func declare(_ reader: JSONReader, _ identity: LiveIdentity) async -> Bool {
-        let current = await door.engine.version(of: number) ?? 0
+        let current = await access.engine.version(of: number) ?? 0
         do {
             let version = try reader.require("version", try reader.integer("version"))
             guard version > current else {
                 throw APIError(
                     .conflict, "version: \(current) is in force; a new set has a larger one")
             }
-            try await door.turnstile.compiling(for: identity.user, of: identity.settings.key) {
+            try await access.turnstile.compiling(for: identity.user, of: identity.settings.key) {
                 try await declare(reader, identity, version, current)
             }
             return true
@@ -170,16 +170,16 @@ final class LiveSession: Sendable {
             "type", "version", "queries", "base", "add", "update", "remove", "ifExists",
         ])
         let edit = try LiveSetEdit(reader, current: current)
-        let known = await door.engine.queries(of: number)
-        let reading = try await door.reading(for: identity)
+        let known = await access.engine.queries(of: number)
+        let reading = try await access.reading(for: identity)
         let going = discharge { edit.ends($0) }
         var charges: [String: LiveAccounts.Entry] = [:]
         do {
             try await declare(edit, known, reading, version, identity, &charges)
             charge(charges)
         } catch {
-            door.accounts.leave(charges.values)
-            door.accounts.enter(going.values)
+            access.accounts.leave(charges.values)
+            access.accounts.enter(going.values)
             charge(going)
             throw error
         }
@@ -193,7 +193,7 @@ final class LiveSession: Sendable {
             for name in going.keys { state.charges[name] = nil }
             return going
         }
-        door.accounts.leave(going.values)
+        access.accounts.leave(going.values)
         return going
     }
 
@@ -203,7 +203,7 @@ final class LiveSession: Sendable {
             if !state.isOver { state.charges.merge(charges) { _, new in new } }
             return state.isOver
         }
-        if isOver { door.accounts.leave(charges.values) }
+        if isOver { access.accounts.leave(charges.values) }
     }
 
     /// What its queries are charged.
@@ -211,7 +211,7 @@ final class LiveSession: Sendable {
 
     /// Charges what another session of the client was charged for the same queries.
     func take(_ charges: [String: LiveAccounts.Entry]) {
-        door.accounts.enter(charges.values)
+        access.accounts.enter(charges.values)
         charge(charges)
     }
 
@@ -232,7 +232,7 @@ final class LiveSession: Sendable {
                 declared.append(query)
                 // At once, so that the next of the set is weighed beside it.
                 if let charge {
-                    door.accounts.enter([charge])
+                    access.accounts.enter([charge])
                     charges[query.id] = charge
                 }
             } catch {
@@ -259,13 +259,13 @@ final class LiveSession: Sendable {
                     + "cannot be shown", details: ["queries": .array(faults)])
         }
         let count = edit.count(after: declared, known)
-        let most = door.bounds.queriesPerSet
+        let most = access.bounds.queriesPerSet
         guard count <= most else {
             throw APIError(
                 .quotaExceeded, "queries: \(count) in one set; allowed are \(most)")
         }
         // What is complete is as of now, and not of what has been followed by chance.
-        try await door.engine.reachHead()
+        try await access.engine.reachHead()
         try await declare(
             LiveSet(version: version, declared, removing: edit.removed, under: reading.version),
             identity)
@@ -273,16 +273,16 @@ final class LiveSession: Sendable {
 
     /// Takes an edit whole, and follows the inbox if it asks for that.
     func declare(_ set: LiveSet, _ identity: LiveIdentity) async throws {
-        try await door.engine.declare(set, by: number)
+        try await access.engine.declare(set, by: number)
         let former = feed
-        let known = await door.engine.queries(of: number)
+        let known = await access.engine.queries(of: number)
         let isInForce = former.map { known[$0.id] == $0.query } ?? false
         if !isInForce { follow(nil) }
         let asked = set.queries.first { $0.query.kind == .notifications }
         guard !isInForce, let asked else { return }
         let feed = InboxFeed(
-            asked, of: identity, to: number, at: hub, from: door.inboxes,
-            store: door.storeIdentity)
+            asked, of: identity, to: number, at: hub, from: access.inboxes,
+            store: access.storeIdentity)
         follow(feed)
         await feed.begin()
     }
@@ -312,12 +312,12 @@ final class LiveSession: Sendable {
         do {
             let id = try reader.require("id", try reader.string("id"))
             let json = try reader.require("query", reader.value("query"))
-            let reading = try await door.reading(for: identity)
+            let reading = try await access.reading(for: identity)
             let query = try reading.declared(json, path: "query").query
             guard query.query.kind == .result else {
                 throw reader.failure("query", "a result is got once; changes are declared")
             }
-            try await door.engine.get(id, query, under: reading.version, for: number)
+            try await access.engine.get(id, query, under: reading.version, for: number)
         } catch {
             refuse(reader.value("id"), ErrorMapping(error).apiError)
         }
@@ -326,7 +326,7 @@ final class LiveSession: Sendable {
     private func fence(_ reader: JSONReader) async {
         do {
             let id = try reader.require("id", try reader.string("id"))
-            try await door.engine.fence(id, of: number)
+            try await access.engine.fence(id, of: number)
         } catch {
             refuse(reader.value("id"), ErrorMapping(error).apiError)
         }

@@ -11,8 +11,8 @@ extension LiveSocket {
         else { return }
         let loop = context.eventLoop
         let here = NIOLoopBound(self, eventLoop: loop)
-        proof = LiveProof(of: place, number, to: door.presence)
-        door.presence.enter(place, number) { [engine = door.engine] questions in
+        proof = LiveProof(of: place, number, to: access.presence)
+        access.presence.enter(place, number) { [engine = access.engine] questions in
             Task {
                 // Everything that tells of these changes has been posted then.
                 await engine.reach(questions.map(\.position).max() ?? .start)

@@ -23,7 +23,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     /// Where it stands in the lists of its groups.
     var places: [UInt32: Int] = [:]
     let session: LiveSession
-    let door: LiveDoor
+    let access: LiveAccess
     private let hub: LoopHub
     var context: ChannelHandlerContext?
     private var messages = WebSocketReader(most: LiveSession.frameBytes)
@@ -50,8 +50,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     var proof: LiveProof?
     private var allowance: FrameAllowance
 
-    init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub) {
-        self.door = door
+    init(_ access: LiveAccess, _ session: LiveSession, at hub: LoopHub) {
+        self.access = access
         self.session = session
         self.hub = hub
         number = session.number
@@ -315,7 +315,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             return
         }
         isCatchingUp = true
-        let engine = door.engine
+        let engine = access.engine
         let number = number
         Task { await engine.catchUp(number, from: lagging) }
     }
@@ -380,11 +380,11 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         guard let context, !isClosing else { return }
         isClosing = true
         endProof()
-        door.count(end)
+        access.count(end)
         inbox = []
         outbox.removeAll()
-        context.write(
-            wrapOutboundOut(LoopSockets.wire(end.bye(uuid: door.identifiers.uuid()))), promise: nil)
+        let bye = end.bye(uuid: access.identifiers.uuid())
+        context.write(wrapOutboundOut(LoopSockets.wire(bye)), promise: nil)
         let code = end.code.rawValue
         let reason = Array(end.error.reason.utf8.prefix(120))
         let payload =

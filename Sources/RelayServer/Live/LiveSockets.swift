@@ -13,7 +13,7 @@ final class LiveSockets: Sendable {
     /// Slices in which connections are told to go.
     private static let slices = 20
 
-    let door: LiveDoor
+    let access: LiveAccess
     private let proxies: TrustedProxies
     private let clock: any Clock<Duration>
     private let now: @Sendable () -> Timestamp
@@ -26,10 +26,10 @@ final class LiveSockets: Sendable {
     }
 
     init(
-        _ door: LiveDoor, proxies: TrustedProxies, connections: OpenConnections,
+        _ access: LiveAccess, proxies: TrustedProxies, connections: OpenConnections,
         clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp
     ) {
-        self.door = door
+        self.access = access
         self.proxies = proxies
         self.connections = connections
         self.clock = clock
@@ -64,7 +64,7 @@ final class LiveSockets: Sendable {
                 "container": QueryParameters.decodePath(parts[3]),
                 "environment": QueryParameters.decodePath(parts[4]),
             ],
-            uuid: door.identifiers.uuid(), receivedAt: now())
+            uuid: access.identifiers.uuid(), receivedAt: now())
         request.authority = head.authority
         request.peer = client.map { address in
             proxies.peer(
@@ -102,14 +102,14 @@ final class LiveSockets: Sendable {
             try await clock.sleep(for: Self.look)
             let moment = now()
             for hub in hubs { beat(hub, moment) }
-            await door.look(at: moment, beats: look.isMultiple(of: Self.looksPerBeat))
+            await access.look(at: moment, beats: look.isMultiple(of: Self.looksPerBeat))
         }
     }
 
     private var hubs: [LoopHub] { state.withLock { Array($0.hubs.values) } }
 
     private func beat(_ hub: LoopHub, _ moment: Timestamp) {
-        let engine = door.engine
+        let engine = access.engine
         hub.forEach { socket in
             guard socket.look(at: hub.loop.now, moment) else { return }
             let number = socket.number
@@ -122,9 +122,9 @@ final class LiveSockets: Sendable {
     /// When it returns, a schema that is no more shows nobody anything.
     func end(_ revocation: Revocation) async {
         if case .schema(let container) = revocation {
-            await door.engine.noteSchemaChange(of: container)
+            await access.engine.noteSchemaChange(of: container)
         }
-        door.end(revocation)
+        access.end(revocation)
         let end = revocation.end
         for hub in hubs {
             hub.forEach { socket in
@@ -138,12 +138,12 @@ final class LiveSockets: Sendable {
     /// stampede: a second for each thousand, as many at most as were configured.
     func drain() async {
         state.withLock { $0.isOpen = false }
-        door.endStreams(
+        access.endStreams(
             LiveEnd(
                 .goingAway,
                 APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)))
-        let count = await door.engine.counts.clients
-        let duration = min(door.bounds.drain, Duration.milliseconds(count))
+        let count = await access.engine.counts.clients
+        let duration = min(access.bounds.drain, Duration.milliseconds(count))
         for slice in 0..<Self.slices {
             let isLast = slice == Self.slices - 1
             for hub in hubs {

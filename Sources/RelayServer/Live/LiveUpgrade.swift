@@ -78,7 +78,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
                 ClientAddress(context.channel.remoteAddress),
                 ClientAddress(context.channel.localAddress)
             )
-        let identifiers = sockets.door.identifiers
+        let identifiers = sockets.access.identifiers
         func refuse(_ status: HTTPResponse.Status, _ reason: String) {
             self.refuse(status, reason, identifiers, context)
         }
@@ -103,7 +103,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             return refuse(.serviceUnavailable, "the relay is shutting down")
         }
         do throws(APIError) {
-            try sockets.door.admit(origin: head.headerFields[.origin])
+            try sockets.access.admit(origin: head.headerFields[.origin])
         } catch {
             return self.refuse(.forbidden, error, identifiers, context)
         }
@@ -141,8 +141,8 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             try channel.syncOptions?.setOption(
                 ChannelOptions.writeBufferWaterMark, value: LiveSocket.marks)
             let hub = sockets.hub(of: channel.eventLoop)
-            let session = LiveSession(sockets.door, at: hub, head: request)
-            let socket = LiveSocket(sockets.door, session, at: hub)
+            let session = LiveSession(sockets.access, at: hub, head: request)
+            let socket = LiveSocket(sockets.access, session, at: hub)
             try HTTPDeparture.replace(pipeline, by: socket)
             sockets.note(channel)
             // The task is the largest part of what a connection takes. It ends with an error, and

@@ -8,7 +8,7 @@ import Storage
 import Synchronization
 
 /// What all ways in have in common: who comes in, and what a client says.
-final class LiveDoor: Sendable {
+final class LiveAccess: Sendable {
     let bounds: LiveBounds
     let engine: LiveEngine
     let clients: ClientAdmission
