@@ -188,10 +188,10 @@ import Testing
             #expect(none["reason"] == "only a sandbox (belfry dev) has phones")
         }
         let clock = TestClock()
-        let book = PhoneBook(clock: clock) { Array(repeating: 7, count: $0) }
+        let book = SandboxPushes(clock: clock) { Array(repeating: 7, count: $0) }
         for number in 1...501 {
             book.note(
-                PhoneBook.Push(
+                SandboxPushes.Push(
                     at: Fixtures.moment, token: "t", deliveryID: "\(number)",
                     headers: ["apns-topic": "com.example.Art"],
                     payload: Array(#"{"aps":{"badge":1}}"#.utf8)))

@@ -42,15 +42,15 @@ import Testing
 
     @Test func `who asks on after another start is told, and begins anew`() throws {
         let identifiers = RandomIdentifiers { Array(repeating: 7, count: $0) }
-        let book = SeriesBook(identifiers: identifiers)
-        book.take(Self.reading(0), at: Fixtures.moment, after: .zero)
-        book.take(Self.reading(5), at: Fixtures.moment, after: .seconds(5))
-        let first = try book.answer(after: nil)
+        let series = RecentSeries(identifiers: identifiers)
+        series.take(Self.reading(0), at: Fixtures.moment, after: .zero)
+        series.take(Self.reading(5), at: Fixtures.moment, after: .seconds(5))
+        let first = try series.answer(after: nil)
         #expect(first.rows.count == 1 && !first.isRestarted)
-        #expect(try book.answer(after: first.place).rows.isEmpty)
-        let foreign = try book.answer(after: "0000000000000000.9")
+        #expect(try series.answer(after: first.place).rows.isEmpty)
+        let foreign = try series.answer(after: "0000000000000000.9")
         #expect(foreign.rows.count == 1 && foreign.isRestarted)
-        #expect(throws: APIError.self) { try book.answer(after: "x") }
+        #expect(throws: APIError.self) { try series.answer(after: "x") }
     }
 
     @Test func `a running relay shows what it is asked for`() async throws {

@@ -113,18 +113,18 @@ import Testing
         let art = TestRelay.container
         let other = ContainerKey(
             container: known("iCloud.com.example.Other"), environment: .development)
-        var book = BodyBook(room: 800)
-        #expect(book.take(400, for: art, isBeginning: true) == true)
-        #expect(book.take(1, for: art, isBeginning: true) == false)
-        #expect(book.take(300, for: other, isBeginning: false) == true)
+        var bodies = BodyBudget(room: 800)
+        #expect(bodies.take(400, for: art, isBeginning: true) == true)
+        #expect(bodies.take(1, for: art, isBeginning: true) == false)
+        #expect(bodies.take(300, for: other, isBeginning: false) == true)
         // The last eighth is for beginnings.
-        #expect(book.take(1, for: other, isBeginning: false) == false)
-        #expect(book.take(100, for: other, isBeginning: true) == true)
-        #expect(book.take(1, for: nil, isBeginning: true) == false)
-        book.give(400, of: art)
-        book.give(400, of: other)
-        #expect(book.used == 0)
-        #expect(book.take(400, for: art, isBeginning: true) == true)
+        #expect(bodies.take(1, for: other, isBeginning: false) == false)
+        #expect(bodies.take(100, for: other, isBeginning: true) == true)
+        #expect(bodies.take(1, for: nil, isBeginning: true) == false)
+        bodies.give(400, of: art)
+        bodies.give(400, of: other)
+        #expect(bodies.used == 0)
+        #expect(bodies.take(400, for: art, isBeginning: true) == true)
     }
 
     @Test func `a body that finds no memory is refused after a while`() async throws {

@@ -19,7 +19,7 @@ enum DeliveryAction: Sendable {
     /// The log tells of a halt that is new.
     case tellHalt(OutcomeJudge.Halt, of: ContainerKey)
     /// The log tells what the gateway refused.
-    case tellAlarm(AlarmBook.Alarm)
+    case tellAlarm(GatewayAlarms.Alarm)
     /// The log tells that something goes on.
     case tellEndOfHalt
     /// Somebody who waits looks again.
@@ -50,7 +50,7 @@ struct Admission: Sendable {
 
 extension HaltNews {
     /// How it is told, with what the gateway said that needs a person; `halts` are in force now.
-    func actions(halts: Int, _ alarms: [AlarmBook.Alarm] = []) -> [DeliveryAction] {
+    func actions(halts: Int, _ alarms: [GatewayAlarms.Alarm] = []) -> [DeliveryAction] {
         var actions = begun.map { DeliveryAction.tellHalt($0.halt, of: $0.container) }
         actions += alarms.map { .tellAlarm($0) }
         if !begun.isEmpty || hasEnded { actions.append(.showHalts(halts)) }

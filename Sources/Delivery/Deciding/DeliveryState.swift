@@ -13,8 +13,8 @@ struct DeliveryState: ~Copyable, Sendable {
     private(set) var rules: SendRules
     private var tickets = OpenTickets()
     private var rangePace: PushPace
-    private var alarms = AlarmBook()
-    private(set) var answers = AnswerBook()
+    private var alarms = GatewayAlarms()
+    private(set) var answers = ContainerAnswers()
     private var clock = ClockWatch()
     /// Pushes of the log that ended and were not told yet, if anybody is to be told.
     private var ends: [PushEnd]?
@@ -232,7 +232,7 @@ struct DeliveryState: ~Copyable, Sendable {
     ) -> [DeliveryAction] {
         answered = isHeard ? [] : nil
         var news = HaltNews()
-        var told: [AlarmBook.Alarm] = []
+        var told: [GatewayAlarms.Alarm] = []
         var hasRangeRoom = false
         for completion in completions {
             guard let ticket = tickets.close(completion.ticket) else { continue }
@@ -261,7 +261,7 @@ struct DeliveryState: ~Copyable, Sendable {
     private mutating func settle(
         _ ticket: DeliveryTracker.Ticket, _ completion: PushCompletion, at now: Timestamp,
         news: inout HaltNews
-    ) -> AlarmBook.Alarm? {
+    ) -> GatewayAlarms.Alarm? {
         guard let (owed, attempts) = tracker.openDelivery(ticket) else { return nil }
         let delivery = owed.delivery
         if tracker.isInWindow(ticket) {

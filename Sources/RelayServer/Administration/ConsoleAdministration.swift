@@ -5,7 +5,7 @@ import Storage
 struct ConsoleAdministration: AdministrationTable {
     let settings: ConsoleSettings
     /// How the last hour went; `nil` where nobody follows a log.
-    let series: SeriesBook?
+    let series: RecentSeries?
     /// Whether there are phones to show.
     let hasPhones: Bool
     let publicURL: String
@@ -31,10 +31,10 @@ struct ConsoleAdministration: AdministrationTable {
                 "sessionSeconds": .integer(settings.whole.components.seconds),
             ],
             "phones": .bool(hasPhones),
-            "series": series.map { book in
+            "series": series.map { series in
                 [
-                    "stepSeconds": .integer(book.settings.step.components.seconds),
-                    "spanSeconds": .integer(book.settings.span.components.seconds),
+                    "stepSeconds": .integer(series.settings.step.components.seconds),
+                    "spanSeconds": .integer(series.settings.span.components.seconds),
                 ]
             } ?? .null,
             "retention": retention.json,

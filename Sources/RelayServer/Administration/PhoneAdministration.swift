@@ -5,7 +5,7 @@ import Storage
 struct PhoneAdministration: AdministrationTable {
     let registry: any ContainerRegistry & DeviceRegistry
     /// What they got; `nil` where pushes go to real ones.
-    let phones: PhoneBook?
+    let phones: SandboxPushes?
 
     /// Phones that are shown: a sandbox has three, and what a seed adds.
     private static let mostPhones = 200
@@ -66,7 +66,7 @@ extension DeviceVersion {
     }
 }
 
-extension PhoneBook.Push {
+extension SandboxPushes.Push {
     /// What the phone got, without its token.
     var json: JSONObject {
         var object: JSONObject = [

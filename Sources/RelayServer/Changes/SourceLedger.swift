@@ -43,7 +43,7 @@ package final class SourceLedger: Sendable {
         let ignored: Counter
     }
 
-    private struct Book {
+    private struct State {
         var tallies: [SourceName: Tally] = [:]
         var meters: [SourceName: Meters] = [:]
         /// The newest last.
@@ -58,7 +58,7 @@ package final class SourceLedger: Sendable {
     static let logPause = Duration.seconds(10)
 
     private let factory: any MetricsFactory
-    private let books = Mutex<[ContainerKey: Book]>([:])
+    private let states = Mutex<[ContainerKey: State]>([:])
 
     init(_ factory: any MetricsFactory) {
         self.factory = factory
@@ -68,13 +68,13 @@ package final class SourceLedger: Sendable {
     func noteAccepted(
         _ source: SourceName, of container: ContainerKey, ignored: Int, at now: Timestamp
     ) {
-        let meters = books.withLock { books in
-            var book = books[container] ?? Book()
-            book.tallies[source, default: Tally()].accepted += 1
-            book.tallies[source]?.ignored += UInt64(ignored)
-            book.tallies[source]?.lastAccepted = now
-            defer { books[container] = book }
-            return self.meters(of: source, container, &book)
+        let meters = states.withLock { states in
+            var state = states[container] ?? State()
+            state.tallies[source, default: Tally()].accepted += 1
+            state.tallies[source]?.ignored += UInt64(ignored)
+            state.tallies[source]?.lastAccepted = now
+            defer { states[container] = state }
+            return self.meters(of: source, container, &state)
         }
         meters.accepted.increment()
         if ignored > 0 { meters.ignored.increment(by: ignored) }
@@ -84,20 +84,20 @@ package final class SourceLedger: Sendable {
     func noteRefused(
         _ refusal: Refusal, of container: ContainerKey, isKnown: Bool
     ) -> LogDecision {
-        let (meters, decision) = books.withLock { books -> (Meters?, LogDecision) in
-            var book = books[container] ?? Book()
+        let (meters, decision) = states.withLock { states -> (Meters?, LogDecision) in
+            var state = states[container] ?? State()
             var meters: Meters?
             if isKnown {
-                book.tallies[refusal.source, default: Tally()].refused += 1
-                book.tallies[refusal.source]?.lastRefused = refusal.at
-                book.tallies[refusal.source]?.lastReason = refusal.reason
-                meters = self.meters(of: refusal.source, container, &book)
+                state.tallies[refusal.source, default: Tally()].refused += 1
+                state.tallies[refusal.source]?.lastRefused = refusal.at
+                state.tallies[refusal.source]?.lastReason = refusal.reason
+                meters = self.meters(of: refusal.source, container, &state)
             }
-            if book.refusals.count >= Self.refusalsKept { book.refusals.removeFirst() }
-            book.refusals.append(refusal)
+            if state.refusals.count >= Self.refusalsKept { state.refusals.removeFirst() }
+            state.refusals.append(refusal)
             // Names that nobody gave are logged as one, or each would be a line.
-            let decision = Self.decide(isKnown ? refusal.source : nil, at: refusal.at, &book)
-            books[container] = book
+            let decision = Self.decide(isKnown ? refusal.source : nil, at: refusal.at, &state)
+            states[container] = state
             return (meters, decision)
         }
         meters?.refused.increment()
@@ -105,20 +105,20 @@ package final class SourceLedger: Sendable {
     }
 
     private static func decide(
-        _ name: SourceName?, at now: Timestamp, _ book: inout Book
+        _ name: SourceName?, at now: Timestamp, _ state: inout State
     ) -> LogDecision {
-        if let last = book.lastLogged[name], now.duration(since: last) < logPause {
-            book.unlogged[name, default: 0] += 1
+        if let last = state.lastLogged[name], now.duration(since: last) < logPause {
+            state.unlogged[name, default: 0] += 1
             return .silent
         }
-        book.lastLogged[name] = now
-        return .log(unlogged: book.unlogged.removeValue(forKey: name) ?? 0)
+        state.lastLogged[name] = now
+        return .log(unlogged: state.unlogged.removeValue(forKey: name) ?? 0)
     }
 
     private func meters(
-        of source: SourceName, _ container: ContainerKey, _ book: inout Book
+        of source: SourceName, _ container: ContainerKey, _ state: inout State
     ) -> Meters {
-        if let known = book.meters[source] { return known }
+        if let known = state.meters[source] { return known }
         let place = [
             ("container", container.container.rawValue),
             ("environment", container.environment.rawValue), ("source", source.rawValue),
@@ -133,28 +133,28 @@ package final class SourceLedger: Sendable {
             ignored: Counter(
                 label: "belfry_webhook_changes_ignored_total", dimensions: place,
                 factory: factory))
-        book.meters[source] = meters
+        state.meters[source] = meters
         return meters
     }
 
     /// Forgets a source that was deleted.
     func forget(_ source: SourceName, of container: ContainerKey) {
-        books.withLock { books in
-            books[container]?.tallies[source] = nil
-            books[container]?.meters[source] = nil
-            books[container]?.lastLogged[source] = nil
-            books[container]?.unlogged[source] = nil
+        states.withLock { states in
+            states[container]?.tallies[source] = nil
+            states[container]?.meters[source] = nil
+            states[container]?.lastLogged[source] = nil
+            states[container]?.unlogged[source] = nil
         }
     }
 
     /// What became of the webhooks of each source.
     func tallies(of container: ContainerKey) -> [SourceName: Tally] {
-        books.withLock { $0[container]?.tallies ?? [:] }
+        states.withLock { $0[container]?.tallies ?? [:] }
     }
 
     /// The last refusals, the newest first.
     func refusals(of container: ContainerKey) -> [Refusal] {
-        books.withLock { $0[container]?.refusals.reversed() ?? [] }
+        states.withLock { $0[container]?.refusals.reversed() ?? [] }
     }
 }
 

@@ -40,9 +40,9 @@ package final class Relay: Service {
     /// Who is signed in at the console.
     let console: ConsoleSessions
     /// What the phones of a sandbox got.
-    let phones: PhoneBook?
+    let phones: SandboxPushes?
     /// How the last hour went.
-    let series: SeriesBook
+    let series: RecentSeries
     /// The walk of the one shard that a store on one file has.
     let walk: ShardWalk
     /// The ports that the listeners got.
@@ -72,7 +72,7 @@ package final class Relay: Service {
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
         logger: Logger, levels: LogLevels? = nil, watch: ChangeWatch? = nil,
-        phones: PhoneBook? = nil, ports: ServedPorts = ServedPorts()
+        phones: SandboxPushes? = nil, ports: ServedPorts = ServedPorts()
     ) async throws {
         (self.ports, self.levels) = (ports, levels)
         self.configuration = configuration
@@ -107,7 +107,7 @@ package final class Relay: Service {
         }
         queries = QueryAdmission(settings: configuration.queries, clock: world.clock)
         console = ConsoleSessions(configuration.console) { world.randomBytes($0) }
-        series = SeriesBook(identifiers: RandomIdentifiers { world.randomBytes($0) })
+        series = RecentSeries(identifiers: RandomIdentifiers { world.randomBytes($0) })
         let events = WalkEvents(clock: world.clock, now: world.now) { world.randomBytes($0) }
         self.events = events
         let ledger = DeliveryLedger(

@@ -112,9 +112,9 @@ package struct RelayDependencies: Sendable {
     /// Who is signed in at the console.
     package var console: ConsoleSessions
     /// What the phones of a sandbox got; `nil` where pushes go to real ones.
-    package var phones: PhoneBook?
+    package var phones: SandboxPushes?
     /// How the last hour went; `nil` where nobody follows.
-    var series: SeriesBook?
+    var series: RecentSeries?
     /// The bounds that are reached, each with what people should know.
     package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
 

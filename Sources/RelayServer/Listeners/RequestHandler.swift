@@ -163,7 +163,7 @@ struct RequestHandler: Sendable {
     /// Whether more is announced than a client has sent by now anyway.
     private static func isLong(_ request: Request) -> Bool {
         if request.headers[.transferEncoding] != nil { return true }
-        return request.headers[.contentLength].flatMap { Int($0) } ?? 0 > BodyBook.portion
+        return request.headers[.contentLength].flatMap { Int($0) } ?? 0 > BodyBudget.portion
     }
 
     /// Reads the body, and stops as soon as it is known to be too large.
@@ -183,7 +183,7 @@ struct RequestHandler: Sendable {
                 if count > held.bytes {
                     try await turnstile.takeMemory(
                         count - held.bytes, for: held.container,
-                        isBeginning: count <= BodyBook.portion)
+                        isBeginning: count <= BodyBudget.portion)
                     held.bytes = count
                 }
                 bytes.append(contentsOf: part.readableBytesView)

@@ -77,7 +77,7 @@ package final class Turnstile: Sendable {
         var addresses = RateTable<ClientAddress>(capacity: 65_536)
         var others = RateTable<Who>(capacity: 65_536)
         var guesses = AdminGuesses()
-        var bodies: BodyBook
+        var bodies: BodyBudget
         var waiting = 0
     }
 
@@ -100,7 +100,7 @@ package final class Turnstile: Sendable {
         self.settings = settings
         self.clock = clock
         watch = clock.measureStart()
-        state = Mutex(State(bodies: BodyBook(room: settings.bodyBytes)))
+        state = Mutex(State(bodies: BodyBudget(room: settings.bodyBytes)))
         refusals = Dictionary(
             uniqueKeysWithValues: ["address", "key", "user", "admin", "body", "patterns"].map {
                 (

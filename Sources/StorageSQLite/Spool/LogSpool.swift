@@ -56,7 +56,7 @@ package final class LogSpool: Sendable {
     private let settings: Settings
     private let now: @Sendable () -> Timestamp
     private let chain = Mutex(Chain())
-    private let book: Mutex<MarkBook>
+    private let openMarks: Mutex<OpenMarks>
 
     /// Prepares the spool of the store in the file `path`; nothing is read or written yet.
     init(at path: String, settings: Settings, now: @escaping @Sendable () -> Timestamp) {
@@ -64,7 +64,7 @@ package final class LogSpool: Sendable {
         folder = SpoolFolder(of: path)
         self.settings = settings
         self.now = now
-        book = Mutex(MarkBook(log: log, path: folder.marks))
+        openMarks = Mutex(OpenMarks(log: log, path: folder.marks))
     }
 
     /// Where the segments of the store at `database` wait.
@@ -85,9 +85,6 @@ package final class LogSpool: Sendable {
         }
     }
 
-    /// The last commit that was noted.
-    package var newestMark: LogMark? { book.withLock { $0.newest } }
-
     /// Begins a chain with what is in the write-ahead log; segments of another are gone.
     func begin(_ name: String, store: String) throws {
         try chain.withLock { chain in
@@ -95,7 +92,7 @@ package final class LogSpool: Sendable {
             chain.waiting = []
             try folder.make()
             folder.clear()
-            try book.withLock { try $0.begin() }
+            try openMarks.withLock { try $0.begin() }
             chain.place = Place(chain: name, store: store)
         }
     }
@@ -113,8 +110,8 @@ package final class LogSpool: Sendable {
                 where left.sequence + 1 != right.sequence {
                     throw SpoolFailure("segment \(left.sequence + 1) is not in the spool")
                 }
-                try book.withLock { book throws(SpoolFailure) in
-                    try book.open(after: chain.place?.mark, beyond: chain.place?.frame ?? 0)
+                try openMarks.withLock { openMarks throws(SpoolFailure) in
+                    try openMarks.open(after: chain.place?.mark, beyond: chain.place?.frame ?? 0)
                 }
                 chain.waiting = entries.filter { !$0.isShipped }.map { entry in
                     let header = folder.header(of: entry)
@@ -177,7 +174,7 @@ package final class LogSpool: Sendable {
         chain.place = nil
         chain.waiting = []
         chain.ending = reason
-        book.withLock { $0.end() }
+        openMarks.withLock { $0.end() }
         folder.clear()
     }
 
@@ -186,13 +183,13 @@ package final class LogSpool: Sendable {
     /// Notes a commit that is durable, before anybody is answered; the writer's thread calls it.
     func note(frames: Int, commits: Int64, head: LogPosition) {
         let moment = now()
-        book.withLock { $0.note(frames: frames, commits: commits, head: head, at: moment) }
+        openMarks.withLock { $0.note(frames: frames, commits: commits, head: head, at: moment) }
     }
 
     /// Copies what was committed and is in no segment yet; blocks.
     package func copy() {
         advance { log, _, _ in
-            let (salt, frames) = book.withLock { ($0.salt, $0.frames) }
+            let (salt, frames) = openMarks.withLock { ($0.salt, $0.frames) }
             // Another generation has begun since: all of the noted one was copied before.
             return log.generation.salt == salt ? frames : nil
         }
@@ -209,13 +206,13 @@ package final class LogSpool: Sendable {
     func copyWhole() {
         advance { log, frame, sum throws(SpoolFailure) in
             let last = try log.lastCommit(after: frame, sum)
-            book.withLock { book in
-                book.adopt(log.generation, beyond: frame)
-                if last > frame { book.mark(last, at: now()) }
+            openMarks.withLock { openMarks in
+                openMarks.adopt(log.generation, beyond: frame)
+                if last > frame { openMarks.mark(last, at: now()) }
             }
             return last
         }
-        book.withLock { $0.forgetLog() }
+        openMarks.withLock { $0.forgetLog() }
     }
 
     /// Says that all is copied and on the disk, so that the next start goes on with it.
@@ -251,7 +248,7 @@ package final class LogSpool: Sendable {
             } catch {
                 end(&chain, error.description)
             }
-            book.withLock { $0.trim() }
+            openMarks.withLock { $0.trim() }
         }
     }
 
@@ -263,7 +260,7 @@ package final class LogSpool: Sendable {
         let count = min(max(1, settings.segmentBytes / size), last - place.frame)
         try checkRoom(for: count * size, beside: chain.waiting)
         let end = place.frame + count
-        let marks = book.withLock { $0.take(through: end) }.filter { $0.frame >= first }
+        let marks = openMarks.withLock { $0.take(through: end) }.filter { $0.frame >= first }
         let after = try log.sum(of: end)
         let header = SegmentHeader(
             store: place.store, chain: place.chain, sequence: place.sequence + 1,

@@ -88,7 +88,7 @@ struct DevCommand: AsyncParsableCommand {
         let seed = try seed.map { try DevSeed(file: $0) }
         let sandbox = try DevSandbox(
             folder: folder, seeded: seed?.devices ?? [], world: world)
-        let phones = PhoneBook(clock: world.clock) { world.randomBytes($0) }
+        let phones = SandboxPushes(clock: world.clock) { world.randomBytes($0) }
         let gateway = try await startGateway(of: sandbox, phones, world)
         try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
@@ -187,7 +187,7 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     private func startGateway(
-        of sandbox: DevSandbox, _ phones: PhoneBook, _ world: World
+        of sandbox: DevSandbox, _ phones: SandboxPushes, _ world: World
     ) async throws -> SimulatedGateway {
         var configuration = SimulatedGateway.Configuration()
         configuration.caFile = sandbox.caPath
@@ -202,7 +202,7 @@ struct DevCommand: AsyncParsableCommand {
             StandardStreams.say(
                 "\nThe gateway got a push for \(sandbox.phone(with: push.deviceToken)):")
             StandardStreams.say(SimulatedGateway.describe(push))
-            if push.isAccepted { phones.note(PhoneBook.Push(push, at: world.now())) }
+            if push.isAccepted { phones.note(SandboxPushes.Push(push, at: world.now())) }
         }
         return try await SimulatedGateway.start(configuration)
     }
@@ -221,7 +221,7 @@ struct DevCommand: AsyncParsableCommand {
     }
 }
 
-extension PhoneBook.Push {
+extension SandboxPushes.Push {
     /// A push as a phone gets it.
     init(_ push: ReceivedPush, at now: Timestamp) {
         self.init(

@@ -57,7 +57,7 @@ package struct GatewayAnswers: Sendable, Hashable {
 ///
 /// It is in memory, an entry for each container; after a start nothing is known before the first
 /// push.
-struct AnswerBook: Sendable {
+struct ContainerAnswers: Sendable {
     private(set) var answers: [ContainerKey: GatewayAnswers] = [:]
 
     /// Notes the end of an attempt; devices that fetch have no gateway to speak of.

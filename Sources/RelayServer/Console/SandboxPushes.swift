@@ -4,7 +4,7 @@ import Synchronization
 /// What the phones of a sandbox got, the newest last; there is none where pushes go to real ones.
 ///
 /// Concurrency: a lock around a list, which has an end by number and by bytes.
-package final class PhoneBook: Sendable {
+package final class SandboxPushes: Sendable {
     /// One push that the made-up gateway accepted.
     package struct Push: Sendable, Hashable {
         let at: Timestamp

@@ -5,7 +5,7 @@ import RelayModel
 ///
 /// They stand in a file too, so that a process that is killed leaves behind when its last commits
 /// were acknowledged. One write of some eighty bytes for each commit.
-struct MarkBook: ~Copyable {
+struct OpenMarks: ~Copyable {
     private let log: String
     private let path: String
     private var logFile: Int32 = -1

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// It is sampled beside the walk, which counts what it counts anyway. A restart begins anew, and
 /// whoever asks on is told. Concurrency: a lock around a value.
-final class SeriesBook: Sendable {
+final class RecentSeries: Sendable {
     /// What can be set: five seconds are less than a point of a small plot of an hour.
     struct Settings: Sendable, Hashable {
         var step = Duration.seconds(5)

@@ -5,7 +5,7 @@ import RelayModel
 /// Room is taken as a body comes, and not as it is announced, so that an announcement holds none.
 /// One container gets the half at most. The last eighth is for the beginnings of bodies, so
 /// that short requests, which are nearly all, pass while long ones wait.
-struct BodyBook: Sendable {
+struct BodyBudget: Sendable {
     /// What is taken at once.
     static let portion = 65_536
 

@@ -3,7 +3,7 @@ import RelayModel
 
 /// What the gateway answered that somebody should look at: told at most once a minute for each
 /// container and reason, with a count.
-struct AlarmBook: Sendable {
+struct GatewayAlarms: Sendable {
     /// What is told.
     struct Alarm: Sendable, Hashable {
         let container: ContainerKey
