@@ -11,7 +11,7 @@ final class ServerEngine: StoreEngine {
     private let inbox: WriteInbox
     private let writer: ServerWriter
     private let readers: ServerReaders
-    private let lease: LeaseKeeper
+    private let lease: LeaseRenewer
     private let ending = EngineEnding()
 
     /// How many connections are kept for reading.
@@ -29,7 +29,7 @@ final class ServerEngine: StoreEngine {
         readers = try ServerReaders(session, count: Self.readerCount)
         writer = ServerWriter(
             session, epoch: opened.epoch, inbox: inbox, opened: opened, settings: settings)
-        let lease = LeaseKeeper(
+        let lease = LeaseRenewer(
             session, connection, epoch: opened.epoch, as: claimant
         ) { [writer] in
             writer.giveUp(.closed("another relay owns the store now"))

@@ -17,7 +17,7 @@ package final class ServerMoveEnd: MoveEnd {
     package let place: String
     private let target: PostgresPlace
     private let connection: ServerConnection
-    private let lease: LeaseKeeper
+    private let lease: LeaseRenewer
     private let epoch: Int64
     private let ending: AsyncStream<Never>
 
@@ -33,7 +33,7 @@ package final class ServerMoveEnd: MoveEnd {
         let worker = try session.connect()
         try worker.query("SET statement_timeout = 0")
         connection = ServerConnection(try PostgresPipeline(worker, patience: Self.patience))
-        let lease = LeaseKeeper(session, plain, epoch: epoch) {}
+        let lease = LeaseRenewer(session, plain, epoch: epoch) {}
         guard let lease else {
             throw StorageError.inaccessible(
                 path: place, reason: "the process has no descriptor left")

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// While the server cannot be reached the lease is not renewed, and nothing can be written; once it
 /// answers again, the shard is owned still unless another process could reach it meanwhile.
-final class LeaseKeeper: @unchecked Sendable {
+final class LeaseRenewer: @unchecked Sendable {
     private struct State {
         var bytes = 0
         var nodes = 1
