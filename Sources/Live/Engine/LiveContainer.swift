@@ -5,14 +5,14 @@ import Storage
 /// The groups of one container, and how a change finds them.
 final class LiveContainer {
     /// Records of one type in one database.
-    struct Shelf: Hashable {
+    struct TableKey: Hashable {
         let database: DatabaseScope
         let owner: UserID?
         let type: RecordType
     }
 
     /// A record that is a member of results.
-    struct Box {
+    struct Member {
         var record: LiveRecord
         /// Their numbers, ascending.
         var groups: [UInt32]
@@ -23,7 +23,7 @@ final class LiveContainer {
     /// One object, because whoever looks at a value of it while another part changes copies all
     /// records that are shown.
     final class Table {
-        var boxes: [RecordID: Box] = [:]
+        var records: [RecordID: Member] = [:]
         /// The results on it.
         var groups: Set<UInt32> = []
         /// Those whose members are to be read.
@@ -46,7 +46,7 @@ final class LiveContainer {
     private var transitions: LiveTransitions
     var groups: [UInt32: LiveGroup] = [:]
     var byIdentity: [String: LiveGroup] = [:]
-    var tables: [Shelf: Table] = [:]
+    var tables: [TableKey: Table] = [:]
     /// What the members of its results take in memory, about.
     var memory = 0
     /// Groups that are told changes.
@@ -64,18 +64,18 @@ final class LiveContainer {
         transitions = LiveTransitions(indexSeed: seed)
     }
 
-    static func shelf(of query: LiveQuery) -> Shelf? {
+    static func tableKey(of query: LiveQuery) -> TableKey? {
         query.recordType.map { type in
-            Shelf(database: query.place.database, owner: query.place.owner, type: type)
+            TableKey(database: query.place.database, owner: query.place.owner, type: type)
         }
     }
 
-    static func shelf(of change: RecordChange) -> Shelf {
-        Shelf(database: change.database, owner: change.owner, type: change.recordType)
+    static func tableKey(of change: RecordChange) -> TableKey {
+        TableKey(database: change.database, owner: change.owner, type: change.recordType)
     }
 
-    func place(of shelf: Shelf) -> RecordPlace {
-        RecordPlace(container: key, database: shelf.database, owner: shelf.owner)
+    func place(of tableKey: TableKey) -> RecordPlace {
+        RecordPlace(container: key, database: tableKey.database, owner: tableKey.owner)
     }
 
     /// The order of a query: one object for all who sort alike, so that it is in the processor's
@@ -102,11 +102,11 @@ final class LiveContainer {
         switch group.query.kind {
         case .result:
             results.insert(indexed)
-            if let shelf = Self.shelf(of: group.query) {
-                let table = tables[shelf] ?? Table()
+            if let tableKey = Self.tableKey(of: group.query) {
+                let table = tables[tableKey] ?? Table()
                 table.groups.insert(group.number)
                 table.unread.insert(group.number)
-                tables[shelf] = table
+                tables[tableKey] = table
             }
         case .changes:
             changes.insert(indexed)
@@ -133,20 +133,20 @@ final class LiveContainer {
         case .notifications: break
         case .result:
             results.remove(serial: serial)
-            if let shelf = Self.shelf(of: group.query) { remove(group, from: shelf) }
+            if let tableKey = Self.tableKey(of: group.query) { remove(group, from: tableKey) }
         }
     }
 
-    private func remove(_ group: LiveGroup, from shelf: Shelf) {
-        guard let table = tables[shelf] else { return }
+    private func remove(_ group: LiveGroup, from tableKey: TableKey) {
+        guard let table = tables[tableKey] else { return }
         table.groups.remove(group.number)
         table.unread.remove(group.number)
         for member in group.members?.all ?? [] {
             let id = member.record.id
-            table.boxes[id]?.groups.removeAscending(group.number)
-            if table.boxes[id]?.groups.isEmpty == true { table.boxes[id] = nil }
+            table.records[id]?.groups.removeAscending(group.number)
+            if table.records[id]?.groups.isEmpty == true { table.records[id] = nil }
         }
-        if table.groups.isEmpty, table.loading == nil { tables[shelf] = nil }
+        if table.groups.isEmpty, table.loading == nil { tables[tableKey] = nil }
     }
 
     // MARK: Matching
@@ -154,8 +154,8 @@ final class LiveContainer {
     /// The results that a record belongs to as it is, ascending.
     ///
     /// - Throws: `DearChange` if that takes too much.
-    func results(of record: LiveRecord, on shelf: Shelf) throws(DearChange) -> [UInt32] {
-        let all = try Self.results(of: record, in: place(of: shelf), by: results)
+    func results(of record: LiveRecord, on tableKey: TableKey) throws(DearChange) -> [UInt32] {
+        let all = try Self.results(of: record, in: place(of: tableKey), by: results)
         // Who looks decides only where somebody is named.
         return record.readers == nil ? all : all.filter { isReadable(record, $0) }
     }

@@ -8,27 +8,27 @@ extension LiveEngine {
     ///
     /// All results on one type of record that wait are read at once.
     func load(_ group: LiveGroup, in container: LiveContainer) {
-        guard let shelf = LiveContainer.shelf(of: group.query) else { return }
-        container.tables[shelf]?.unread.insert(group.number)
-        let isQueued = shelves.contains { $0.0 == container.key && $0.1 == shelf }
-        if container.tables[shelf]?.loading == nil, !isQueued {
-            shelves.append((container.key, shelf))
+        guard let tableKey = LiveContainer.tableKey(of: group.query) else { return }
+        container.tables[tableKey]?.unread.insert(group.number)
+        let isQueued = waitingTables.contains { $0.0 == container.key && $0.1 == tableKey }
+        if container.tables[tableKey]?.loading == nil, !isQueued {
+            waitingTables.append((container.key, tableKey))
         }
         beginReading()
     }
 
     private func beginReading() {
-        while readings < settings.readings, !shelves.isEmpty {
-            let (key, shelf) = shelves.removeFirst()
-            guard let container = containers[key], let table = container.tables[shelf],
+        while readings < settings.readings, !waitingTables.isEmpty {
+            let (key, tableKey) = waitingTables.removeFirst()
+            guard let container = containers[key], let table = container.tables[tableKey],
                 table.loading == nil
             else { continue }
             let groups = table.unread.filter { container.groups[$0]?.members == nil }
-            container.tables[shelf]?.unread = []
+            container.tables[tableKey]?.unread = []
             guard !groups.isEmpty else { continue }
-            container.tables[shelf]?.loading = LiveContainer.Loading(groups: groups)
+            container.tables[tableKey]?.loading = LiveContainer.Loading(groups: groups)
             readings += 1
-            Task { await self.read(shelf, groups, of: container) }
+            Task { await self.read(tableKey, groups, of: container) }
         }
     }
 
@@ -47,13 +47,13 @@ extension LiveEngine {
     }
 
     private func read(
-        _ shelf: LiveContainer.Shelf, _ groups: Set<UInt32>, of container: LiveContainer
+        _ tableKey: LiveContainer.TableKey, _ groups: Set<UInt32>, of container: LiveContainer
     ) async {
         defer {
             readings -= 1
             beginReading()
         }
-        let place = container.place(of: shelf)
+        let place = container.place(of: tableKey)
         // Only those who wait are looked for: ten thousand of them cost one match per record.
         let waiting = SubscriptionIndex(seed: seed)
         for number in groups {
@@ -66,21 +66,22 @@ extension LiveEngine {
         }
         meter.countReading()
         do {
-            let reading = try await self.reading(shelf, place, by: waiting)
+            let reading = try await self.reading(tableKey, place, by: waiting)
             if let dear = reading.dear { end(dear, in: container) }
             guard reading.rows <= settings.rowsPerReading else {
                 return give(
-                    up: groups, shelf, in: container,
+                    up: groups, tableKey, in: container,
                     .tooManyMatches(
-                        "more than \(settings.rowsPerReading) records of \(shelf.type) are kept"))
+                        "more than \(settings.rowsPerReading) records of \(tableKey.type) are "
+                            + "kept"))
             }
             // What was read may be ahead of what has been followed.
             await reach(try await log.head())
-            take(reading.found, shelf, groups, in: container)
+            take(reading.found, tableKey, groups, in: container)
         } catch {
             logger.error("could not read records", metadata: ["reason": "\(error)"])
             give(
-                up: groups, shelf, in: container,
+                up: groups, tableKey, in: container,
                 APIError(.tryAgainLater, "the records cannot be read now", retryAfter: 5))
         }
     }
@@ -88,12 +89,12 @@ extension LiveEngine {
     /// Goes through the records of a type, slice by slice: a record that changes meanwhile is put
     /// aside by whoever follows the log.
     private func reading(
-        _ shelf: LiveContainer.Shelf, _ place: RecordPlace, by waiting: SubscriptionIndex
+        _ tableKey: LiveContainer.TableKey, _ place: RecordPlace, by waiting: SubscriptionIndex
     ) async throws -> Reading {
         var reading = Reading()
         var cursor: RecordID?
         repeat {
-            let scan = RecordScan(of: shelf.type, in: place, after: cursor)
+            let scan = RecordScan(of: tableKey.type, in: place, after: cursor)
             // Into what is its own: what was found before would be copied for each slice.
             let slice = try await shadow.scanRecords(scan, into: Reading()) { reading, scanned in
                 let record = LiveRecord(scanned.record, readers: scanned.record.readers)
@@ -117,10 +118,10 @@ extension LiveEngine {
 
     /// Ends results that could not be read.
     private func give(
-        up groups: Set<UInt32>, _ shelf: LiveContainer.Shelf, in container: LiveContainer,
+        up groups: Set<UInt32>, _ tableKey: LiveContainer.TableKey, in container: LiveContainer,
         _ error: APIError
     ) {
-        container.tables[shelf]?.loading = nil
+        container.tables[tableKey]?.loading = nil
         for number in groups {
             guard let group = container.groups[number] else { continue }
             end(group, error, in: container)
@@ -129,21 +130,21 @@ extension LiveEngine {
 
     /// Makes members of what was read, as of the position that the engine has reached.
     private func take(
-        _ found: [Found], _ shelf: LiveContainer.Shelf, _ groups: Set<UInt32>,
+        _ found: [Found], _ tableKey: LiveContainer.TableKey, _ groups: Set<UInt32>,
         in container: LiveContainer
     ) {
-        guard let loading = container.tables[shelf]?.loading else { return }
-        container.tables[shelf]?.loading = nil
+        guard let loading = container.tables[tableKey]?.loading else { return }
+        container.tables[tableKey]?.loading = nil
         let there = groups.filter { container.groups[$0] != nil }
         if loading.isTooFar {
-            container.tables[shelf]?.unread.formUnion(there)
-            if !there.isEmpty { shelves.append((container.key, shelf)) }
+            container.tables[tableKey]?.unread.formUnion(there)
+            if !there.isEmpty { waitingTables.append((container.key, tableKey)) }
             return
         }
         var members: [UInt32: [LiveRecord]] = [:]
         func add(_ record: LiveRecord, to groups: [UInt32]) {
             // A record that another result shows is as the log says.
-            let record = container.tables[shelf]?.boxes[record.id]?.record ?? record
+            let record = container.tables[tableKey]?.records[record.id]?.record ?? record
             for number in groups { members[number, default: []].append(record) }
         }
         // Of each record that changed meanwhile, what became of it last.
@@ -154,7 +155,7 @@ extension LiveEngine {
                 guard row.record.record.position >= change.position else { continue }
                 isAhead.insert(row.record.id)
             }
-            let record = granted(row.record, shelf, container)
+            let record = granted(row.record, tableKey, container)
             add(
                 record,
                 to: record.readers == nil
@@ -162,19 +163,19 @@ extension LiveEngine {
         }
         for change in changed.values where !isAhead.contains(change.id) {
             guard let record = change.record,
-                let all = try? container.results(of: record, on: shelf)
+                let all = try? container.results(of: record, on: tableKey)
             else { continue }
             add(record, to: all.filter(there.contains))
         }
-        for number in there.sorted() { fill(number, members[number] ?? [], shelf, container) }
-        if container.tables[shelf]?.unread.isEmpty == false {
-            shelves.append((container.key, shelf))
+        for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
+        if container.tables[tableKey]?.unread.isEmpty == false {
+            waitingTables.append((container.key, tableKey))
         }
         beginResuming()
     }
 
     private func fill(
-        _ number: UInt32, _ records: [LiveRecord], _ shelf: LiveContainer.Shelf,
+        _ number: UInt32, _ records: [LiveRecord], _ tableKey: LiveContainer.TableKey,
         _ container: LiveContainer
     ) {
         guard let group = container.groups[number] else { return }
@@ -182,8 +183,8 @@ extension LiveEngine {
         members.load(records)
         group.members = members
         for member in members.all {
-            container.tables[shelf]?.boxes[
-                member.record.id, default: LiveContainer.Box(record: member.record, groups: [])
+            container.tables[tableKey]?.records[
+                member.record.id, default: LiveContainer.Member(record: member.record, groups: [])
             ].groups.insertAscending(number)
         }
         weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)

@@ -38,7 +38,7 @@ package actor LiveEngine {
     /// Readings of records that are under way.
     var readings = 0
     /// Tables that wait for one.
-    var shelves: [(ContainerKey, LiveContainer.Shelf)] = []
+    var waitingTables: [(ContainerKey, LiveContainer.TableKey)] = []
     /// Those who come back and have not caught up.
     var returning: [ContainerKey: Set<UInt32>] = [:]
     var isResuming = false
@@ -267,44 +267,44 @@ package actor LiveEngine {
     private func show(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        let shelf = LiveContainer.shelf(of: change)
-        guard let table = container.tables[shelf] else { return }
-        let box = table.boxes[change.recordID]
-        if change.isUnkept, box == nil { return }
-        let later = change.keptAfter(entry.position, at: entry.appendedAt, base: box?.record)
-            .map { granted($0, shelf, container) }
+        let tableKey = LiveContainer.tableKey(of: change)
+        guard let table = container.tables[tableKey] else { return }
+        let member = table.records[change.recordID]
+        if change.isUnkept, member == nil { return }
+        let later = change.keptAfter(entry.position, at: entry.appendedAt, base: member?.record)
+            .map { granted($0, tableKey, container) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
         let matched: [UInt32]
         do throws(DearChange) {
             matched =
                 try later.map { record throws(DearChange) in
-                    try container.results(of: record, on: shelf)
+                    try container.results(of: record, on: tableKey)
                 } ?? []
         } catch {
             return end(error, in: container)
         }
-        var step = RecordStep(from: box?.record, to: later)
+        var step = RecordStep(from: member?.record, to: later)
         var shown: [LiveGroup] = []
-        for (number, wasMember, fits) in (box?.groups ?? []).merged(with: matched) {
+        for (number, wasMember, fits) in (member?.groups ?? []).merged(with: matched) {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
                 &step, wasMember: wasMember, fits: fits, by: change, at: entry.position,
                 in: group, of: container)
             if isMember { shown.append(group) }
         }
-        table.boxes[change.recordID] =
+        table.records[change.recordID] =
             shown.isEmpty
-            ? nil : later.map { LiveContainer.Box(record: $0, groups: shown.map(\.number)) }
+            ? nil : later.map { LiveContainer.Member(record: $0, groups: shown.map(\.number)) }
         bound(shown, later, in: container)
     }
 
     /// The record with those who may read it by the grants of its type, if it names nobody.
     func granted(
-        _ record: LiveRecord, _ shelf: LiveContainer.Shelf, _ container: LiveContainer
+        _ record: LiveRecord, _ tableKey: LiveContainer.TableKey, _ container: LiveContainer
     ) -> LiveRecord {
-        guard record.readers == nil, shelf.database == .public,
-            let number = container.tables[shelf]?.groups.first,
+        guard record.readers == nil, tableKey.database == .public,
+            let number = container.tables[tableKey]?.groups.first,
             let grant = container.groups[number]?.grant,
             let readers = grant.readers(createdBy: record.record.created.userID)
         else { return record }

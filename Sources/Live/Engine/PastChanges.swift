@@ -23,7 +23,7 @@ struct PastChanges {
     /// The entries that groups of changes are told.
     private(set) var told: [UInt32: [Int]] = [:]
     /// The entries of each record of a type on which there are results.
-    private(set) var touches: [LiveContainer.Shelf: [RecordID: [Int]]] = [:]
+    private(set) var touches: [LiveContainer.TableKey: [RecordID: [Int]]] = [:]
     /// The records that were members of a result at some time.
     private(set) var members: [UInt32: Set<RecordID>] = [:]
     /// Groups for which it was too much.
@@ -46,8 +46,8 @@ struct PastChanges {
         _ entry: FollowedEntry, in container: LiveContainer, _ settings: LiveSettings
     ) throws(DearChange) {
         guard tooFar.count < targets.count, let change = try? logged(entry) else { return }
-        let shelf = LiveContainer.shelf(of: change)
-        let table = container.tables[shelf]
+        let tableKey = LiveContainer.tableKey(of: change)
+        let table = container.tables[tableKey]
         guard table != nil || container.changeGroups > 0 else { return }
         bytes += entry.bytes
         guard bytes <= settings.bytesPerResume, entries.count < settings.entriesPerResume
@@ -62,13 +62,13 @@ struct PastChanges {
         }
         if table != nil {
             if let record = change.keptBefore(entry.position, at: entry.appendedAt) {
-                past.before = Set(try container.results(of: record, on: shelf).filter(isWanted))
+                past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
             }
             for number in past.before {
                 members[number, default: []].insert(change.recordID)
                 if let group = container.groups[number] { weigh(group) }
             }
-            touches[shelf, default: [:]][change.recordID, default: []].append(index)
+            touches[tableKey, default: [:]][change.recordID, default: []].append(index)
         }
         entries.append(past)
         if weight > settings.toldPerResume { forgetMost(in: container) }
@@ -172,11 +172,10 @@ struct Telling {
     }
 
     private func difference(since: LogPosition) -> [LiveItem] {
-        guard let shelf = LiveContainer.shelf(of: group.query), let members = group.members else {
-            return []
-        }
+        guard let tableKey = LiveContainer.tableKey(of: group.query), let members = group.members
+        else { return [] }
         var touched: [RecordID: LiveRecord?] = [:]
-        let touches = past.touches[shelf] ?? [:]
+        let touches = past.touches[tableKey] ?? [:]
         let now = members.all.lazy.map(\.record).filter { $0.record.position > since }.map(\.id)
         for id in (past.members[group.number] ?? []).union(now) {
             let indices = touches[id] ?? []

@@ -7,7 +7,7 @@ package import StorageSQL
 /// libpq waits, so all of it happens on a thread of its own, one call after the other.
 package final class StoreWatch: Sendable {
     /// What belongs to the thread.
-    private final class Bench: @unchecked Sendable {
+    private final class ThreadState: @unchecked Sendable {
         let session: PostgresSession
         let claimant: StoreClaimant
         let standby: @Sendable () -> StoreNode.Standby?
@@ -25,7 +25,7 @@ package final class StoreWatch: Sendable {
     }
 
     private let thread: PostgresThread
-    private let bench: Bench
+    private let state: ThreadState
 
     /// Begins to watch the store at `place` for `claimant`; nothing is asked yet.
     ///
@@ -40,7 +40,8 @@ package final class StoreWatch: Sendable {
             throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
         }
         self.thread = thread
-        bench = Bench(PostgresSession(place: place, name: claimant.sessionName), claimant, standby)
+        state = ThreadState(
+            PostgresSession(place: place, name: claimant.sessionName), claimant, standby)
         thread.start()
     }
 
@@ -48,8 +49,8 @@ package final class StoreWatch: Sendable {
 
     /// Opens the store; see ``RelayStore/open(_:as:settings:)``.
     package func open(_ settings: StoreSettings) async throws -> RelayStore {
-        try await thread.run { [bench] in
-            try RelayStore.open(bench.session.place, as: bench.claimant, settings: settings)
+        try await thread.run { [state] in
+            try RelayStore.open(state.session.place, as: state.claimant, settings: settings)
         }
     }
 
@@ -59,24 +60,24 @@ package final class StoreWatch: Sendable {
     ///
     /// - Throws: ``StorageError`` if the server cannot be asked, or the store is part of a move.
     package func owner() async throws -> StoreOwner? {
-        try await thread.run { [bench] in try Self.look(bench) }
+        try await thread.run { [state] in try Self.look(state) }
     }
 
-    private static func look(_ bench: Bench) throws -> StoreOwner? {
-        let place = bench.session.place
+    private static func look(_ state: ThreadState) throws -> StoreOwner? {
+        let place = state.session.place
         do {
-            let connection = try bench.connection ?? bench.session.connect()
-            bench.connection = connection
-            let now = bench.session.watch()
-            if bench.announced.map({ now - $0 >= Ownership.renewal }) ?? true {
+            let connection = try state.connection ?? state.session.connect()
+            state.connection = connection
+            let now = state.session.watch()
+            if state.announced.map({ now - $0 >= Ownership.renewal }) ?? true {
                 try RelayNodes.announce(
-                    bench.claimant, standby: bench.standby(), connection)
+                    state.claimant, standby: state.standby(), connection)
                 try MoveMark.refuse(place, epoch: nil, connection)
-                bench.announced = now
+                state.announced = now
             }
             return try Ownership.owner(connection)
         } catch let error as PostgresError {
-            bench.connection = nil
+            state.connection = nil
             throw error.opening(place)
         }
     }
