@@ -99,9 +99,6 @@ extension RelayStore {
         }
     }
 
-    /// The version of the schema that this build writes.
-    package static var newestSchemaVersion: Int { StoreSchema.newestVersion }
-
     /// The file.
     package var path: String { engine.place }
 }

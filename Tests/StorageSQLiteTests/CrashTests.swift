@@ -90,6 +90,6 @@ import Testing
         }
         #expect(try RelayStore.schemaVersion(of: home.path) == 0)
         await (try home.open()).close()
-        #expect(try RelayStore.schemaVersion(of: home.path) == RelayStore.newestSchemaVersion)
+        #expect(try RelayStore.schemaVersion(of: home.path) == StoreSchema.newestVersion)
     }
 }

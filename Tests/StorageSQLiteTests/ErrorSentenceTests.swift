@@ -37,7 +37,7 @@ import Testing
 
     @Test func `a page without its checksum ends all writing`() {
         let failure = DatabaseError(resultCode: ResultCode(rawValue: 10 | 32 << 8))
-        #expect(failure.isDamage && failure.leavesDiskUnknown)
+        #expect(failure.isDamage && StorageError.verdict(on: failure) == .fatal)
         guard case .damaged? = StorageError.translate(failure, path: "/file") as? StorageError
         else {
             Issue.record("not damage")

@@ -64,7 +64,7 @@ import Testing
         let refusal = StorageError.locked(path: home.path, holder: "process \(getpid())")
         #expect(throws: refusal) { try home.open() }
         #expect(throws: refusal) { try RelayStore.migrate(path: home.path) }
-        #expect(try RelayStore.schemaVersion(of: home.path) == RelayStore.newestSchemaVersion)
+        #expect(try RelayStore.schemaVersion(of: home.path) == StoreSchema.newestVersion)
         await store.close()
         await (try home.open()).close()
     }

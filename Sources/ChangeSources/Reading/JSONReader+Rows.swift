@@ -48,12 +48,3 @@ extension JSONReader {
         value(name).flatMap { FieldValue(plain: $0).nameText }
     }
 }
-
-extension ReportedChange {
-    /// Refuses images that contradict the operation.
-    func requireImages(_ item: SourceItem) throws(JSONContractError) {
-        if operation != .delete, after == nil {
-            throw item.failure("a change that is no deletion needs the row after it")
-        }
-    }
-}

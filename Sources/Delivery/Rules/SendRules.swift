@@ -109,9 +109,8 @@ struct SendRules: Sendable {
     ///
     /// First what its device has seen already. Then what ends it whatever the gateway's state: it
     /// expired, its token is dead, it is withdrawn, a newer one takes its place. Then what it must
-    /// wait for, first what its recipient
-    /// asked for; its device's budget comes last, because only what is about to be sent may take a
-    /// place in it.
+    /// wait for, first what its recipient asked for; its device's budget comes last, because only
+    /// what is about to be sent may take a place in it.
     mutating func decide(
         on delivery: OwedDelivery, _ past: DeliveryPast, _ withdrawal: Withdrawal?,
         at now: Timestamp

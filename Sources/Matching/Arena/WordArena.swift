@@ -6,10 +6,9 @@ import RelayModel
 
 /// Blocks of 32-bit words in one region of memory, named by their offset.
 ///
-/// This file and ``KeyTable`` hold the room's unsafe memory, together with ``PostingList`` and
-/// ``DecodedChange``. A block comes in one of a few sizes, four to each doubling; a freed block
-/// waits in the list of its size. Offsets stay valid when the region grows, pointers do not: nobody
-/// keeps one across an allocation.
+/// A block comes in one of a few sizes, four to each doubling; a freed block waits in the list of
+/// its size. Offsets stay valid when the region grows, pointers do not: nobody keeps one across an
+/// allocation.
 ///
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class WordArena {

@@ -5,8 +5,8 @@ import PostgresLink
 /// Triggers write each changed row into a table in the transaction that changes it. A transaction
 /// that has written holds PostgreSQL's own lock on that table until it has ended, by which the
 /// follower knows when a number can no longer appear: only who may write to it can hold that one.
-/// It tells the follower only if that has said that it
-/// sleeps, because whoever notifies waits for all others who do when it commits.
+/// It tells the follower only if that has said that it sleeps, because whoever notifies waits for
+/// all others who do when it commits.
 package struct OutboxSQL: Sendable {
     private let tables: [String]
     private let role: String?

@@ -19,9 +19,6 @@ extension RQLKeyword {
         "SIZE": .size,
     ]
 
-    /// The longest spelling of a keyword, in bytes: longer words are names.
-    static let longestSpelling = 14
-
     /// Finds the keyword spelled `word`; which spellings count differs from word to word.
     init?(spelling word: String) {
         guard let found = Self.exactSpellings[word] ?? Self.foldedSpellings[word.lowercased()]

@@ -46,32 +46,3 @@ package struct DeliveryAccount: Sendable, Hashable {
         owed - delivered - pending - folded - seen - deadLetters - dropped
     }
 }
-
-/// What has become of deliveries since the store was made; the first four count receipts.
-package struct DeliveryCounts: Sendable, Hashable {
-    /// Attempts that the gateway accepted.
-    package var accepted: Int
-    /// Attempts that are to be repeated.
-    package var deferred: Int
-    /// Attempts at dead tokens.
-    package var unregistered: Int
-    /// Attempts that made a dead letter.
-    package var dead: Int
-    /// Retries that wait now.
-    package var pending: Int
-    /// Dead letters that are kept now.
-    package var deadLetters: Int
-
-    /// Collects counts.
-    package init(
-        accepted: Int, deferred: Int, unregistered: Int, dead: Int, pending: Int,
-        deadLetters: Int
-    ) {
-        self.accepted = accepted
-        self.deferred = deferred
-        self.unregistered = unregistered
-        self.dead = dead
-        self.pending = pending
-        self.deadLetters = deadLetters
-    }
-}

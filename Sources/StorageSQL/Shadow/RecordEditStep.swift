@@ -95,8 +95,8 @@ struct RecordEditStep {
 
     /// The record that an operation means.
     ///
-    /// CloudKit's names are unique in a zone; those of a
-    /// source's records only within their type, because they are keys of tables.
+    /// CloudKit's names are unique in a zone; those of a source's records only within their type,
+    /// because they are keys of tables.
     private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
         let records = try shadowRows.records(named: edit.recordID, in: db)
             .sorted { ($0.isDeleted ? 1 : 0, $1.position) < ($1.isDeleted ? 1 : 0, $0.position) }

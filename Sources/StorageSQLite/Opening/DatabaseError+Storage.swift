@@ -136,9 +136,6 @@ extension DatabaseError {
             + (isFull ? "; make room on the disk, then start again" : "")
     }
 
-    /// Whether it is unknown, after this, what is on the disk.
-    var leavesDiskUnknown: Bool { StorageError.verdict(on: self) == .fatal }
-
     /// Whether a page does not hold what was written.
     var isDamage: Bool {
         [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || isWrongChecksum
