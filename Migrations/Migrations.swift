@@ -136,5 +136,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0004_tellWarmth",
             sql: EmbeddedFile("p0004_tellWarmth.sql").text,
             checksum: "7e57fc87e9e19c5fc97a79abe795fc7be5862c2291b329941c00a8b48dff3209"),
+        Migration(
+            name: "p0005_tellSettings",
+            sql: EmbeddedFile("p0005_tellSettings.sql").text,
+            checksum: "a658acc58fb7a95aacc673412ddd7cc0eef6ec1b5b035690e1d138bb9acf943b"),
     ]
 }

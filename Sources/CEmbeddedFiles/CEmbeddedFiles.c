@@ -188,6 +188,9 @@ static const unsigned char p0003_nameEndpoints_sql[] = {
 static const unsigned char p0004_tellWarmth_sql[] = {
 #embed "../../Migrations/postgresql/p0004_tellWarmth.sql"
 };
+static const unsigned char p0005_tellSettings_sql[] = {
+#embed "../../Migrations/postgresql/p0005_tellSettings.sql"
+};
 
 static const struct {
     const char *name;
@@ -254,6 +257,7 @@ static const struct {
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
     {"p0004_tellWarmth.sql", p0004_tellWarmth_sql, sizeof p0004_tellWarmth_sql},
+    {"p0005_tellSettings.sql", p0005_tellSettings_sql, sizeof p0005_tellSettings_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

@@ -86,6 +86,7 @@ final class ServerEngine: StoreEngine {
     var footprint: StoreFootprint {
         var footprint = StoreFootprint(fileBytes: lease.bytes, walBytes: 0, freeBytes: nil)
         footprint.nodes = lease.nodes
+        footprint.disagreements = lease.disagreements
         return footprint
     }
 

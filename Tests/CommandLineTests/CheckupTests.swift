@@ -102,6 +102,10 @@ import Testing
             #""refusing": {}"#, #""refusing": {"retries": "9 wait"}"#, .fail,
             "changes are refused (retries: 9 wait)", "belfry overview"),
         Wrong(
+            #""refusing": {}"#,
+            #""refusing": {}, "nodes": 2, "disagreements": ["b has other settings (x is 1)"]"#,
+            .warn, "b has other settings (x is 1)", "belfry nodes"),
+        Wrong(
             #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",
             "belfry containers show \(container)"),
         Wrong(

@@ -134,7 +134,8 @@ struct NodeScenarioTests {
     }
 
     private static func with(
-        _ settings: [String] = [], _ body: @escaping @Sendable (Pair) async throws -> Void
+        _ settings: [String] = [], second others: [String] = [],
+        _ body: @escaping @Sendable (Pair) async throws -> Void
     ) async throws {
         let server = try PostgresServer.ofStores()
         let schema = server.schemaName()
@@ -143,7 +144,7 @@ struct NodeScenarioTests {
         let gateway = try await SampleGateway.start(AnswerScript(), in: folder)
         let lines = AccessLines()
         let logger = Logger(label: "test") { _ in AccessHandler(lines: lines) }
-        func node(_ name: String) async throws -> Node {
+        func node(_ name: String, _ more: [String] = []) async throws -> Node {
             try await Node(
                 name,
                 [
@@ -151,11 +152,11 @@ struct NodeScenarioTests {
                     "--storage-create", "whenMissing", "--storage-path", "\(home.path)-\(name)",
                     "--http-port", "0", "--admin-port", "0",
                     "--admin-token", RelayClient.adminToken,
-                ] + gateway.settings.flatMap { [$0, $1] } + settings, logger)
+                ] + gateway.settings.flatMap { [$0, $1] } + settings + more, logger)
         }
         let first = try await node("first")
         try await first.wait(as: "owner")
-        let second = try await node("second")
+        let second = try await node("second", others)
         try await second.wait(as: "standingBy")
         let outcome: Result<Void, any Error>
         do {
@@ -291,6 +292,21 @@ struct NodeScenarioTests {
             _ = await connection.hear(until: "\r\n\r\n")
             #expect(await Turns.yield { pair.lines.all.contains("127.0.0.3") })
             #expect(!pair.lines.all.contains("203.0.113.1"))
+        }
+    }
+
+    @Test func `relays with other settings say so`() async throws {
+        try await Self.with(second: ["--retention-log-hours", "24"]) { pair in
+            let warning = "another relay of the store has other settings"
+            #expect(await Turns.yield { pair.lines.has(warning) })
+            let client = pair.container.client
+            let isShown = try await Turns.yield {
+                try await client.administer("GET", "overview").expect(200).text
+                    .contains("retention.logHours is 24 there and ")
+            }
+            #expect(isShown)
+            let attention = try await client.administer("GET", "attention").expect(200)
+            #expect(attention.text.contains("belfry nodes"), "\(attention.text)")
         }
     }
 

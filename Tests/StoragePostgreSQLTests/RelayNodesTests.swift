@@ -10,9 +10,12 @@ import Testing
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct RelayNodesTests {
-    private static func claimant(_ name: String, _ version: String = "1.2.3") -> StoreClaimant {
+    private static func claimant(
+        _ name: String, _ version: String = "1.2.3", settings: AgreedSettings? = nil
+    ) -> StoreClaimant {
         StoreClaimant(
-            name: name, identity: (0..<16).map { _ in .random(in: 0...255) }, version: version)
+            name: name, identity: (0..<16).map { _ in .random(in: 0...255) }, version: version,
+            settings: settings)
     }
 
     private static func open(
@@ -133,6 +136,91 @@ struct RelayNodesTests {
         #expect(refusal?.description.contains("cannot be read") == true)
         // Without waiting for the lease of the one that was refused.
         await (try Self.open(place, Self.claimant("second"), key)).close()
+    }
+
+    // MARK: Settings
+
+    private static let settings = AgreedSettings(
+        ["gateway": "here", "retention": "720"], required: ["gateway"])
+
+    @Test func `who has other settings is named by the owner and by who stands by`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let (first, same) = (
+            Self.claimant("first", settings: Self.settings),
+            Self.claimant("same", settings: Self.settings)
+        )
+        let other = Self.claimant(
+            "other", settings: AgreedSettings(["gateway": "here", "retention": "24", "new": "1"]))
+        let store = try Self.open(place, first)
+        let connection = try test.session().connect()
+        for claimant in [same, other] { try RelayNodes.announce(claimant, connection) }
+        let own = try RelayNodes.disagreements(with: first, connection)
+        #expect(own.count == 1)
+        #expect(own.first?.contains("retention is 24 there and 720 here") == true, "\(own)")
+        let watch = try StoreWatch(place, as: other)
+        _ = try await watch.owner()
+        #expect(watch.disagreements.count == 2)
+        #expect(watch.disagreements.allSatisfy { $0.contains("retention is 720 there") })
+        // The owner looks with every fifth renewal, at who is there then.
+        let isTold = try await Turns.yield {
+            try RelayNodes.announce(other, connection)
+            return store.footprint.disagreements == own
+        }
+        #expect(isTold)
+        #expect(
+            try RelayStore.nodes(place).map(\.settings)
+                == [first, same, other].map { $0.settings.map { AgreedSettings($0.values) } })
+        try RelayNodes.leave(other, connection)
+        #expect(try RelayNodes.disagreements(with: first, connection) == [])
+        await store.close()
+    }
+
+    @Test func `who would send elsewhere than the owner is refused`() async throws {
+        let place = try TestPlace().place()
+        let store = try Self.open(place, Self.claimant("first", settings: Self.settings))
+        let elsewhere = AgreedSettings(["gateway": "there"], required: ["gateway"])
+        let hasSaid = try await Turns.yield { try RelayStore.nodes(place).first?.settings != nil }
+        #expect(hasSaid)
+        let refusal = #expect(throws: StorageError.self) {
+            try Self.open(place, Self.claimant("second", settings: elsewhere))
+        }
+        let said = refusal?.description ?? ""
+        #expect(said.contains("first, which owns it"), "\(said)")
+        #expect(said.contains("gateway is here there and there here"), "\(said)")
+        // It was never shown as one that stands by.
+        #expect(try RelayStore.nodes(place).map(\.name) == ["first"])
+        for claimant in [Self.claimant("old"), Self.claimant("same", settings: Self.settings)] {
+            let refusal = #expect(throws: StorageError.self) { try Self.open(place, claimant) }
+            guard case .locked = refusal else {
+                Issue.record("\(String(describing: refusal))")
+                continue
+            }
+        }
+        await store.close()
+        await (try Self.open(place, Self.claimant("second", settings: elsewhere))).close()
+    }
+
+    /// As an older version does, which knows nothing of settings, during a rolling upgrade.
+    @Test func `who does not say what it has set is no other`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let old = Self.claimant("old")
+        let store = try Self.open(place, old)
+        let connection = try test.session().connect()
+        try connection.query(
+            """
+            INSERT INTO relayNode (session, name, version, since, seen, standby)
+            VALUES ('belfry older', 'older', '1.0.0', clock_timestamp(), clock_timestamp(), NULL)
+            """)
+        let new = Self.claimant("new", settings: Self.settings)
+        let refusal = #expect(throws: StorageError.self) { try Self.open(place, new) }
+        guard case .locked = refusal else {
+            Issue.record("\(String(describing: refusal))")
+            return
+        }
+        #expect(try RelayNodes.disagreements(with: new, connection) == [])
+        await store.close()
     }
 
     @Test func `a store that is not there has no relays`() throws {

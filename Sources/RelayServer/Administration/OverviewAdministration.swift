@@ -80,6 +80,7 @@ struct OverviewAdministration: AdministrationTable {
             "notReady": health.unready,
             "disk": health.disk,
             "nodes": health.nodes,
+            "disagreements": health.disagreements,
             "backup": health.backups,
             "ranges": .integer(Int64(backlog.ranges)),
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),

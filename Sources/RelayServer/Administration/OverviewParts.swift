@@ -37,6 +37,11 @@ extension RelayHealth {
     /// How many relays know of the store; null where there can be one only.
     var nodes: JSONValue { footprint?.nodes.map { .integer(Int64($0)) } ?? .null }
 
+    /// What other relays of the store have set otherwise, a sentence for each.
+    var disagreements: JSONValue {
+        .array((footprint?.disagreements ?? []).map { .string($0) })
+    }
+
     /// How continuous backup stands.
     var backups: JSONValue {
         guard let backup else { return .null }

@@ -52,10 +52,11 @@ package struct Checkup: Sendable {
 
     /// Every check, in the order in which one would look.
     package var diagnosis: Diagnosis {
-        let whole = [
-            serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
-            backups.about(.backup), intake.about(.intake),
-        ]
+        let whole =
+            [
+                serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
+                backups.about(.backup), intake.about(.intake),
+            ] + settings
         return Diagnosis(
             findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
@@ -177,6 +178,20 @@ package struct Checkup: Sendable {
 
     private func backUp(to file: String) -> String {
         "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
+    }
+
+    /// Whether the relays of the store have the same settings, where there may be several.
+    private var settings: [Finding] {
+        guard case .integer? = value("nodes"), case .array(let sentences)? = value("disagreements")
+        else { return [] }
+        let words = sentences.map(\.shown).joined(separator: "; ")
+        return [
+            Finding(
+                check: "settings", state: words.isEmpty ? .ok : .warn,
+                text: words.isEmpty ? "all relays of the store have the same" : words,
+                next: words.isEmpty ? nil : "belfry nodes"
+            ).about(.relay)
+        ]
     }
 
     private var intake: Finding {

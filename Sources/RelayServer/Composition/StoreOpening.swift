@@ -84,7 +84,7 @@ struct StoreOpening {
         }
         let claimant = StoreClaimant(
             name: world.machine, identity: world.randomBytes(16), version: world.version,
-            endpoint: listeners?.endpoint)
+            endpoint: listeners?.endpoint, settings: configuration.agreed)
         let warmth = StandbyWarmth(configuration, world, logger)
         let watch = try StoreWatch(place, as: claimant) { warmth.standby }
         defer { warmth.end() }
@@ -100,6 +100,7 @@ struct StoreOpening {
         _ watch: StoreWatch, _ answering: NodeAnswering?, standingBy: () -> Void
     ) async throws -> RelayStore {
         var standing = StandbyPatience()
+        let disagreements = DisagreementLog(logger)
         while true {
             answering?.current.post(.nobody("the relay opens the store"))
             do {
@@ -108,13 +109,14 @@ struct StoreOpening {
                 try tell(standing.verdict(on: error), error)
                 if case .locked = error { standingBy() }
             }
-            try await standBy(watch, answering, &standing)
+            try await standBy(watch, answering, disagreements, &standing)
         }
     }
 
     /// Returns once the store may be asked for.
     private func standBy(
-        _ watch: StoreWatch, _ answering: NodeAnswering?, _ standing: inout StandbyPatience
+        _ watch: StoreWatch, _ answering: NodeAnswering?, _ disagreements: DisagreementLog,
+        _ standing: inout StandbyPatience
     ) async throws {
         while true {
             try await world.clock.sleep(for: Self.look)
@@ -122,6 +124,7 @@ struct StoreOpening {
                 guard let owner = try await watch.owner() else { return }
                 answering?.note(owner)
                 answering?.noteSight()
+                disagreements.tell(watch.disagreements)
             } catch let error as StorageError {
                 // Calls go to the owner meanwhile, who may reach the database.
                 try tell(standing.verdict(on: error), error)

@@ -204,6 +204,9 @@ package struct ConfigurationValues: Sendable {
         )
     }
 
+    /// What was said of a setting, or its default; `nil` if it has none.
+    func text(of key: ConfigurationKey) -> String? { texts[key.name] }
+
     /// Puts every value where it belongs, and says what is wrong with some all the same.
     func apply(to configuration: inout RelayConfiguration) -> [String] {
         ConfigurationKeys.all.flatMap { key in

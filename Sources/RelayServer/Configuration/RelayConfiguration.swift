@@ -106,6 +106,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var storageSchema = PostgresPlace.usualSchema
     /// How relays of one store reach each other.
     var nodes = NodeSettings()
+    /// What all relays of one store should have alike, as it is set here.
+    private(set) var agreed = AgreedSettings([:])
     /// How the store works.
     package var store = StoreSettings()
     /// How the store is backed up continuously.
@@ -199,6 +201,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         store.secrets = secrets.vault
         secretKeys = SecretKeyTexts()
         description = values.description
+        agreed = values.agreed(gateway)
     }
 
     /// Why the database that is the store cannot be one, before anybody asks it.

@@ -46,6 +46,7 @@ struct Upkeep: Sendable {
     let progress: @Sendable () -> LogPosition
 
     private let meter = UpkeepMeter()
+    private let disagreements: DisagreementLog
 
     init(
         _ store: any Store, settings: Settings, world: World,
@@ -56,6 +57,7 @@ struct Upkeep: Sendable {
         self.settings = settings
         self.world = world
         self.logger = logger
+        disagreements = DisagreementLog(logger)
         self.progress = progress
     }
 
@@ -166,6 +168,7 @@ struct Upkeep: Sendable {
             reached[bound] = "\(amount) \(what)"
         }
         tell(reached)
+        disagreements.tell(footprint.disagreements)
         store.gate.set(reached, shares: try await shares(beside: backlog))
         meter.show(
             UpkeepMeter.Watch(

@@ -23,6 +23,7 @@ final class UpkeepMeter: Sendable {
     private let free = Gauge(label: "belfry_storage_free_bytes")
     private let owner = Gauge(label: "belfry_store_owner")
     private let nodes = Gauge(label: "belfry_store_nodes")
+    private let disagreements = Gauge(label: "belfry_store_disagreements")
     private let memory = Gauge(label: "belfry_process_resident_bytes")
     private let difference = Gauge(label: "belfry_conservation_difference")
     private let refused = Mutex<[IntakeBound: UInt64]>([:])
@@ -41,6 +42,7 @@ final class UpkeepMeter: Sendable {
         if let count = watch.footprint.nodes {
             owner.record(1)
             nodes.record(count)
+            disagreements.record(watch.footprint.disagreements.count)
         }
         memory.record(watch.memory)
         for bound in IntakeBound.allCases {

@@ -10,6 +10,8 @@ package struct StoreFootprint: Sendable, Hashable {
     package var freeBytes: UInt64?
     /// How many relays there are, the owner and who stands by; `nil` where there can be one only.
     package var nodes: Int?
+    /// What other relays of the store have set otherwise than this one, a sentence for each.
+    package var disagreements: [String] = []
 
     /// Collects sizes.
     package init(fileBytes: Int, walBytes: Int, freeBytes: UInt64?) {

@@ -13,6 +13,7 @@ final class LeaseRenewer: @unchecked Sendable {
     private struct State {
         var bytes = 0
         var nodes = 1
+        var disagreements: [String] = []
         var isEnding = false
         /// When the lease was last renewed, and whether the server could be asked after that.
         var renewed: Duration
@@ -63,6 +64,9 @@ final class LeaseRenewer: @unchecked Sendable {
 
     /// How many relays there were when they were last counted: the owner, and who stands by.
     var nodes: Int { state.withLock { $0.nodes } }
+
+    /// What other relays had set otherwise when they were last counted.
+    var disagreements: [String] { state.withLock { $0.disagreements } }
 
     /// Why nothing can be acknowledged at the moment, for whoever asks whether the relay is ready;
     /// `nil` if the lease was renewed lately.
@@ -122,7 +126,9 @@ final class LeaseRenewer: @unchecked Sendable {
 
     private func count(_ connection: PostgresConnection) throws {
         let nodes = try RelayNodes.count(connection)
-        state.withLock { $0.nodes = max(1, nodes) }
+        let disagreements =
+            try claimant.map { try RelayNodes.disagreements(with: $0, connection) } ?? []
+        state.withLock { ($0.nodes, $0.disagreements) = (max(1, nodes), disagreements) }
     }
 
     private func measure(_ connection: PostgresConnection) throws {

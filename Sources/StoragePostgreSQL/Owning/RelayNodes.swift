@@ -44,6 +44,8 @@ package struct StoreNode: Sendable, Hashable {
     package let address: String?
     /// How far it has the store's state; `nil` if it keeps none until the store is its own.
     package let standby: Standby?
+    /// What all relays should have alike, as it has it; `nil` if it does not say.
+    package let settings: AgreedSettings?
 }
 
 /// What the relays of a store tell of themselves, in a table of it.
@@ -70,12 +72,15 @@ enum RelayNodes {
                 DELETE FROM relayNode USING quick
                 WHERE session <> $1 AND seen < clock_timestamp()
                     - make_interval(secs => \(memory.components.seconds)))
-            INSERT INTO relayNode (session, name, version, since, seen, standby)
-            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp(), $4 FROM quick
+            INSERT INTO relayNode (session, name, version, since, seen, standby, settings)
+            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp(), $4, $5 FROM quick
             WHERE (SELECT count(*) FROM relayNode WHERE session <> $1) < \(limit)
             ON CONFLICT (session) DO UPDATE SET seen = excluded.seen, standby = excluded.standby
             """,
-            [claimant.sessionName, claimant.name, claimant.version, standby?.rawValue],
+            [
+                claimant.sessionName, claimant.name, claimant.version, standby?.rawValue,
+                claimant.settings?.text,
+            ],
             within: Ownership.renewal * 2)
     }
 
@@ -95,6 +100,54 @@ enum RelayNodes {
         return rows.first?[0].flatMap { Int($0) } ?? 0
     }
 
+    /// What the relays that are there have set otherwise than `claimant`, a sentence for each.
+    static func disagreements(
+        with claimant: StoreClaimant, _ connection: PostgresConnection
+    ) throws -> [String] {
+        guard let own = claimant.settings else { return [] }
+        let rows = try connection.query(
+            """
+            SELECT name, settings FROM relayNode
+            WHERE session <> $1 AND settings <> $2
+                AND seen > clock_timestamp() - make_interval(secs => \(silence.components.seconds))
+            ORDER BY name, session LIMIT \(limit)
+            """, [claimant.sessionName, own.text])
+        return rows.compactMap { row in
+            guard let name = row[0], let other = row[1].flatMap({ AgreedSettings(text: $0) })
+            else { return nil }
+            let differences = own.differences(of: other)
+            guard !differences.isEmpty else { return nil }
+            let list = SettingDifference.list(differences, \.description)
+            return "\(name) has other settings (\(list)): give all relays the same, because those "
+                + "of the owner hold, and each may be the next"
+        }
+    }
+
+    /// Refuses a relay that may not stand by for the owner, by what both have set.
+    ///
+    /// An owner that does not say what it has set, as one of an older version, keeps nobody away.
+    static func refuseOthers(
+        than claimant: StoreClaimant, at place: PostgresPlace, _ connection: PostgresConnection
+    ) throws {
+        guard let own = claimant.settings else { return }
+        let rows = try connection.query(
+            """
+            SELECT node.name, node.settings FROM relayNode AS node JOIN ownership
+                ON ownership.owner = node.session
+            WHERE node.settings IS NOT NULL
+            """)
+        guard let row = rows.first, let other = row[1].flatMap({ AgreedSettings(text: $0) }) else {
+            return
+        }
+        let required = own.differences(of: other).filter(\.isRequired)
+        guard !required.isEmpty else { return }
+        throw StorageError.inaccessible(
+            path: "\(place)",
+            reason: "\(row[0] ?? "a relay"), which owns it, has other settings that must be the "
+                + "same (\(SettingDifference.list(required, \.description))): give both the same, "
+                + "end that one first, or name another storage.schema")
+    }
+
     /// All of them, the owner first.
     static func all(_ connection: PostgresConnection) throws -> [StoreNode] {
         func text(_ moment: String) -> String {
@@ -109,7 +162,7 @@ enum RelayNodes {
                     - make_interval(secs => \(silence.components.seconds)), true),
                 coalesce(\(text("node.since")), ''), coalesce(\(text("node.seen")), ''),
                 \(text("ownership.leaseUntil")), ownership.epoch::text, ownership.address,
-                node.standby
+                node.standby, node.settings
             FROM relayNode AS node FULL JOIN (
                 SELECT * FROM ownership WHERE owner IS NOT NULL
                     AND leaseUntil > clock_timestamp()) AS ownership
@@ -129,7 +182,8 @@ enum RelayNodes {
                 seen: row[6] ?? "", leaseUntil: isOwner ? row[7] : nil,
                 epoch: isOwner ? row[8].flatMap { Int64($0) } : nil,
                 address: isOwner ? row[9] : nil,
-                standby: isOwner ? nil : row[10].flatMap { StoreNode.Standby(rawValue: $0) })
+                standby: isOwner ? nil : row[10].flatMap { StoreNode.Standby(rawValue: $0) },
+                settings: row[11].flatMap { AgreedSettings(text: $0) })
         }
     }
 }

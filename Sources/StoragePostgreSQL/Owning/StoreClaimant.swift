@@ -8,6 +8,8 @@ package struct StoreClaimant: Sendable, Hashable {
     let version: String
     /// Where other relays reach it once it owns the store; `nil` if they are not to.
     let endpoint: StoreEndpoint?
+    /// What all relays should have alike, as it has it; `nil` if it is no relay.
+    let settings: AgreedSettings?
     /// What the server calls its sessions, and no others.
     let sessionName: String
 
@@ -19,14 +21,16 @@ package struct StoreClaimant: Sendable, Hashable {
     ///     chance.
     ///   - version: Which Belfry it is.
     ///   - endpoint: Where other relays reach it, if they are to.
+    ///   - settings: What all relays should have alike, as it has it.
     ///   - isMove: Whether it is a move, and no relay.
     package init(
         name: String, identity: [UInt8], version: String = "", endpoint: StoreEndpoint? = nil,
-        isMove: Bool = false
+        settings: AgreedSettings? = nil, isMove: Bool = false
     ) {
         self.name = name
         self.version = version
         self.endpoint = endpoint
+        self.settings = settings
         sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
 

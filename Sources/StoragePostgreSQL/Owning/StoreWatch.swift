@@ -1,6 +1,7 @@
 import PostgresLink
 package import Storage
 package import StorageSQL
+import Synchronization
 
 /// Looks who owns a store while another process stands by for it, and opens it.
 ///
@@ -13,6 +14,9 @@ package final class StoreWatch: Sendable {
         let standby: @Sendable () -> StoreNode.Standby?
         var connection: PostgresConnection?
         var announced: Duration?
+        var announcements = 0
+        /// What other relays have set otherwise; any thread may ask.
+        let disagreements = Mutex<[String]>([])
 
         init(
             _ session: PostgresSession, _ claimant: StoreClaimant,
@@ -54,6 +58,13 @@ package final class StoreWatch: Sendable {
         }
     }
 
+    /// What other relays of the store have set otherwise than the claimant, a sentence for each, as
+    /// of some seconds ago.
+    package var disagreements: [String] { state.disagreements.withLock { $0 } }
+
+    /// How many announcements pass before the settings of others are looked at anew.
+    private static let announcementsBetweenLooks = 5
+
     /// Who owns the store; `nil` if it may be asked for now.
     ///
     /// It shows the claimant among the store's relays once a second.
@@ -74,6 +85,11 @@ package final class StoreWatch: Sendable {
                     state.claimant, standby: state.standby(), connection)
                 try MoveMark.refuse(place, epoch: nil, connection)
                 state.announced = now
+                if state.announcements.isMultiple(of: Self.announcementsBetweenLooks) {
+                    let found = try RelayNodes.disagreements(with: state.claimant, connection)
+                    state.disagreements.withLock { $0 = found }
+                }
+                state.announcements += 1
             }
             return try Ownership.owner(connection)
         } catch let error as PostgresError {

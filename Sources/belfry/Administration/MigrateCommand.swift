@@ -65,6 +65,9 @@ struct OverviewCommand: AsyncParsableCommand {
         if case .integer(let count)? = object["nodes"] {
             lines.append("This relay has the store; \(max(0, count - 1)) stand by (belfry nodes).")
         }
+        if case .array(let sentences)? = object["disagreements"] {
+            lines += sentences.map { "\(CommandOutput.shown($0))." }
+        }
         if case .integer(let count)? = object["rangeSubscriptions"], count > 0 {
             lines.append("Huge fan-outs owe pushes by \(count) subscriptions still.")
         }

@@ -12,7 +12,8 @@ struct NodesCommand: AsyncParsableCommand {
         abstract: "Lists the relays of a store on PostgreSQL: its owner, and who stands by.",
         discussion: """
             It asks the database, and so works when no relay answers. A relay says every second \
-            that it is there; one that is silent is listed for three minutes.
+            that it is there; one that is silent is listed for three minutes. Settings that a \
+            relay has otherwise than the owner are named below.
             """)
 
     @OptionGroup var store: StoreFileOptions
@@ -25,8 +26,14 @@ struct NodesCommand: AsyncParsableCommand {
         }
         do {
             let nodes = try RelayStore.nodes(place)
-            let answer = JSONValue.object(["nodes": .array(nodes.map { .object($0.json) })])
-            let lines = nodes.isEmpty ? ["no relay"] : nodes.map(\.line)
+            let there = nodes.filter { $0.role != .silent }
+            let first = there.first { $0.settings != nil }
+            let answer = JSONValue.object([
+                "nodes": .array(nodes.map { .object($0.json(beside: first)) })
+            ])
+            let lines =
+                nodes.isEmpty
+                ? ["no relay"] : nodes.map(\.line) + there.compactMap { $0.remark(beside: first) }
             print(json ? answer.text : lines.joined(separator: "\n"))
         } catch let error as StorageError {
             throw CommandFailure.storage("\(place) cannot be asked", error)
@@ -56,7 +63,25 @@ extension StoreNode {
         return CommandOutput.shown(.string(text + lease + place))
     }
 
-    var json: JSONObject {
+    /// What it has set otherwise than another.
+    private func differences(beside other: StoreNode?) -> [SettingDifference] {
+        guard let settings, let theirs = other?.settings else { return [] }
+        return theirs.differences(of: settings)
+    }
+
+    /// What is to be done about settings that another relay has otherwise, for people; `nil` if it
+    /// has none.
+    func remark(beside other: StoreNode?) -> String? {
+        let differences = differences(beside: other)
+        guard let other, !differences.isEmpty else { return nil }
+        let list = SettingDifference.list(differences, \.comparison)
+        return CommandOutput.shown(
+            .string(
+                "\(name) has other settings than \(other.name) (\(list)): "
+                    + "give all relays the same"))
+    }
+
+    func json(beside other: StoreNode?) -> JSONObject {
         [
             "name": .string(name), "version": .string(version), "role": .string(role.rawValue),
             "since": .string(since), "seen": .string(seen),
@@ -64,6 +89,13 @@ extension StoreNode {
             "epoch": epoch.map { .integer($0) } ?? .null,
             "address": address.map { .string($0) } ?? .null,
             "standby": standby.map { .string($0.rawValue) } ?? .null,
+            "otherSettings": .array(differences(beside: other).map(\.json)),
         ]
+    }
+}
+
+private extension SettingDifference {
+    var json: JSONValue {
+        ["name": .string(name), "value": .string(theirs), "elsewhere": .string(own)]
     }
 }

@@ -1,0 +1,82 @@
+import StoragePostgreSQL
+import Testing
+
+@testable import RelayServer
+
+/// Which settings relays of one store should have alike, and what they show of them.
+@Suite struct SharedSettingTests {
+    private static func agreed(_ arguments: [String]) async throws -> AgreedSettings {
+        try RelayConfiguration(
+            try await ConfigurationValues.gather(arguments: arguments, environment: [:])
+        ).agreed
+    }
+
+    @Test func `what is a relay's own is a setting, and the page names it`() throws {
+        let names = Set(ConfigurationKeys.all.map(\.name))
+        #expect(ConfigurationKey.own.subtracting(names) == [])
+        let text = try Documentation.text("docs/postgresql-engine.md")
+        for name in ConfigurationKey.own { #expect(text.contains("`\(name)`"), "\(name)") }
+        for part in ConfigurationKey.ownParts {
+            #expect(names.contains { $0.hasPrefix(part) })
+            #expect(text.contains("`\(part)…`"), "\(part)")
+        }
+    }
+
+    @Test func `nothing secret is shown, and nothing of a machine`() async throws {
+        let shown = try await Self.agreed([
+            "--admin-token", "hush-hush-hush-hush-hush", "--apns-proxy", "http://u:hush@proxy",
+            "--http-port", "1", "--secrets-key", String(repeating: "ab", count: 32),
+        ]).values
+        #expect(!shown.values.contains { $0.contains("hush") || $0.contains("abab") })
+        #expect(shown["http.port"] == nil && shown["admin.token"] == nil)
+        #expect(shown["retention.logHours"] != nil && shown["limits.operations"] != nil)
+        #expect(shown["signIn.url"] == "")
+        // A relay with nothing but defaults shows as many.
+        #expect(try await Self.agreed([]).values.count == shown.count)
+    }
+
+    @Test func `what means the same is the same`() async throws {
+        let one = try await Self.agreed([
+            "--retention-log-hours", "0024", "--limits-denied-record-types", "B, A",
+            "--apns-url", "https://Gateway.example/",
+        ])
+        let other = try await Self.agreed([
+            "--retention-log-hours", "24", "--limits-denied-record-types", "A,B",
+            "--apns-development-url", "https://gateway.example",
+            "--apns-production-url", "https://gateway.example",
+        ])
+        #expect(one.differences(of: other) == [])
+    }
+
+    @Test func `what differs is said with both values, and the gateway is one of them`()
+        async throws
+    {
+        let one = try await Self.agreed(["--retention-log-hours", "24"])
+        let other = try await Self.agreed(["--apns-url", "https://gateway.example"])
+        let names = one.differences(of: other).map(\.name)
+        #expect(names == ["apns.development.url", "apns.production.url", "retention.logHours"])
+        #expect(
+            one.differences(of: other).first?.description
+                == "apns.development.url is https://gateway.example there and "
+                + "https://api.sandbox.push.apple.com here")
+    }
+
+    @Test func `a long value is shown by its digest`() async throws {
+        let list = (0..<50).map { "Type\($0)" }.joined(separator: ",")
+        let shown = try await Self.agreed(["--limits-denied-record-types", list])
+        let value = shown.values["limits.deniedRecordTypes"] ?? ""
+        #expect(value.hasPrefix("a text of ") && value.utf8.count < 60, "\(value)")
+        let other = try await Self.agreed(["--limits-denied-record-types", list + ",More"])
+        #expect(shown.differences(of: other).map(\.name) == ["limits.deniedRecordTypes"])
+    }
+
+    @Test func `the gateways must be the same, and what is secret is nobody's`() {
+        let byName = Dictionary(
+            uniqueKeysWithValues: ConfigurationKeys.all.map { ($0.name, $0.sharing) })
+        #expect(
+            Set(byName.filter { $0.value == .required }.keys)
+                == ["apns.url", "apns.development.url", "apns.production.url"])
+        #expect(ConfigurationKeys.all.filter(\.isSecret).allSatisfy { $0.sharing == .own })
+        #expect(byName["storage.dedupeHours"] == .alike && byName["storage.path"] == .own)
+    }
+}

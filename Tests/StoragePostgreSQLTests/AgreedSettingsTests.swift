@@ -1,0 +1,41 @@
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// What relays of one store compare of their settings.
+@Suite struct AgreedSettingsTests {
+    private static let own = AgreedSettings(
+        ["a": "1", "b": "", "c": "x", "older": "0"], required: ["c"])
+
+    @Test func `what is shown is read as it was, and is the same text for the same`() throws {
+        let text = Self.own.text
+        #expect(AgreedSettings(text: text)?.values == Self.own.values)
+        #expect(AgreedSettings(["c": "x", "b": "", "older": "0", "a": "1"]).text == text)
+        let quoted = AgreedSettings(["q": "\"\\\n\u{202e}"])
+        #expect(AgreedSettings(text: quoted.text) == quoted)
+    }
+
+    @Test(arguments: ["", "x", "[]", "null", #"{"a": 1}"#, #"{"a": "1""#])
+    func `what nobody shows is not read`(text: String) {
+        #expect(AgreedSettings(text: text) == nil)
+    }
+
+    @Test func `only what both know can differ`() {
+        let theirs = AgreedSettings(["a": "2", "b": "1", "c": "y", "newer": "9"])
+        let found = Self.own.differences(of: theirs)
+        #expect(found.map(\.name) == ["a", "b", "c"])
+        #expect(found.map(\.isRequired) == [false, false, true])
+        #expect(found[0].description == "a is 2 there and 1 here")
+        #expect(found[1].description == "b is 1 there and not set here")
+        #expect(found[1].comparison == "b is 1, and not set elsewhere")
+        #expect(Self.own.differences(of: Self.own) == [])
+    }
+
+    @Test func `of many differences some are named`() {
+        let names = (1...9).map { "s\($0)" }
+        let own = AgreedSettings(Dictionary(uniqueKeysWithValues: names.map { ($0, "1") }))
+        let theirs = AgreedSettings(Dictionary(uniqueKeysWithValues: names.map { ($0, "2") }))
+        let list = SettingDifference.list(own.differences(of: theirs), \.name)
+        #expect(list == "s1, s2, s3, s4, s5, and 4 more")
+    }
+}
