@@ -103,6 +103,17 @@ import Testing
         #expect(settings.advertise("http://relay-a").count == 1)
     }
 
+    @Test func `two relays on one machine have two names, unless they are named`() {
+        var settings = NodeSettings()
+        #expect(settings.named(on: "relay-a", port: 8080) == "relay-a:8080")
+        #expect(settings.named(on: "relay-a", port: 8090) == "relay-a:8090")
+        #expect(settings.call("north") == [])
+        #expect(settings.named(on: "relay-a", port: 8080) == "north")
+        for wrong in ["a b", "ü", "a\nb", String(repeating: "a", count: 101)] {
+            #expect(settings.call(wrong).count == 1)
+        }
+    }
+
     // MARK: Origins
 
     @Test func `what a relay says of a call is read as it was written`() {

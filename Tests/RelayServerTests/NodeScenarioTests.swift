@@ -31,12 +31,10 @@ struct NodeScenarioTests {
 
         private final class StateBox: Sendable { let value = Mutex(State()) }
 
-        init(_ name: String, _ settings: [String], _ logger: Logger) async throws {
+        init(_ settings: [String], _ logger: Logger) async throws {
             let values = try await ConfigurationValues.gather(arguments: settings, environment: [:])
             let configuration = try RelayConfiguration(values)
-            var named = World.real
-            named.machine = name
-            let (ports, world) = (ports, named)
+            let (ports, world) = (ports, World.real)
             let opening = Task {
                 try await Relay(
                     configuration, world: world, metrics: PrometheusMetrics(), logger: logger,
@@ -146,8 +144,8 @@ struct NodeScenarioTests {
         let logger = Logger(label: "test") { _ in AccessHandler(lines: lines) }
         func node(_ name: String, _ more: [String] = []) async throws -> Node {
             try await Node(
-                name,
                 [
+                    "--nodes-name", name,
                     "--storage-url", server.url(), "--storage-schema", schema,
                     "--storage-create", "whenMissing", "--storage-path", "\(home.path)-\(name)",
                     "--http-port", "0", "--admin-port", "0",

@@ -19,18 +19,20 @@ final class NodeListeners: Sendable {
     let maker: ListenerMaker
     /// Where others reach this relay.
     let endpoint: StoreEndpoint
+    /// What it is called.
+    let name: String
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
     private let probing: Task<Void, Never>
 
     private init(
         _ answering: NodeAnswering, _ maker: ListenerMaker, _ endpoint: StoreEndpoint,
-        _ group: ServiceGroup,
-        _ running: Task<Void, any Error>
+        name: String, _ group: ServiceGroup, _ running: Task<Void, any Error>
     ) {
         self.answering = answering
         self.maker = maker
         self.endpoint = endpoint
+        self.name = name
         self.group = group
         self.running = running
         probing = Task { [clock = maker.world.clock] in await answering.probe(by: clock) }
@@ -64,9 +66,13 @@ final class NodeListeners: Sendable {
         let running = Task { try await group.run() }
         let port = try await port(of: answering, maker.ports, running, group)
         let address = settings.endpoint(on: own, port: port)
-        maker.logger.info("other relays reach this one", metadata: ["address": "\(address)"])
+        let name = settings.named(
+            on: maker.world.machine, port: try await maker.ports.port(of: "http"))
+        maker.logger.info(
+            "other relays reach this one", metadata: ["address": "\(address)", "name": "\(name)"])
         return NodeListeners(
-            answering, maker, StoreEndpoint(address: "\(address)", pass: pass.text), group, running)
+            answering, maker, StoreEndpoint(address: "\(address)", pass: pass.text), name: name,
+            group, running)
     }
 
     /// The port for other relays, once all listeners stand.

@@ -84,7 +84,7 @@ extension Relay {
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
         dependencies.secretsKeyID = store.secretsKeyID
-        if nodeListeners != nil { dependencies.role = .owner(world.machine) }
+        if let nodeListeners { dependencies.role = .owner(nodeListeners.name) }
         (dependencies.courier, dependencies.queries) = (polls, queries)
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
         dependencies.turnstile = Turnstile(

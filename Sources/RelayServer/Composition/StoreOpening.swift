@@ -82,8 +82,12 @@ struct StoreOpening {
             }
             return OpenedRelayStore(listeners: listeners, store: store)
         }
+        // Without listeners it has no port yet, which is the one that is set then.
+        let name =
+            listeners?.name
+            ?? configuration.nodes.named(on: world.machine, port: configuration.http.port)
         let claimant = StoreClaimant(
-            name: world.machine, identity: world.randomBytes(16), version: world.version,
+            name: name, identity: world.randomBytes(16), version: world.version,
             endpoint: listeners?.endpoint, settings: configuration.agreed)
         let warmth = StandbyWarmth(configuration, world, logger)
         let watch = try StoreWatch(place, as: claimant) { warmth.standby }

@@ -2,6 +2,12 @@ extension ConfigurationKeys {
     /// How relays of one store on a server reach each other.
     static let nodes = [
         ConfigurationKey(
+            "nodes.name", .text,
+            "What this relay is called in belfry nodes, in /readyz and in the logs of others: "
+                + "\(NodeSettings.nameRule); unless given the machine and the port of http.port, as "
+                + "relay-a:8080.",
+            apply: { $1.nodes.call($0) }),
+        ConfigurationKey(
             "nodes.advertise", .text, default: "auto",
             "Where other relays of the same storage.url reach this one, to hand it their calls "
                 + "while it owns the store: \(NodeSettings.rule). auto is the address by which "

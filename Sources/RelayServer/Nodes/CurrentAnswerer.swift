@@ -4,7 +4,7 @@ import Synchronization
 
 /// Where the owner of a store is reached.
 struct OwnerRoute: Sendable {
-    /// What its machine is called.
+    /// What it is called.
     let name: String
     /// The number under which it owns the store.
     let epoch: Int64

@@ -10,6 +10,8 @@ struct NodeSettings: Sendable, Hashable {
         case host(String, port: Int?)
     }
 
+    /// What people call a relay; `nil` for its machine and the port of its clients.
+    var name: String?
     var advertised = Advertised.own
     /// The address of the listener, if it is not the advertised one.
     var host: String?
@@ -22,6 +24,21 @@ struct NodeSettings: Sendable, Hashable {
 
     /// What ``advertise(_:)`` takes.
     static let rule = "auto, none, a host, or a host and a port, as relay-a.example:8092"
+
+    /// What a name may be.
+    static let nameRule = "1 to 100 visible characters of ASCII"
+
+    /// Takes a name as it is configured, and says what is wrong with it.
+    mutating func call(_ text: String) -> [String] {
+        name = text
+        let isVisible = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        return isVisible && text.utf8.count <= 100 ? [] : ["nodes.name: must be \(Self.nameRule)"]
+    }
+
+    /// What a relay is called whose clients come to a port of a machine.
+    ///
+    /// The machine's name alone is that of every relay on it.
+    func named(on machine: String, port: Int) -> String { name ?? "\(machine):\(port)" }
 
     /// Takes an address as it is configured, and says what is wrong with it.
     mutating func advertise(_ text: String) -> [String] {

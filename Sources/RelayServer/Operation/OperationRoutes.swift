@@ -67,7 +67,7 @@ struct OperationRoutes: Sendable {
 
 /// What a relay is among those of its store.
 package enum NodeRole: Sendable, Hashable {
-    /// It owns the store; what its machine is called.
+    /// It owns the store; what it is called.
     case owner(String)
     /// It stands by, and hands calls to the owner, if there is one.
     case standingBy(owner: String?, StandbyStatus? = nil)

@@ -27,7 +27,7 @@ package struct StoreNode: Sendable, Hashable {
         case warm
     }
 
-    /// What its machine is called.
+    /// What it is called.
     package let name: String
     /// Which Belfry it is; empty if it is not known.
     package let version: String

@@ -2,7 +2,7 @@ import RelayModel
 
 /// A process that wants to own a store, and how it is told from all others.
 package struct StoreClaimant: Sendable, Hashable {
-    /// What people call it: the name of its machine.
+    /// What people call it.
     package let name: String
     /// Which Belfry it is, for people.
     let version: String
@@ -16,7 +16,7 @@ package struct StoreClaimant: Sendable, Hashable {
     /// Names a process.
     ///
     /// - Parameters:
-    ///   - name: The name of its machine.
+    ///   - name: What people call it.
     ///   - identity: What no other process has, also not on the same machine: 16 bytes of
     ///     chance.
     ///   - version: Which Belfry it is.

@@ -18,7 +18,7 @@ package struct StoreEndpoint: Sendable, Hashable, CustomStringConvertible {
 
 /// Who owns a store at a moment.
 package struct StoreOwner: Sendable, Hashable {
-    /// What its machine is called.
+    /// What it is called.
     package let name: String
     /// The number under which it owns the store: each owner has a higher one than the one before.
     package let epoch: Int64
