@@ -80,6 +80,28 @@ import Testing
         }
     }
 
+    @Test func `what a list answers of a paused subscription is saved with another word`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q", adding: ["paused": true]))
+            try await relay.container.post(.change("create", "a1"))
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let list = try await relay.container.call(
+                "subscriptions/list", nil, as: "alice", in: "public"
+            ).expect(200)
+            #expect(list["subscriptions", "0", "held"] == 2, "\(list.text)")
+            guard case .object(var saved)? = list["subscriptions", "0"] else {
+                Issue.record("no subscription: \(list.text)")
+                return
+            }
+            saved["paused"] = false
+            let reply = try await Self.update(.object(saved), relay)
+            #expect(reply["subscriptions", "0", "activationPosition"] != nil, "\(reply.text)")
+            _ = try await relay.pushes(2)
+        }
+    }
+
     @Test func `what is held of a subscription that is deleted ends as withdrawn`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", adding: ["paused": true]))

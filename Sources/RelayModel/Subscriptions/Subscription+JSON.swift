@@ -9,7 +9,9 @@ extension Subscription {
     static let otherSpellings = ["fireOnce"]
 
     /// What a response adds and a client may send back: read past, because the relay decides it.
-    static let answerMembers = ["activationPosition", "predicateCost", "health"]
+    static let answerMembers = [
+        "activationPosition", "predicateCost", "health", "held", "disabled", "warnings",
+    ]
 
     /// Reads CloudKit's subscription dictionary, with our extensions.
     ///
