@@ -115,6 +115,35 @@ import Testing
         }
     }
 
+    @Test func `an operator who names no database is told of the one that has the subscription`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("mine", "price < 100"), in: "private")
+            let own: JSONObject = ["database": "private", "owner": "alice"]
+            _ = try await Scenario.post(.change("create", "a1", ["price": 120], adding: own), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let path = "\(relay.container.path)/explain?subscription=mine&user=alice"
+            let reply = try await relay.client.administer("GET", path).expect(200)
+            #expect(
+                reply["explanations", "0", "sentence"]
+                    == "Did not fire: price was 120, and the condition asks for price < 100.",
+                "\(reply.text)")
+            // Of several the one is meant that is there still.
+            try await relay.container.save(.query("mine", "price < 7"))
+            _ = try await relay.container.call(
+                "subscriptions/modify",
+                [
+                    "operations": [
+                        ["operationType": "delete", "subscription": ["subscriptionID": "mine"]]
+                    ]
+                ], as: "alice", in: "public"
+            ).expect(200)
+            let again = try await relay.client.administer("GET", path).expect(200)
+            #expect(again["explanations"] == reply["explanations"], "\(again.text)")
+        }
+    }
+
     @Test func `a parked change is one of the record only if it has its whole name`()
         async throws
     {

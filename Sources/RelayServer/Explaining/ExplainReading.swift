@@ -131,6 +131,26 @@ struct ExplainReading: Sendable {
                 + "\(owner.database.rawValue) database, and none that the log still knows of")
     }
 
+    /// In which database the subscription is that is asked about alone, where nobody said it: the
+    /// first that has one of this name, or else the first that had one.
+    func database(_ question: ExplainQuestion) async throws -> DatabaseScope? {
+        guard question.database == nil, let id = question.subscription else {
+            return question.database
+        }
+        var former: DatabaseScope?
+        for database in DatabaseScope.allCases {
+            let owner = try owner(question, database)
+            let newest = try await registry.pastSubscriptions(id, of: owner, limit: 1).first
+            if let newest, newest.ended == nil { return database }
+            if newest != nil {
+                former = former ?? database
+            } else if former == nil, try await disabled(id, of: owner) != nil {
+                former = database
+            }
+        }
+        return former
+    }
+
     private func owner(
         _ question: ExplainQuestion, _ database: DatabaseScope
     ) throws(APIError) -> SubscriptionOwner {

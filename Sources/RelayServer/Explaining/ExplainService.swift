@@ -255,8 +255,10 @@ struct ExplainService: Sendable {
     // MARK: A subscription alone
 
     private func answerLatest(
-        _ question: ExplainQuestion, _ reading: ExplainReading
+        _ asked: ExplainQuestion, _ reading: ExplainReading
     ) async throws -> Answer {
+        var question = asked
+        question.database = try await reading.database(asked)
         let versions = try await reading.versions(question)
         var search = reading.search(limit: question.limit)
         // An earlier version may have watched another type.

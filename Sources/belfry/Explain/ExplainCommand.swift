@@ -33,7 +33,8 @@ struct ExplainCommand: AsyncParsableCommand {
     @Option(help: "Whose subscription or device it is.") var user: String?
     @Option(help: "The device's ID.") var device: String?
     @Option(help: "The delivery (its apns-id).") var delivery: String?
-    @Option(help: "public, private or shared (default: that of the change).") var scope: String?
+    @Option(help: "public, private or shared (default: the change's, or the subscription's).")
+    var scope: String?
     @Option(help: "How many changes to explain at most.") var limit: Int?
     @Flag(help: "Show every step, not only the one that decided.") var steps = false
 
