@@ -94,6 +94,23 @@ test("A draft has what the form says and nothing else", () => {
   assert.deepEqual(draftOf({ ...form, pushes: "some", seconds: "" }).throttle, { pushes: "some", seconds: undefined }, "the relay refuses it at its place");
 });
 
+test("A draft of a saved subscription differs from it by what the form says alone", () => {
+  const saved = {
+    subscriptionID: "s", userRecordName: "ann", database: "public", serial: "7", activationPosition: "9", health: { fired: 1 }, held: 2, subscriptionType: "query",
+    query: { recordType: "Artwork", rql: "lt(price,3)", canonicalPredicate: "price < 3" }, firesOn: ["create"], firesOnce: false, zoneID: { zoneName: "hall" }, suppress: "user",
+    urgent: true, expiresAt: 1000, notificationInfo: { alertBody: "x", title: "t" }, digest: { seconds: 60, title: "{count} new" },
+  };
+  const form = { recordType: "Artwork", predicate: "price < 3", on: "create", firesWhen: "matches", alertBody: "x", digest: "60" };
+  const { subscriptionType, query, firesOn, firesOnce, zoneID, suppress, urgent, notificationInfo, digest } = saved;
+  const same = { subscriptionType, query, firesOn, firesOnce, zoneID, suppress, urgent, notificationInfo, digest };
+  assert.deepEqual(draftOf(form, saved), same, "what has expired is rehearsed as if it had not");
+  assert.deepEqual(draftOf({ ...form, predicate: "price < 4", alertBody: "", digest: "" }, saved),
+    { subscriptionType, query: { recordType: "Artwork", predicate: "price < 4" }, firesOn, firesOnce, zoneID, suppress, urgent, notificationInfo: { title: "t" } });
+  const zone = { subscriptionID: "z", subscriptionType: "zone", zoneWide: true, recordType: "Artwork", notificationInfo: { shouldSendContentAvailable: true } };
+  assert.deepEqual(draftOf({ ...form, recordType: "Artwork", alertBody: "", digest: "" }, zone),
+    { subscriptionType: "zone", zoneWide: true, recordType: "Artwork", notificationInfo: { shouldSendContentAvailable: true } });
+});
+
 test("The line for the shell has the URL and the body, and never a secret", () => {
   const url = "http://127.0.0.1:8080/changes/1/c/development/s";
   assert.equal(curlOf({ url, verification: { scheme: "bearer" } }, `{"a":"it's"}`),

@@ -60,18 +60,35 @@ export function curlOf({ url, verification }, text) {
 /** What can happen to a record. */
 export const operations = ["create", "update", "delete"];
 
-/** The draft that a form describes. */
-export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody, pushes, seconds, digest }) {
+/** The draft that a form describes; what it does not show is as in `saved`, the subscription that it was filled from. */
+export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody, pushes, seconds, digest }, saved) {
+  const isZone = saved?.subscriptionType === "zone";
   const keys = (changedKeys ?? "").split(",").map((key) => key.trim()).filter(Boolean);
-  const draft = {
-    subscriptionType: "query", query: { recordType, ...(predicate.trim() ? { predicate } : {}) }, firesOn: on ? on.split(" ") : [],
-    notificationInfo: alertBody ? { alertBody } : { shouldSendContentAvailable: true },
-  };
-  if (firesWhen && firesWhen !== "matches") draft.firesWhen = firesWhen;
-  if (keys.length) draft.changedKeys = keys;
+  const draft = { subscriptionType: isZone ? "zone" : "query", notificationInfo: told(alertBody, saved?.notificationInfo) };
+  for (const name of unshown) if (saved?.[name] !== undefined) draft[name] = saved[name];
+  if (saved?.expiresAt > Date.now()) draft.expiresAt = saved.expiresAt;
+  if (isZone && recordType) draft.recordType = recordType;
+  if (!isZone) {
+    // A condition in another dialect is sent as it was saved: its canonical text is there to be read.
+    const isAsSaved = saved && recordType === saved.query?.recordType && predicate === (saved.query.canonicalPredicate ?? "");
+    draft.query = isAsSaved ? saved.query : { recordType, ...(predicate.trim() ? { predicate } : {}) };
+    draft.firesOn = on ? on.split(" ") : [];
+    if (firesWhen && firesWhen !== "matches") draft.firesWhen = firesWhen;
+    if (keys.length) draft.changedKeys = keys;
+  }
   if (pushes || seconds) draft.throttle = { pushes: whole(pushes), seconds: whole(seconds) };
-  if (digest) draft.digest = { seconds: whole(digest) };
+  if (digest) draft.digest = { ...saved?.digest, seconds: whole(digest) };
   return draft;
+}
+
+/** What a draft keeps of the saved subscription, because the form does not show it. */
+const unshown = ["zoneID", "zoneWide", "firesOnce", "suppress", "paused", "urgent", "unlessConnected"];
+
+/** How a draft tells: as the saved one, but for the text that the form shows. */
+function told(alertBody, saved) {
+  const { alertBody: shown, ...rest } = saved ?? {};
+  if (alertBody) return { ...rest, alertBody };
+  return Object.keys(rest).length ? rest : { shouldSendContentAvailable: true };
 }
 
 /** A number as it was typed; what is none is for the relay to refuse. */

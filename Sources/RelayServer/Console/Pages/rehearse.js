@@ -19,18 +19,19 @@ export async function show(host, context) {
   const user = userField(context, { required: true });
   const userInput = user.querySelector("input");
   let saved = [];
+  let basis; // The saved subscription that the form was filled from.
   const subscription = subscriptionField(context, () => userInput.value, { label: "Compare with a saved one", tell: (list) => (saved = list) });
   const savedInput = subscription.querySelector("input");
-  const on = operations.map((word) => h("span", { class: "check" }, h("input", { type: "checkbox", name: "on", value: word, id: `on-${word}`, props: { checked: !params.on || params.on.split(" ").includes(word) } }),
+  const boxes = operations.map((word) => h("span", { class: "check" }, h("input", { type: "checkbox", name: "on", value: word, id: `on-${word}`, props: { checked: !params.on || params.on.split(" ").includes(word) } }),
     h("label", { for: `on-${word}` }, happened(word))));
+  // What a subscription to a zone, or to a whole database, has none of.
+  const ofQueries = [editor.element, h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fires when a record is"), h("div", { class: "row" }, boxes)),
+    h("div", { class: "grid" }, field("Of updates", choice("firesWhen", Object.entries(moments), params.firesWhen)),
+      field("Only if one of these fields changed", input("changedKeys", params.changedKeys, { placeholder: "price, title" })))];
   const form = h("form", { class: "card" },
     h("div", { class: "grid" }, user, subscription, field("Database", choice("database", ["public", "private", "shared"], params.database)),
-      field("Record type", recordType)),
-    editor.element,
-    h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fires when a record is"), h("div", { class: "row" }, on)),
-    h("div", { class: "grid" }, field("Of updates", choice("firesWhen", Object.entries(moments), params.firesWhen)),
-      field("Only if one of these fields changed", input("changedKeys", params.changedKeys, { placeholder: "price, title" })),
-      field("Text of the push", input("alertBody", params.alertBody ?? "")), field("At most so many pushes", input("pushes", params.pushes, { inputmode: "numeric", placeholder: "any number" })),
+      field("Record type", recordType)), ofQueries,
+    h("div", { class: "grid" }, field("Text of the push", input("alertBody", params.alertBody ?? "")), field("At most so many pushes", input("pushes", params.pushes, { inputmode: "numeric", placeholder: "any number" })),
       field("in so many seconds", input("seconds", params.seconds, { inputmode: "numeric" })), field("Told together, seconds after the first", input("digest", params.digest, { inputmode: "numeric", placeholder: "at once" })), field("Judged by", choice("changes", Object.entries(spans), params.changes ?? "10000"))),
     h("div", { class: "actions" }, h("button", { class: "primary" }, "Rehearse"), h("span", { class: "dim small" }, "Nothing is saved or sent.")));
 
@@ -39,18 +40,35 @@ export async function show(host, context) {
     const values = Object.fromEntries(data);
     return { ...values, on: data.getAll("on").join(" "), predicate: editor.text };
   };
-  const check = () => editor.check(draftOf(read()));
+  const draft = () => draftOf(read(), savedInput.value === basis?.subscriptionID ? basis : undefined);
+  const check = () => editor.check(draft());
   form.addEventListener("input", check);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const values = read();
     context.keep({ ...values, way: undefined, run: 1 });
-    rehearse(answer, values, context);
+    rehearse(answer, values, draft(), context);
   });
   savedInput.addEventListener("change", async () => {
-    const one = saved.find(({ subscriptionID }) => subscriptionID === savedInput.value);
+    const one = known(savedInput.value);
+    startFrom(one);
     if (one) take(one);
+    else check();
   });
+
+  /** The saved subscription of a name, in the database that is chosen if there is one. */
+  function known(name) {
+    const all = saved.filter(({ subscriptionID }) => subscriptionID === name);
+    return all.find(({ database }) => database === form.elements.database.value) ?? all[0];
+  }
+
+  /** Makes a saved subscription what the draft changes: the form has what such a one has. */
+  function startFrom(one) {
+    basis = one;
+    const isZone = one?.subscriptionType === "zone";
+    for (const part of ofQueries) part.hidden = isZone;
+    recordType.required = !isZone;
+  }
 
   function take(one) {
     const { elements } = form;
@@ -68,14 +86,15 @@ export async function show(host, context) {
   }
 
   fill(host, head("Rehearse", "Try a subscription on the changes that have come already: how often it would have fired, with which pushes, and at what cost."), form, answer);
-  if (params.subscription && params.user && params.predicate === undefined) {
+  if (params.subscription && params.user) {
     const { subscriptions } = await relay.get(`${base}/subscriptions`, { user: params.user, limit: 1000 }, signal).catch(() => ({ subscriptions: [] }));
     saved = subscriptions;
-    const one = saved.find(({ subscriptionID }) => subscriptionID === params.subscription);
-    if (one) take(one);
-    else tell(`There is no subscription ${params.subscription} of ${params.user} now.`, "bad");
+    const one = known(params.subscription);
+    startFrom(one);
+    if (one && !params.run && params.predicate === undefined) take(one);
+    else if (!one) tell(`There is no subscription ${params.subscription} of ${params.user} now.`, "bad");
   }
-  if (params.run) await rehearse(answer, read(), context);
+  if (params.run) await rehearse(answer, read(), draft(), context);
   else fill(answer, empty("Nothing rehearsed yet", "Say whose subscription it would be, which record type it watches, and its condition. An empty condition watches every record.",
     context.mayChange && link(context.to("send"), "Make a change to try it on")));
   check();
@@ -128,6 +147,7 @@ class DraftEditor {
 
   async #check({ query, firesOn, firesWhen, changedKeys }) {
     const { relay, base, signal } = this.context;
+    if (!query) return fill(this.state);
     if (!query.recordType) return fill(this.state, h("span", { class: "dim" }, "Name a record type first."));
     const round = (this.#asked += 1);
     const text = this.text;
@@ -136,7 +156,9 @@ class DraftEditor {
       const { canonical, predicateCost, warnings } = await relay.post(`${base}/subscriptions/check`, { query, firesOn, firesWhen, changedKeys }, signal);
       if (isOld()) return;
       this.area.removeAttribute("aria-invalid");
-      this.#mark(warnings.filter(({ offset }) => offset !== undefined && text).map((warning) => ({ ...mistake(text, warning), tone: "warn" })));
+      // Places are those of what is sent, which may be in another dialect than what is shown.
+      const isShown = query.predicate === text;
+      this.#mark(warnings.filter(({ offset }) => offset !== undefined && text && isShown).map((warning) => ({ ...mistake(text, warning), tone: "warn" })));
       fill(this.state, h("div", null, badge(warnings.length ? "can be saved, and is doubtful" : "fine", warnings.length ? "warn" : "good"), " ",
         h("span", { class: "dim" }, costOf(predicateCost))), canonical && canonical !== text && h("div", null, "Read as ", code(canonical, 500)),
       warnings.map(({ reason, hint }) => h("div", null, said(reason, 300), hint && [": ", said(hint, 200)])));
@@ -156,7 +178,7 @@ const costOf = (cost) => cost && `looked at for ${measure(cost.candidatesPerChan
 
 // MARK: The rehearsal
 
-async function rehearse(place, values, { relay, base, signal, ...context }) {
+async function rehearse(place, values, draft, { relay, base, signal, ...context }) {
   const most = Number(values.changes);
   const bar = h("progress", { max: most, value: 0, "aria-label": "Changes looked at" });
   const said_ = h("span", { class: "dim" }, "Judging …");
@@ -173,7 +195,7 @@ async function rehearse(place, values, { relay, base, signal, ...context }) {
   try {
     do {
       const next = await relay.post(`${base}/rehearse`, {
-        user: values.user, database: values.database, subscription: draftOf(values), subscriptionID: values.subscription || undefined, before,
+        user: values.user, database: values.database, subscription: draft, subscriptionID: values.subscription || undefined, before,
         changes: Math.min(100_000, most - (sum?.lookedAt.changes ?? 0)), examples: 5,
       }, stopper.signal);
       sum = added(sum, next);
@@ -185,7 +207,7 @@ async function rehearse(place, values, { relay, base, signal, ...context }) {
     } while (before !== undefined && sum.lookedAt.changes < most);
   } catch (error) {
     if (signal.aborted) return;
-    if (!isStopped) return void fill(place, problem(error, () => rehearse(place, values, { relay, base, signal, ...context })), sum && result(sum, values, context));
+    if (!isStopped) return void fill(place, problem(error, () => rehearse(place, values, draft, { relay, base, signal, ...context })), sum && result(sum, values, context));
   }
   fill(place, sum ? result(sum, values, context) : h("p", { class: "dim" }, "Stopped before anything was judged."));
 }

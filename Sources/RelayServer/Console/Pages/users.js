@@ -90,6 +90,9 @@ function healthFacts({ health }) {
     health.undelivered && ["Not delivered", count(health.undelivered.count)], health.undelivered && ["Last not delivered", last(health.undelivered.last, health.undelivered.last?.reason)]);
 }
 
+/** How a question names a subscription: there may be one of the same name in another database. */
+const asked = ({ subscriptionID: subscription, database }, user) => ({ subscription, user, database });
+
 async function subscriptions(context, user, again) {
   const { relay, base, signal, mayChange } = context;
   const list = await relay.list(`${base}/subscriptions`, { user }, "subscriptions", signal);
@@ -105,7 +108,7 @@ async function subscriptions(context, user, again) {
   });
   const open = (row) => dialog(row.subscriptionID, (close) => h("div", { class: "stack" }, row.disabled && h("p", null, badge("disabled", "bad"), " ", said(row.disabled.reason, 400)),
     row.health && section("How it fares", healthFacts(row)), json(row, "subscription"), h("div", { class: "actions end" },
-      link(context.to("explain", { subscription: row.subscriptionID, user }), "What fired it?"), link(context.to("rehearse", { subscription: row.subscriptionID, user }), "Rehearse a change of it"),
+      link(context.to("explain", asked(row, user)), "What fired it?"), link(context.to("rehearse", asked(row, user)), "Rehearse a change of it"),
       button("Close", () => close()))), { wide: true });
   return section(counted(rows.length, "subscription"), rows.length ? table({
     label: "Subscriptions", ...list, columns: [
@@ -114,7 +117,7 @@ async function subscriptions(context, user, again) {
       { title: "Watches", value: watches, cell: (row) => code(watches(row), 70) }, { title: "Fires on", value: (row) => (row.firesOn ?? []).join(", ") },
       { title: "Health", value: (row) => row.disabled?.reason ?? row.health ?? "", cell: healthOf },
       { title: "Held back", align: "end", value: (row) => row.held ?? 0, cell: (row) => (row.held ? badge(count(row.held), "warn") : "–") },
-      { title: "", cell: (row) => link(context.to("explain", { subscription: row.subscriptionID, user }), "Explain") },
+      { title: "", cell: (row) => link(context.to("explain", asked(row, user)), "Explain") },
       ...(mayChange ? [{ title: "", cell: (row) => button("Delete", () => remove(row), { kind: "small quiet", "aria-label": `Delete ${row.subscriptionID}` }) }] : []),
     ],
   }) : h("p", { class: "dim" }, "None. The application saves them with subscriptions/modify; ", link(context.to("rehearse", { user }), "rehearse one"), " before."));
