@@ -115,6 +115,43 @@ import Testing
         }
     }
 
+    @Test func `what is said of a push that told of several counts for each of them`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(
+                .query("q", adding: ["digest": ["seconds": 3600]]), as: "bob")
+            let first = try await ExplainScenarioTests.post(.change("create", "a1"), relay)
+            try await relay.container.post(.change("create", "a2"))
+            try await relay.relay.waitUntilSettled(within: .patience)
+            #expect(relay.gateway.simulated.pushes.isEmpty)
+            _ = try await relay.container.call(
+                "subscriptions/modify",
+                ["operations": [["operationType": "update", "subscription": .query("q")]]],
+                as: "bob", in: "public"
+            ).expect(200)
+            let push = try Got(try #require(try await relay.pushes(1).first))
+            #expect(push.seq != first)
+            try await relay.waitUntilNothingIsDue()
+            try await Self.mark(
+                "Opened", ["notifications": [["deliveryID": .string(push.apnsID)]]], as: "bob",
+                relay
+            ).expect(200)
+            let reply = try await relay.client.administer(
+                "GET",
+                "\(relay.container.path)/explain?position=\(first)&subscription=q&user=bob")
+            let device = reply["explanations", "0", "devices", "0"]
+            #expect(device?.value(at: ["standing"]) == "folded", "\(reply.text)")
+            guard case .array(let steps)? = device?.value(at: ["steps"]) else { return }
+            let says = steps.suffix(2).compactMap { $0.value(at: ["says"])?.string }
+            #expect(
+                says.map { $0.prefix { $0 != "," } } == [
+                    "the push that told of it came to the device",
+                    "the push that told of it was opened on the device",
+                ], "\(reply.text)")
+        }
+    }
+
     @Test func `a notification is marked by its nid, whether or not there is an inbox`()
         async throws
     {

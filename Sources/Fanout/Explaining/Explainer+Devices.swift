@@ -32,6 +32,8 @@ package struct DeviceFacts: Sendable {
     package var inbox: InboxFate?
     /// What the user's clients said of it.
     package var client: PushReceipt?
+    /// Whether that was said of the push by which it was told with others.
+    package var isClientOfTeller = false
     /// Whether some of what the change owes is still to be worked.
     package var isInRanges = false
 
@@ -354,16 +356,17 @@ extension Explainer {
     /// The last steps: what only a client knows.
     private func explainClient(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
         guard let client = facts.client else { return }
+        let push = facts.isClientOfTeller ? "the push that told of it" : "it"
         // Where it was not said on which device, it may have been another one.
         func note(_ name: ExplainedStep.Name, _ what: String, _ at: Timestamp, isThere: Bool) {
             let place = isThere ? "the device" : "one of the user's devices"
             explained.note(
-                name, isThere ? .passed : .noted, "\(what) \(place), \(at.iso8601Seconds)",
-                ["at": .string(at.iso8601)])
+                name, isThere ? .passed : .noted,
+                "\(push) \(what) \(place), \(at.iso8601Seconds)", ["at": .string(at.iso8601)])
         }
-        note(.delivered, "it came to", client.deliveredAt, isThere: client.isDeliveredThere)
+        note(.delivered, "came to", client.deliveredAt, isThere: client.isDeliveredThere)
         guard let openedAt = client.openedAt else { return }
-        note(.opened, "it was opened on", openedAt, isThere: client.isOpenedThere)
+        note(.opened, "was opened on", openedAt, isThere: client.isOpenedThere)
     }
 
     private func explainReading(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {

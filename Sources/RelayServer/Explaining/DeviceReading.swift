@@ -70,6 +70,7 @@ struct DeviceReading: Sendable {
         }
         facts.isInRanges = isInRanges
         facts.client = said.merged(of: change.position, owed.subscriptionSerial, to: device.id)
+        if facts.client == nil { try await readClientOfTeller(of: owed, to: device, &facts) }
         if device.gateway == .courier { facts.courier = try await registry.courierFate(of: id) }
         if reading.settings.keepsInbox {
             facts.inbox = try await registry.inboxFate(
@@ -117,6 +118,20 @@ struct DeviceReading: Sendable {
             facts.digest = next
             facts.isPutOff = isPutOff(next, heldAt: last.at)
         }
+    }
+
+    /// Reads what clients said of the push by which a delivery was told with others.
+    private func readClientOfTeller(
+        of owed: OwedDelivery, to device: PastDevice, _ facts: inout DeviceFacts
+    ) async throws {
+        guard case .closed(_, _, let teller, let position)? = facts.digest,
+            teller != owed.delivery.id
+        else { return }
+        let user = InboxOwner(container: reading.container, user: device.owner)
+        let serial = facts.tellerReceipt?.subscriptionSerial ?? owed.subscriptionSerial
+        facts.client = try await registry.clientReceipts(of: user, at: [position])
+            .merged(of: position, serial, to: device.id)
+        facts.isClientOfTeller = facts.client != nil
     }
 
     /// Whether a digest waits longer than its span: only quiet hours put it off.
