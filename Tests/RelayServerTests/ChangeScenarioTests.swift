@@ -98,6 +98,33 @@ import Testing
         }
     }
 
+    @Test func `who cannot sign uses up nothing of a source's rate`() async throws {
+        try await TestRelay.with { relay in
+            let secret = try await Self.signedSource(relay)
+            let limited = try await relay.admin(
+                .patch, "containers/iCloud.com.example.Art/development", #"{"rates":{"key":1}}"#)
+            #expect(limited.status == 200, "\(limited.text)")
+            let forged = Self.signed(
+                Self.change, id: "m0",
+                secret: "whsec_" + Base64.encode(Array(repeating: 1, count: 32)))
+            for _ in 0..<10 {
+                let answer = try await relay.call(
+                    .post, Self.path + "/app", headers: forged, body: Self.change)
+                #expect(answer.status == 401, "\(answer.text)")
+            }
+            var statuses: [Int] = []
+            for number in 1...400 where !statuses.contains(429) {
+                let answer = try await relay.call(
+                    .post, Self.path + "/app",
+                    headers: Self.signed(Self.change, id: "m\(number)", secret: secret),
+                    body: Self.change)
+                statuses.append(answer.status)
+            }
+            #expect(statuses.first == 200)
+            #expect(statuses.last == 429)
+        }
+    }
+
     @Test func `refused webhooks are seen, and counted for each source`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)

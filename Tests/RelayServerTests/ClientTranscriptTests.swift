@@ -284,6 +284,33 @@ import Testing
         }
     }
 
+    @Test func `who cannot sign uses up nothing of a server key's rate`() async throws {
+        try await TestRelay.with { relay in
+            let key = P256.Signing.PrivateKey()
+            try await relay.store.save(
+                AccessKey(
+                    id: "own", container: TestRelay.container, kind: .serverToServer,
+                    verifier: key.publicKey.pemRepresentation, label: "own",
+                    createdAt: TestRelay.now))
+            let limited = try await relay.admin(
+                .patch, "containers/iCloud.com.example.Art/development", #"{"rates":{"key":1}}"#)
+            #expect(limited.status == 200, "\(limited.text)")
+            let target = "\(TestRelay.path)/public/subscriptions/list"
+            func post(_ key: P256.Signing.PrivateKey) async throws -> Int {
+                try await relay.call(
+                    .post, target, headers: try Self.signed(target, "{}", key), body: "{}"
+                ).status
+            }
+            for _ in 0..<10 { #expect(try await post(P256.Signing.PrivateKey()) == 401) }
+            var statuses: [Int] = []
+            for _ in 0..<400 where !statuses.contains(429) {
+                statuses.append(try await post(key))
+            }
+            #expect(statuses.first == 200)
+            #expect(statuses.last == 429)
+        }
+    }
+
     // MARK: Subscriptions
 
     @Test(arguments: ["desiredKeys", "additionalFields"])

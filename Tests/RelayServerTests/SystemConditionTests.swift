@@ -135,6 +135,37 @@ import Testing
         }
     }
 
+    @Test func `a column by the name of a system field stands in for none in a query`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let container = "containers/iCloud.com.example.Art/development"
+            let kept = try await relay.admin(
+                .put, container + "/schema",
+                #"{"recordTypes":[{"name":"Row","shadow":true,"grants":[{"permission":"READ","#
+                    + #""role":"_world"}],"fields":[{"name":"title","type":"STRING","#
+                    + #""queryable":true}]}]}"#)
+            #expect(kept.status == 200, "\(kept.text)")
+            let source = try await relay.admin(
+                .put, container + "/sources/app",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            #expect(source.status == 201, "\(source.text)")
+            let posted = try await relay.call(
+                .post, "/changes/1/iCloud.com.example.Art/development/app",
+                body: #"[{"operation":"create","recordType":"Row","recordName":"r1","after":{"#
+                    + #""title":"x","createdUserRecordName":"bob"}},{"operation":"create","#
+                    + #""recordType":"Row","recordName":"r2","after":{"title":"x"},"origin":{"#
+                    + #""userRecordName":"bob"}}]"#)
+            #expect(posted.status == 200, "\(posted.text)")
+            for name in ["createdUserRecordName", "creatorUserRecordName"] {
+                let answer = try await relay.post(
+                    "records/query",
+                    #"{"query":{"recordType":"Row","predicate":"\#(name) == 'bob'"}}"#)
+                #expect(RecordScenarioTests.names(answer) == ["r2"], "\(name) \(answer.text)")
+            }
+        }
+    }
+
     // MARK: Written kinds
 
     @Test func `a boolean for a field that is written as INT64 is a number`() async throws {

@@ -127,6 +127,17 @@ import Testing
         #expect(bodies.take(400, for: art, isBeginning: true) == true)
     }
 
+    @Test func `long bodies of one container leave room for its short ones`() {
+        let art = TestRelay.container
+        var budget = BodyBudget(room: 800)
+        #expect(budget.take(350, for: art, isBeginning: false) == true)
+        #expect(budget.take(1, for: art, isBeginning: false) == false)
+        #expect(budget.take(50, for: art, isBeginning: true) == true)
+        #expect(budget.take(1, for: art, isBeginning: true) == false)
+        budget.give(400, of: art)
+        #expect(budget.take(350, for: art, isBeginning: false) == true)
+    }
+
     @Test func `a body that finds no memory is refused after a while`() async throws {
         var settings = RateSettings()
         settings.bodyBytes = 1000

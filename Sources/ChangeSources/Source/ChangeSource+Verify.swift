@@ -62,13 +62,16 @@ extension ChangeSource {
 
     /// Looks whether a webhook can be this source's, as far as that shows without its body.
     ///
+    /// - Returns: whether nothing is left to be proven by the body.
     /// - Throws: ``VerificationError`` for whatever no body makes good.
-    package func recognize(_ head: WebhookRequest) throws(VerificationError) {
+    package func recognize(_ head: WebhookRequest) throws(VerificationError) -> Bool {
         do {
             try verify(head)
+            return true
         } catch {
             switch error {
-            case .signatureMismatch, .malformedToken, .tokenAlgorithm, .tokenMismatch: return
+            case .signatureMismatch, .malformedToken, .tokenAlgorithm, .tokenMismatch:
+                return false
             default: throw error
             }
         }

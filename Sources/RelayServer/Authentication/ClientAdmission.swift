@@ -78,8 +78,10 @@ struct ClientAdmission: Sendable {
         let known =
             head.announcesBody
             ? try await judgeUser(of: head, rule, judge, key) : Known(judge: judge, key: key)
+        // Who signs has proven nothing yet: nobody else must use up what is the key's.
         return RelayRoute.Admission(
-            container: judge.settings, key: key.id, who: key.kind.rawValue
+            container: judge.settings, key: key.kind == .serverToServer ? nil : key.id,
+            who: key.kind.rawValue
         ) { request in
             try await answer(request, rule, known, respond)
         }
@@ -112,6 +114,7 @@ struct ClientAdmission: Sendable {
         let database = try rule.database(of: request)
         let (judge, key) = try await current(known, request)
         let caller = try judge.caller(of: request, database: database, holding: key)
+        if key.kind == .serverToServer { try turnstile.use(key: key.id, of: judge.settings) }
         if !known.isCounted { try count(caller, of: judge.settings) }
         if case .signature = caller.proof, rule.effect == .changes {
             try await useSignature(of: request, judge.settings.key)

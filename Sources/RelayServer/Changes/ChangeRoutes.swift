@@ -13,18 +13,20 @@ struct ChangeRoutes: Sendable {
     /// What sources sign as the place that they post to.
     let publicURL: String
     let ledger: SourceLedger
+    let turnstile: Turnstile
     let logger: Logger
     private let sources = SourceMemory()
 
     init(
         registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, line: ReaderLine,
-        publicURL: String, ledger: SourceLedger, logger: Logger
+        publicURL: String, ledger: SourceLedger, turnstile: Turnstile, logger: Logger
     ) {
         self.registry = registry
         self.intake = intake
         self.line = line
         self.publicURL = publicURL
         self.ledger = ledger
+        self.turnstile = turnstile
         self.logger = logger
     }
 
@@ -41,12 +43,19 @@ struct ChangeRoutes: Sendable {
     /// Looks whether the source is known, and whether the head of the request can be its own.
     private func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
         let (settings, source) = try await source(of: request)
-        try await noted(request, source.name, settings.key) {
+        let isProven = try await noted(request, source.name, settings.key) {
             try source.recognize(webhook(request))
         }
+        // Who signs has proven nothing yet: nobody else must use up what is the source's.
         return RelayRoute.Admission(
-            container: settings, key: "source/\(source.name)", who: "source", respond: post)
+            container: settings, key: isProven ? Self.key(of: source) : nil, who: "source"
+        ) { request in
+            try await post(request, isCounted: isProven)
+        }
     }
+
+    /// What the requests of a source are counted as.
+    private static func key(of source: ChangeSource) -> String { "source/\(source.name)" }
 
     /// The source that the path names, and the settings of its container.
     private func source(
@@ -66,11 +75,12 @@ struct ChangeRoutes: Sendable {
     /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.
     ///
     /// The source is looked up again: it may have been deleted while the body came.
-    private func post(_ request: RelayRequest) async throws -> RelayAnswer {
+    private func post(_ request: RelayRequest, isCounted: Bool) async throws -> RelayAnswer {
         let (settings, source) = try await source(of: request)
         let results = try await noted(request, source.name, settings.key) {
             let webhook = webhook(request)
             try source.verify(webhook)
+            if !isCounted { try turnstile.use(key: Self.key(of: source), of: settings) }
             let (batch, prepared) = try await decode(webhook, by: source, of: settings.key)
             return try await intake.take(
                 batch, prepared: prepared, from: source, of: settings.key, posted: { webhook },

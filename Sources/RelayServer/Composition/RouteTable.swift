@@ -107,7 +107,8 @@ struct RouteTable: Sendable {
     private var changes: [RelayRoute] {
         ChangeRoutes(
             registry: relay.registry, intake: intake, line: relay.longWebhooks,
-            publicURL: relay.publicURL, ledger: relay.sourceLedger, logger: relay.logger
+            publicURL: relay.publicURL, ledger: relay.sourceLedger, turnstile: relay.turnstile,
+            logger: relay.logger
         ).routes
     }
 

@@ -3,8 +3,9 @@ import RelayModel
 /// How much of bodies is held in memory: a pure value.
 ///
 /// Room is taken as a body comes, and not as it is announced, so that an announcement holds none.
-/// One container gets the half at most. The last eighth is for the beginnings of bodies, so
-/// that short requests, which are nearly all, pass while long ones wait.
+/// One container gets the half at most. The last eighth, of all and of a container's half, is for
+/// the beginnings of bodies, so that short requests, which are nearly all, pass while long ones
+/// wait, whoever sends them.
 struct BodyBudget: Sendable {
     /// What is taken at once.
     static let portion = 65_536
@@ -19,11 +20,13 @@ struct BodyBudget: Sendable {
 
     /// Takes `bytes`, if there is room for them.
     mutating func take(_ bytes: Int, for container: ContainerKey?, isBeginning: Bool) -> Bool {
-        let most = isBeginning ? room : room - room / 8
-        guard used + bytes <= most else { return false }
+        func isRoom(for taken: Int, of room: Int) -> Bool {
+            taken <= (isBeginning ? room : room - room / 8)
+        }
+        guard isRoom(for: used + bytes, of: room) else { return false }
         if let container {
             let own = byContainer[container, default: 0] + bytes
-            guard own <= room / 2 else { return false }
+            guard isRoom(for: own, of: room / 2) else { return false }
             byContainer[container] = own
         }
         used += bytes

@@ -96,8 +96,8 @@ struct RecordQuery {
             let slice = try await shadow.scanRecords(scan, into: page) { page, scanned in
                 let record = scanned.record
                 guard caller.mayRead(record), page.wants(record) else { return true }
-                let fields = record.fields.merging(record.systemFields) { _, system in system }
-                guard predicate.evaluate(on: fields, now: now) == .true else { return true }
+                guard predicate.evaluate(on: record.judgedFields, now: now) == .true
+                else { return true }
                 return page.take(scanned)
             }
             page = slice.value
@@ -256,7 +256,8 @@ struct RecordSortKey: Sendable {
 
     /// The value by which `record` is sorted.
     func value(of record: ShadowRecord) -> FieldValue {
-        let value = record.systemFields[field] ?? record.fields[field] ?? .null
+        let isSystemField = SystemField(named: field) != nil
+        let value = (isSystemField ? record.systemFields : record.fields)[field] ?? .null
         guard let relativeLocation, case .location(let place) = value else { return value }
         return .double(RecordOrder.distance(place, relativeLocation))
     }

@@ -186,9 +186,18 @@ extension ShadowRecord {
     /// The record as predicates see it: its fields, and CloudKit's system fields under each of
     /// their names, which no field of the same name may stand in for.
     package var image: RecordImage {
-        RecordImage(
-            fields.merging(systemFields) { _, system in system },
-            completeness: isPartial ? .partial : .full)
+        RecordImage(judgedFields, completeness: isPartial ? .partial : .full)
+    }
+
+    /// The fields as conditions and orders see them: of CloudKit's system fields what the relay
+    /// knows, and none where it knows nothing, whatever a database has in a column of that name.
+    package var judgedFields: RecordFields {
+        let known = systemFields
+        var judged = fields
+        for field in SystemField.allCases {
+            for name in field.names { judged[name] = known[name] }
+        }
+        return judged
     }
 
     /// CloudKit's system fields, under the names of the native class, of the web service and of the
