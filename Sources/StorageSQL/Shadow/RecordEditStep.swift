@@ -12,7 +12,7 @@ struct RecordEditStep {
         within allowance: inout RecordEditAllowance, in commit: inout OpenCommit
     ) throws -> [RecordEditOutcome] {
         let beginning = commit.bookmark
-        let outcomes = try commit.apply(edits, atomicity) { edit, commit in
+        let outcomes = try commit.apply(edits, atomicity) { edit, commit -> RecordEditOutcome in
             guard commit.bytes(since: beginning) < allowance.appended else {
                 return .refused(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes))
             }

@@ -41,9 +41,9 @@ extension RelayStore {
     }
 }
 
-extension Array {
+private extension Array {
     /// The elements, as many at a time as are a turn at the writer if each is an edit.
-    private var inTurns: [[Element]] {
+    var inTurns: [[Element]] {
         let count = WriteLines.changesPerTurn / WriteRequest.changesPerEdit
         return stride(from: 0, to: self.count, by: count).map {
             Array(self[$0..<Swift.min($0 + count, self.count)])
