@@ -131,15 +131,15 @@ struct CheckPredicate: AsyncParsableCommand {
 
     private static func text(_ answer: JSONValue) -> String {
         var lines = [
-            "valid: \(CommandOutput.shown(CommandOutput.value(at: ["canonical"], in: answer)))"
+            "valid: \(CommandOutput.shown(answer.member(["canonical"])))"
         ]
-        guard case .array(let warnings)? = CommandOutput.value(at: ["warnings"], in: answer) else {
+        guard case .array(let warnings)? = answer.member(["warnings"]) else {
             return lines[0]
         }
         for warning in warnings {
             lines.append(
-                "warning: \(CommandOutput.shown(CommandOutput.value(at: ["reason"], in: warning)))")
-            if let hint = CommandOutput.value(at: ["hint"], in: warning) {
+                "warning: \(CommandOutput.shown(warning.member(["reason"])))")
+            if let hint = warning.member(["hint"]) {
                 lines.append("  hint: \(CommandOutput.shown(hint))")
             }
         }

@@ -34,8 +34,10 @@ enum WAL2JSONReading {
             change.before?.completeness = .partial
         }
         change.occurredAt = reader.anyMoment("timestamp")
-        if let text = reader.anyText("lsn"), let position = position(text) {
-            change.version = position
+        if let text = reader.anyText("lsn"), let place = LogSequenceNumber.read(text),
+            let version = Int64(exactly: place)
+        {
+            change.version = version
             change.key = (.position, text)
             change.sharesPosition = true
         }
@@ -164,14 +166,5 @@ enum WAL2JSONReading {
         default: return plain
         }
         return kind.convert(plain, zoneID: .default) ?? plain
-    }
-
-    /// A position of PostgreSQL's log, as `16/B374D848`.
-    private static func position(_ text: String) -> Int64? {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, let high = UInt32(parts[0], radix: 16),
-            let low = UInt32(parts[1], radix: 16)
-        else { return nil }
-        return Int64(exactly: UInt64(high) << 32 | UInt64(low))
     }
 }

@@ -71,12 +71,10 @@ enum BackupName: Sendable, Hashable {
         text.utf8.count <= 18 ? UInt64(text) : nil
     }
 
-    /// A name for a chain that is begun now, which no other has.
+    /// A name for a chain that is begun now, which no other has, by eight random bytes.
     static func chain(begun moment: Timestamp, _ bytes: [UInt8]) -> String {
         let date = moment.iso8601Seconds.filter { $0 != "-" && $0 != ":" }
-        let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        let digits = String(number, radix: 16)
-        return "\(date)-\(String(repeating: "0", count: max(0, 16 - digits.count)))\(digits)"
+        return "\(date)-\(Hexadecimal.encode(bytes))"
     }
 
     private static func isChain(_ text: Substring) -> Bool {

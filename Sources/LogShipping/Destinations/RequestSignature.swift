@@ -79,7 +79,7 @@ struct RequestSignature {
         for part in [String(date.prefix(8)), region, "s3", "aws4_request"] {
             key = Self.code(part, key)
         }
-        let signature = Self.digits(Self.code(text, key))
+        let signature = Hexadecimal.encode(Self.code(text, key))
         let authorization =
             "AWS4-HMAC-SHA256 Credential=\(credentials.accessKeyID)/\(scope),"
             + "SignedHeaders=\(names),Signature=\(signature)"
@@ -114,21 +114,11 @@ struct RequestSignature {
 
     static func hash(_ text: String) -> String { hash(Array(text.utf8)) }
 
-    static func hash(_ bytes: [UInt8]) -> String { digits(SHA256.hash(data: bytes)) }
+    static func hash(_ bytes: [UInt8]) -> String { Hexadecimal.encode(SHA256.hash(data: bytes)) }
 
     private static func code(_ text: String, _ key: [UInt8]) -> [UInt8] {
         Array(
             HMAC<SHA256>.authenticationCode(
                 for: Array(text.utf8), using: SymmetricKey(data: key)))
-    }
-
-    private static func digits(_ bytes: some Sequence<UInt8>) -> String {
-        let letters = Array("0123456789abcdef".unicodeScalars)
-        var text = String.UnicodeScalarView()
-        for byte in bytes {
-            text.append(letters[Int(byte >> 4)])
-            text.append(letters[Int(byte & 15)])
-        }
-        return String(text)
     }
 }

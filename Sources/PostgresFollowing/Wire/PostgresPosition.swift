@@ -1,3 +1,5 @@
+import ChangeSources
+
 /// A place in PostgreSQL's log (LSN), in bytes from its beginning.
 package struct PostgresPosition: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let rawValue: UInt64
@@ -8,11 +10,8 @@ package struct PostgresPosition: Sendable, Hashable, Comparable, CustomStringCon
 
     /// Reads PostgreSQL's own form, as `16/B374D848`.
     package init?(_ text: some StringProtocol) {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, let high = UInt32(parts[0], radix: 16),
-            let low = UInt32(parts[1], radix: 16)
-        else { return nil }
-        rawValue = UInt64(high) << 32 | UInt64(low)
+        guard let bytes = LogSequenceNumber.read(text) else { return nil }
+        rawValue = bytes
     }
 
     /// Before everything; a slot that is followed from here begins where it was confirmed.

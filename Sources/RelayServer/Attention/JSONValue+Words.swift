@@ -1,8 +1,8 @@
-import RelayModel
+package import RelayModel
 
 extension JSONValue {
     /// What stands at a path of names; `nil` if nothing does.
-    func member(_ path: [String]) -> JSONValue? {
+    package func member(_ path: [String]) -> JSONValue? {
         path.reduce(self) { value, name in
             if case .object(let object)? = value { object[name] } else { nil }
         }
@@ -19,7 +19,7 @@ extension JSONValue {
     }
 
     /// A text as it is, and the rest as JSON; nothing that a terminal would obey.
-    var shown: String {
+    package var shown: String {
         guard case .string(let text) = self else { return self.text }
         return String(
             String.UnicodeScalarView(

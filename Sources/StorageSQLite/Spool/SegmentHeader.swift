@@ -1,4 +1,3 @@
-import Foundation
 import RelayModel
 
 /// What a segment says of itself before its frames: lines of words, and an empty line.
@@ -54,8 +53,8 @@ extension SegmentHeader {
                 Self.title, "store \(store)", "chain \(chain)",
                 "sequence \(sequence) since \(since)",
                 "log \(generation.pageBytes) \(generation.isBigEndian ? "big" : "little") "
-                    + "\(Self.digits(generation.salt)) \(Self.digits(generation.seed))",
-                "frames \(first) \(count) \(Self.digits(before)) \(Self.digits(after))",
+                    + "\(Hexadecimal.encode(generation.salt)) \(Hexadecimal.encode(generation.seed))",
+                "frames \(first) \(count) \(Hexadecimal.encode(before)) \(Hexadecimal.encode(after))",
                 "boot \(boot)",
             ] + marks.map { "mark \($0.words)" }
         return lines.joined(separator: "\n") + "\n\n"
@@ -112,14 +111,7 @@ extension SegmentHeader {
             marks: marks)
     }
 
-    private static func digits(_ bytes: [UInt8]) -> String {
-        bytes.map { String(format: "%02x", $0) }.joined()
-    }
-
     private static func eight(_ text: Substring) -> [UInt8]? {
-        guard text.utf8.count == 16, let number = UInt64(text, radix: 16) else { return nil }
-        return stride(from: 56, through: 0, by: -8).map {
-            UInt8(truncatingIfNeeded: number >> UInt64($0))
-        }
+        text.utf8.count == 16 ? Hexadecimal.decode(text) : nil
     }
 }

@@ -52,9 +52,7 @@ extension ChangesCommand {
                     let answer = try await client.make(
                         .explain, container.parts,
                         query: [place, ("user", one.user), ("subscription", one.id)])
-                    if case .array(let found)? = CommandOutput.value(
-                        at: ["explanations"], in: answer)
-                    {
+                    if case .array(let found)? = answer.member(["explanations"]) {
                         explanations += found
                     }
                 } catch let failure as CommandFailure where failure.kind.concernsOne {
@@ -75,7 +73,7 @@ extension ChangesCommand {
         private static func subscriptions(
             of deliveries: JSONValue
         ) -> [(user: String, id: String)] {
-            guard case .array(let rows)? = CommandOutput.value(at: ["deliveries"], in: deliveries)
+            guard case .array(let rows)? = deliveries.member(["deliveries"])
             else { return [] }
             var known: Set<[String]> = []
             return rows.compactMap { row in
@@ -166,9 +164,9 @@ extension ChangesCommand {
                     ["change", "name"],
                 ]
                 let cells = paths.map {
-                    CommandOutput.shown(CommandOutput.value(at: $0, in: change))
+                    CommandOutput.shown(change.member($0))
                 }
-                let isStale = CommandOutput.value(at: ["stale"], in: change) == true
+                let isStale = change.member(["stale"]) == true
                 line =
                     cells.prefix(4).joined(separator: "  ") + "  \(cells[4])/\(cells[5])"
                     + (isStale ? "  stale" : "")
@@ -183,7 +181,7 @@ extension ChangesCommand {
         }
 
         private static func position(of change: JSONValue) -> String? {
-            guard case .string(let position)? = CommandOutput.value(at: ["position"], in: change)
+            guard case .string(let position)? = change.member(["position"])
             else { return nil }
             return position
         }

@@ -96,7 +96,7 @@ struct OverviewCommand: AsyncParsableCommand {
         }
         let until = text("shippedUntil")
         let reason =
-            CommandOutput.value(at: ["failure", "reason"], in: .object(backup))
+            JSONValue.object(backup).member(["failure", "reason"])
             .map { ": \(CommandOutput.shown($0))" } ?? ""
         return until.isEmpty
             ? "No backup is whole yet at \(text("place"))\(reason)."
@@ -106,10 +106,9 @@ struct OverviewCommand: AsyncParsableCommand {
     /// What the sources of a container have to be told of, a line each.
     private static func remarks(onSourcesOf container: JSONValue) -> [String] {
         guard
-            case .array(let sources)? = CommandOutput.value(
-                at: ["webhooks", "sources"], in: container)
+            case .array(let sources)? = container.member(["webhooks", "sources"])
         else { return [] }
-        let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
+        let place = CommandOutput.shown(container.member(["container"]))
         return sources.flatMap { source in
             [refusal(of: source, place), following(of: source, place)].compactMap(\.self)
         }
@@ -136,7 +135,7 @@ struct OverviewCommand: AsyncParsableCommand {
     }
 
     private static func text(_ path: String..., of source: JSONValue) -> String {
-        CommandOutput.value(at: path, in: source).map(CommandOutput.shown) ?? ""
+        source.member(path).map(CommandOutput.shown) ?? ""
     }
 
     /// What waits for somebody, in one line.

@@ -29,7 +29,7 @@ struct NotificationsCommand: AsyncParsableCommand {
         }
 
         private func remark(on answer: JSONValue) -> String? {
-            guard CommandOutput.value(at: ["keepsInbox"], in: answer) == false else { return nil }
+            guard answer.member(["keepsInbox"]) == false else { return nil }
             return "The inboxes of \(container.container) (\(container.environment)) are off, so "
                 + "nothing is kept in them: belfry containers set --inbox on"
         }

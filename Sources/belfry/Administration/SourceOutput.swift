@@ -1,5 +1,6 @@
 import Foundation
 import RelayModel
+import RelayServer
 
 /// A change source as people read it: its settings, then what is to be pasted elsewhere.
 enum SourceOutput {
@@ -8,10 +9,10 @@ enum SourceOutput {
         settings["sender"] = nil
         var blocks = [CommandOutput(.object(settings), .members).text(asJSON: false)]
         if settings["secret"] != nil { blocks.append("The secret is not shown again.") }
-        if case .string(let setup)? = CommandOutput.value(at: ["sender", "setup"], in: answer) {
+        if case .string(let setup)? = answer.member(["sender", "setup"]) {
             blocks.append("The sender's side:\n\n\(indented(setup))")
         }
-        if case .string(let trial)? = CommandOutput.value(at: ["sender", "trial"], in: answer) {
+        if case .string(let trial)? = answer.member(["sender", "trial"]) {
             blocks.append("A change to try it with:\n\n\(indented(trial))")
         }
         return CommandOutput(answer, .text(blocks.joined(separator: "\n\n")))

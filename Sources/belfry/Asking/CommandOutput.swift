@@ -54,7 +54,7 @@ struct CommandOutput {
         guard !rows.isEmpty else { return "none" }
         let lines =
             [columns.map { $0.title.uppercased() }]
-            + rows.map { row in columns.map { shown(value(at: $0.path, in: row)) } }
+            + rows.map { row in columns.map { shown(row.member($0.path)) } }
         let widths = columns.indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
         return lines.map { line in
             var text = ""
@@ -76,26 +76,14 @@ struct CommandOutput {
         }.joined(separator: "\n")
     }
 
-    static func value(at path: [String], in row: JSONValue) -> JSONValue? {
-        path.reduce(row) { value, name in
-            if case .object(let object)? = value { object[name] } else { nil }
-        }
-    }
-
     /// A value in one cell: texts as they are, the rest as JSON; control characters never reach a
     /// terminal.
     static func shown(_ value: JSONValue?) -> String {
         switch value {
         case nil, .null?: "-"
-        case .string(let text)?:
-            String(
-                String.UnicodeScalarView(
-                    text.unicodeScalars.map { scalar in
-                        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) ? "·" : scalar
-                    }))
         case .array(let elements)? where elements.allSatisfy(\.isText):
-            elements.map { shown($0) }.joined(separator: ", ")
-        case let value?: value.text
+            elements.map(\.shown).joined(separator: ", ")
+        case let value?: value.shown
         }
     }
 }

@@ -194,12 +194,12 @@ struct EventLine {
     /// What the notification shows.
     private var shown: String {
         guard let notification = event["notification"] else { return "" }
-        let alert = CommandOutput.value(at: ["payload", "aps", "alert"], in: notification)
+        let alert = notification.member(["payload", "aps", "alert"])
         switch alert {
         case .string?: return CommandOutput.shown(alert)
         case .object(let object)?:
             return CommandOutput.shown(object["body"] ?? object["title"] ?? .object(object))
-        default: return CommandOutput.shown(CommandOutput.value(at: ["pushType"], in: notification))
+        default: return CommandOutput.shown(notification.member(["pushType"]))
         }
     }
 

@@ -1,4 +1,5 @@
 import RelayModel
+import RelayServer
 
 /// Answers of `rehearse`, each about earlier changes than the one before, added up to one.
 ///
@@ -182,6 +183,6 @@ struct RehearsalPages {
     }
 
     private static func value(_ object: JSONObject, _ path: [String]) -> JSONValue? {
-        CommandOutput.value(at: path, in: .object(object))
+        JSONValue.object(object).member(path)
     }
 }
