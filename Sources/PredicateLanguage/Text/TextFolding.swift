@@ -1,5 +1,3 @@
-@_spi(_Unicode) import Swift
-
 /// Texts as comparisons see them: composed (NFC), and folded as the options say.
 enum TextFolding {
     /// The composed form of `text`, folded.
@@ -17,19 +15,18 @@ enum TextFolding {
         }
         var folded = String.UnicodeScalarView()
         folded.reserveCapacity(text.utf8.count)
-        for scalar in text._nfd {
+        for scalar in text.decomposedScalars {
             if options.contains(.ignoringDiacritics), isMark(scalar) { continue }
             folded.append(options.contains(.ignoringCase) ? foldCase(scalar) : scalar)
         }
         return composed(String(folded))
     }
 
-    /// The composed form of `text` (NFC), in time proportional to its length; Foundation's takes
-    /// the square of it.
+    /// The composed form of `text` (NFC), in time proportional to its length.
     static func composed(_ text: String) -> String {
         var composed = String.UnicodeScalarView()
         composed.reserveCapacity(text.utf8.count)
-        for scalar in text._nfc { composed.append(scalar) }
+        for scalar in text.composedScalars { composed.append(scalar) }
         return String(composed)
     }
 
