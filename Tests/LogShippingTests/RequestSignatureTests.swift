@@ -50,8 +50,8 @@ import Testing
     }
 
     @Test func `a path is encoded once, and its slashes stay`() {
-        #expect(RequestSignature.encoded("a b/ü", isPath: true) == "a%20b/%C3%BC")
-        #expect(RequestSignature.encoded("a/b") == "a%2Fb")
+        #expect(PercentEncoding.encode("a b/ü", isPath: true) == "a%20b/%C3%BC")
+        #expect(PercentEncoding.encode("a/b") == "a%2Fb")
     }
 
     @Test func `credentials are read as the AWS tools write them`() {

@@ -61,14 +61,14 @@ struct ScriptMembers {
         known.append(name)
         guard let tree = members.removeValue(forKey: name) else { return nil }
         if case .null = tree { return nil }
-        return ScriptPlace(tree: tree, path: path.isEmpty ? name : "\(path).\(name)")
+        return ScriptPlace(tree: tree, path: path(of: name))
     }
 
     /// Refuses members that nobody has taken.
     func finish() throws(ScriptFile.Fault) {
         guard let name = members.keys.min() else { return }
         throw ScriptFile.Fault(
-            place: path.isEmpty ? name : "\(path).\(name)",
+            place: path(of: name),
             problem: "is unknown here; known are \(known.joined(separator: ", "))")
     }
 
@@ -113,7 +113,7 @@ struct ScriptMembers {
         guard let word = try optionalText(name) else { throw missing(name) }
         guard words.contains(word) else {
             throw ScriptFile.Fault(
-                place: path.isEmpty ? name : "\(path).\(name)",
+                place: path(of: name),
                 problem: "must be one of \(words.joined(separator: ", "))")
         }
         return word
@@ -176,8 +176,10 @@ struct ScriptMembers {
         return moment
     }
 
+    private func path(of name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
+
     private func missing(_ name: String) -> ScriptFile.Fault {
-        ScriptFile.Fault(place: path.isEmpty ? name : "\(path).\(name)", problem: "is missing")
+        ScriptFile.Fault(place: path(of: name), problem: "is missing")
     }
 
     private static func number(

@@ -211,7 +211,7 @@ package final class BucketDestination: BackupDestination {
         headers: [(String, String)] = [], atMost limit: Int = 1 << 20
     ) async throws(DestinationFailure) -> Answer {
         let path =
-            base + "/" + (name.map { RequestSignature.encoded(prefix + $0, isPath: true) } ?? "")
+            base + "/" + (name.map { PercentEncoding.encode(prefix + $0, isPath: true) } ?? "")
         let signature = RequestSignature(
             method: method, host: host, path: path, query: query, headers: headers,
             bodyHash: RequestSignature.hash(body), region: settings.region, moment: now())

@@ -95,21 +95,8 @@ struct RequestSignature {
 
     /// The parameters as they are sent and signed.
     static func text(of query: [(name: String, value: String)]) -> String {
-        query.map { "\(encoded($0.name))=\(encoded($0.value))" }.sorted().joined(separator: "&")
-    }
-
-    /// Percent-encodes all but what RFC 3986 leaves as it is; a slash only where it divides a path.
-    static func encoded(_ text: String, isPath: Bool = false) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            case 0x2F where isPath: result += "/"
-            default: result += String(format: "%%%02X", byte)
-            }
-        }
-        return result
+        query.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
+            .sorted().joined(separator: "&")
     }
 
     static func hash(_ text: String) -> String { hash(Array(text.utf8)) }

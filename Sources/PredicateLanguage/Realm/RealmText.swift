@@ -36,27 +36,14 @@ struct RealmText: Equatable {
         let wanted = needle.units
         guard !wanted.isEmpty else { return true }
         guard units.count >= wanted.count else { return false }
-        let fallbacks = Self.fallbacks(of: wanted)
+        let borders = wanted.borders
         var matched = 0
         for unit in units {
-            while matched > 0, wanted[matched] != unit { matched = fallbacks[matched - 1] }
+            while matched > 0, wanted[matched] != unit { matched = borders[matched - 1] }
             if wanted[matched] == unit { matched += 1 }
             if matched == wanted.count { return true }
         }
         return false
-    }
-
-    /// For each beginning of `units`, how long the longest shorter beginning is that also ends it.
-    private static func fallbacks(of units: [UInt32]) -> [Int] {
-        var lengths = [0]
-        lengths.reserveCapacity(units.count)
-        var length = 0
-        for unit in units.dropFirst() {
-            while length > 0, units[length] != unit { length = lengths[length - 1] }
-            if units[length] == unit { length += 1 }
-            lengths.append(length)
-        }
-        return lengths
     }
 
     /// Realm's full-text search: every word of the needle is a word of the text, and none of those

@@ -69,7 +69,7 @@ final class TextNeedle: Sendable {
     init(_ text: String, _ options: RecordPredicate.TextOptions) {
         self.options = options
         bytes = Array(TextFolding.fold(text, options).utf8)
-        borders = bytes.count > Self.naiveLength ? Self.borders(of: bytes) : []
+        borders = bytes.count > Self.naiveLength ? bytes.borders : []
     }
 
     /// Whether there is nothing to look for, which is found nowhere.
@@ -138,13 +138,17 @@ final class TextNeedle: Sendable {
         }
         return false
     }
+}
 
-    private static func borders(of bytes: [UInt8]) -> [Int] {
-        var borders = [Int](repeating: 0, count: bytes.count)
+extension Array where Element: Equatable {
+    /// For each beginning, how long the longest shorter beginning is that also ends it (Knuth,
+    /// Morris and Pratt).
+    var borders: [Int] {
+        var borders = [Int](repeating: 0, count: count)
         var length = 0
-        for index in 1..<bytes.count {
-            while length > 0, bytes[length] != bytes[index] { length = borders[length - 1] }
-            if bytes[length] == bytes[index] { length += 1 }
+        for index in indices.dropFirst() {
+            while length > 0, self[length] != self[index] { length = borders[length - 1] }
+            if self[length] == self[index] { length += 1 }
             borders[index] = length
         }
         return borders

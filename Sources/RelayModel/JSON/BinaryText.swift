@@ -128,3 +128,20 @@ public enum Hexadecimal {
         }
     }
 }
+
+/// Percent-encoding (RFC 3986 §2.1).
+package enum PercentEncoding {
+    /// The text with all but letters, digits and `-._~` encoded; in a path slashes stay too.
+    package static func encode(_ text: String, isPath: Bool = false) -> String {
+        var encoded = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            case 0x2F where isPath: encoded += "/"
+            default: encoded += "%" + Hexadecimal.encode([byte]).uppercased()
+            }
+        }
+        return encoded
+    }
+}

@@ -126,28 +126,16 @@ package struct AdministrationCall: Sendable {
             guard let value = parts[name] else {
                 preconditionFailure("\(method) \(self.path) without \(name)")
             }
-            return Self.escaped(value)
+            return PercentEncoding.encode(value)
         }
         let parameters = query.compactMap { name, value -> String? in
             guard self.query.contains(where: { $0.name == name }) else {
                 preconditionFailure("\(method) \(self.path) has no parameter \(name)")
             }
-            return value.map { "\(name)=\(Self.escaped($0))" }
+            return value.map { "\(name)=\(PercentEncoding.encode($0))" }
         }
         return "/" + path.joined(separator: "/")
             + (parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&"))
-    }
-
-    /// A text as one part of a target.
-    private static func escaped(_ text: String) -> String {
-        let plain = Array("-._~".utf8)
-        return text.utf8.map { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: String(Unicode.Scalar(byte))
-            case _ where plain.contains(byte): String(Unicode.Scalar(byte))
-            default: "%" + Hexadecimal.encode([byte])
-            }
-        }.joined()
     }
 }
 

@@ -62,7 +62,7 @@ extension IndexStatistics {
     }
 }
 
-extension IndexPath {
+extension IndexedField {
     var json: JSONValue {
         [
             "recordType": recordType.map { .string($0.rawValue) } ?? .null,

@@ -3,8 +3,7 @@ package import RelayModel
 /// Judges what a relay says of itself: the overview in, findings out.
 ///
 /// One judgement for `belfry doctor`, which asks from outside, and for the console, which asks the
-/// relay.
-/// A value without clock or network, so that every verdict can be tested.
+/// relay. It is a value without clock or network, so that every verdict can be tested.
 package struct Checkup: Sendable {
     /// What is bearable.
     package struct Bounds: Sendable, Hashable {

@@ -28,7 +28,7 @@ package struct SignInAddress: Sendable, Hashable {
         }
         if let origin { parameters.append(("origin", origin)) }
         guard !parameters.isEmpty else { return address }
-        let query = parameters.map { "\($0)=\(Self.encoded($1))" }.joined(separator: "&")
+        let query = parameters.map { "\($0)=\(PercentEncoding.encode($1))" }.joined(separator: "&")
         let fragment = address.firstIndex(of: "#") ?? address.endIndex
         let mark = address[..<fragment].contains("?") ? "&" : "?"
         return address[..<fragment] + mark + query + address[fragment...]
@@ -51,21 +51,5 @@ package struct SignInAddress: Sendable, Hashable {
             }
         }
         return isHost && !host.isEmpty ? text : nil
-    }
-
-    /// A parameter's value, in which nothing but the unreserved characters of RFC 3986 is left as
-    /// it is.
-    private static func encoded(_ text: String) -> String {
-        var encoded = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                UInt8(ascii: "_"), UInt8(ascii: "~"):
-                encoded.unicodeScalars.append(Unicode.Scalar(byte))
-            default: encoded += "%" + Hexadecimal.encode([byte]).uppercased()
-            }
-        }
-        return encoded
     }
 }

@@ -161,7 +161,7 @@ package final class ServedPorts: Sendable {
 
     private let state = Mutex(State())
 
-    /// Creates the directory before anything is served.
+    /// Nothing is served yet.
     package init() {}
 
     /// Returns the port of the listener `name` (`http` or `admin`) once it is served.

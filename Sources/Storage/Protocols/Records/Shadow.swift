@@ -13,8 +13,7 @@ package protocol Shadow: Sendable {
     /// Adds record types and fields that are not there yet; what is there stays as it is.
     func extendSchema(
         of container: ContainerKey, with additions: [RecordTypeDefinition]
-    )
-        async throws
+    ) async throws
     /// Puts a schema in the place of the one before. Records of types that it does not have, or
     /// does not keep, are forgotten.
     func replaceSchema(of container: ContainerKey, with schema: ContainerSchema) async throws
@@ -295,8 +294,7 @@ package struct ZoneMark: Sendable, Hashable {
 extension SourceName {
     /// The change source of what CloudKit's clients change here.
     ///
-    /// No administrator can name one so:
-    /// what begins with an underscore is refused there.
+    /// No administrator can name one so: what begins with an underscore is refused there.
     package static let cloudKit: SourceName = {
         guard let name = SourceName(rawValue: "_cloudkit") else {
             preconditionFailure("_cloudkit is a source name")

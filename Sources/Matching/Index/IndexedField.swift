@@ -1,7 +1,7 @@
 package import RelayModel
 
 /// How many keys an index has for one field of one record type, by what they ask.
-package struct IndexPath: Sendable, Hashable {
+package struct IndexedField: Sendable, Hashable {
     /// The record type; `nil` for subscriptions to all.
     package let recordType: RecordType?
     /// The field; empty where nothing but the record type is asked, or the value is derived from
@@ -18,7 +18,7 @@ extension SubscriptionIndex {
     ///
     /// - Complexity: O(keys), with a cache miss each: about a tenth of a second for a million.
     ///   Edits wait meanwhile, matching does not.
-    package var paths: [IndexPath] {
+    package var paths: [IndexedField] {
         reading { content, _ in content.paths }
     }
 }
@@ -33,21 +33,21 @@ extension RecordTypePlan {
 
 extension IndexContent {
     /// The keys by field and by what they ask, most keys first.
-    var paths: [IndexPath] {
+    var paths: [IndexedField] {
         var counts = [Int](repeating: 0, count: catalog.dimensions.count)
         for (_, core) in cores { core.countKeys(into: &counts) }
-        var sums: [IndexPath: Int] = [:]
+        var sums: [IndexedField: Int] = [:]
         for (number, dimension) in catalog.dimensions.enumerated() where counts[number] > 0 {
             let plan = catalog.plans[Int(dimension.plan)]
             let path = Int(dimension.path)
             let field =
                 dimension.kind == .every || path >= plan.paths.count ? "" : plan.field(of: path)
-            let place = IndexPath(
+            let place = IndexedField(
                 recordType: plan.recordType, field: field, asks: "\(dimension.kind)", keys: 0)
             sums[place, default: 0] += counts[number]
         }
         return sums.map { place, keys in
-            IndexPath(
+            IndexedField(
                 recordType: place.recordType, field: place.field, asks: place.asks, keys: keys)
         }.sorted {
             let (left, right) = ($0.recordType?.rawValue ?? "", $1.recordType?.rawValue ?? "")
