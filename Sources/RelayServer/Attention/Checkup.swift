@@ -15,6 +15,8 @@ package struct Checkup: Sendable {
         package var backupAge = Duration.seconds(26 * 3600)
         /// Entries of the log that may be unsettled: a busy relay has thousands for a moment.
         package var behind: Int64 = 10_000
+
+        package init() {}
     }
 
     /// The newest backup that was found.

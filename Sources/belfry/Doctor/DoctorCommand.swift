@@ -21,13 +21,13 @@ struct DoctorCommand: AsyncParsableCommand {
     var backups: String?
 
     @Option(help: "The hours that the newest backup may be old.")
-    var backupHours = 26
+    var backupHours = Int(Checkup.Bounds().backupAge.components.seconds / 3600)
 
     @Option(help: "The hours that a source may post nothing.")
-    var silentHours = 24
+    var silentHours = Int(Checkup.Bounds().silence.components.seconds / 3600)
 
     @Option(help: "The days that a certificate should be valid still.")
-    var certificateDays = 30
+    var certificateDays = Int(Checkup.Bounds().validity.components.seconds / 86_400)
 
     @Flag(help: "End with 1 for warnings too.")
     var strict = false
