@@ -1,4 +1,5 @@
 package import RelayModel
+import Storage
 
 /// Judges what a relay says of itself: the overview in, findings out.
 ///
@@ -40,7 +41,7 @@ package struct Checkup: Sendable {
     /// How other commands reach the same relay, for example ` --url …`.
     package var place = ""
     /// The relay's file, as far as it is known here.
-    package var database = "belfry.sqlite"
+    package var database = StoreSettings.usualPath
     /// Whether the relay judges itself: it knows no other clock, and no backups.
     var isOwn = false
 

@@ -99,7 +99,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     /// Where users sign in.
     package var signInURL: String?
     /// The file of the store.
-    package var storagePath = "belfry.sqlite"
+    package var storagePath = StoreSettings.usualPath
     /// The database that is the store instead of a file.
     package var storageURL: String?
     /// The schema of that database.

@@ -2,6 +2,9 @@ import RelayModel
 
 /// How a store works: bounds and waits, each with a default that suits a relay on one machine.
 package struct StoreSettings: Sendable, Hashable {
+    /// The file of a store of which nobody said where it is, in the working directory.
+    package static let usualPath = "belfry.sqlite"
+
     /// How long a commit waits for company while other callers are known to be writing.
     ///
     /// A lone caller never waits.

@@ -18,7 +18,7 @@ struct BackupCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The file to write; it must not exist.") var file: String
-    @Option(help: "The relay's file.") var database = "belfry.sqlite"
+    @Option(help: "The relay's file.") var database = StoreSettings.usualPath
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws { try NamedStore.requireFile(database, "backed up") }

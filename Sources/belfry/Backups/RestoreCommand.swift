@@ -24,7 +24,7 @@ struct RestoreCommand: AsyncParsableCommand {
     var from: String?
     @Option(help: "The moment to go back to, as 2026-11-25T20:15:00Z (default: the last).")
     var at: String?
-    @Option(help: "The file to make.") var database = "belfry.sqlite"
+    @Option(help: "The file to make.") var database = StoreSettings.usualPath
     @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
     var replace = false
     @Option(help: "The configuration file, for --from.") var config: String?

@@ -69,7 +69,7 @@ struct DoctorCommand: AsyncParsableCommand {
         for case (let name, let value?) in places {
             checkup.place += " \(name) \(Checkup.quoted(value))"
         }
-        checkup.database = options.database ?? "belfry.sqlite"
+        if let database = options.database { checkup.database = database }
         return checkup
     }
 
