@@ -3,24 +3,12 @@ package import RelayModel
 
 /// What the gateway said to one attempt, and what became of its delivery.
 package struct AnsweredAttempt: Sendable {
-    /// How the attempt ended.
-    package enum Outcome: String, Sendable, Hashable, CaseIterable {
-        /// The gateway took the push.
-        case accepted
-        /// It refused it.
-        case refused
-        /// The answer is lost.
-        case unknown
-        /// It was not sent.
-        case notSent
-    }
-
     /// The delivery.
     package let delivery: Delivery
     /// Which attempt it was, from 1.
     package let attempt: UInt16
     /// How it ended.
-    package let outcome: Outcome
+    package let outcome: AttemptEnd
     /// The status of HTTP; 0 if there was none.
     package let status: Int
     /// The gateway's word, or why there was no answer; never text that may repeat a token.
@@ -43,7 +31,7 @@ package struct AnsweredAttempt: Sendable {
         let answer = GatewayAnswers.Answer(outcome, from: delivery.gatewayEnvironment, at: now)
         self.delivery = delivery
         attempt = attempts < .max ? attempts + 1 : .max
-        self.outcome = Outcome(outcome)
+        self.outcome = AttemptEnd(outcome)
         status = answer.status
         reason = answer.reason
         meaning = answer.meaning
@@ -51,18 +39,6 @@ package struct AnsweredAttempt: Sendable {
         dueAt = resolution.dueAt
         self.latency = latency
         at = now
-    }
-}
-
-extension AnsweredAttempt.Outcome {
-    init(_ outcome: PushOutcome) {
-        self =
-            switch outcome {
-            case .accepted: .accepted
-            case .refused: .refused
-            case .unknown: .unknown
-            case .notSent: .notSent
-            }
     }
 }
 

@@ -29,21 +29,6 @@ struct DeliveryMeter: Sendable {
         halts = Gauge(label: "belfry_halts", factory: factory)
     }
 
-    /// How one attempt ended, whatever became of its delivery.
-    enum AttemptEnd: String, CaseIterable {
-        case accepted, refused, unknown, notSent
-
-        init(_ outcome: PushOutcome) {
-            self =
-                switch outcome {
-                case .accepted: .accepted
-                case .refused: .refused
-                case .unknown: .unknown
-                case .notSent: .notSent
-                }
-        }
-    }
-
     /// What the gateway said: few words, whatever proxies write.
     struct Answer: Hashable, Sendable {
         let status: Int

@@ -40,9 +40,6 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         let catalogue = Catalogue(connection)
         self.catalogue = catalogue
         types = try ServerAccess.told {
-            guard connection.serverVersion >= 140_000 else {
-                throw FollowProblem.serverTooOld(connection.serverVersion)
-            }
             // What is deleted once more after a crash was posted, and is known.
             try connection.query("SET synchronous_commit = off; SET lock_timeout = '5s'")
             if settings.makes, !memory.current.hasFollowed {

@@ -2,6 +2,9 @@ import PostgresLink
 
 /// How a follower comes to a server, and what is made of its answers.
 enum ServerAccess {
+    /// The oldest version that has what is used.
+    private static let oldestVersion = 140_000
+
     /// Connects, and sets what a session needs.
     ///
     /// - Throws: ``FollowProblem``.
@@ -15,6 +18,9 @@ enum ServerAccess {
                 settings.target.parameters(
                     isReplication: isReplication, authorities: settings.authorities),
                 wake: memory.wake, watch: watch, isStopped: { memory.isStopped })
+            guard connection.serverVersion >= oldestVersion else {
+                throw FollowProblem.serverTooOld(connection.serverVersion)
+            }
             try connection.query(Catalogue.writing)
             return connection
         } catch let error as PostgresError {

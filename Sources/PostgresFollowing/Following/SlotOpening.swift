@@ -33,8 +33,6 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     }
 
     private func check() throws {
-        let version = catalogue.connection.serverVersion
-        guard version >= 140_000 else { throw FollowProblem.serverTooOld(version) }
         let level = try catalogue.walLevel
         guard level == "logical" else { throw FollowProblem.walLevel(level) }
         let role = try catalogue.role()

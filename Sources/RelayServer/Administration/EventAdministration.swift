@@ -73,7 +73,7 @@ struct EventAdministration: AdministrationTable {
 extension AdministrationRows {
     private static let answerForm = JSONForm.members([
         .always("attempt", .number(from: 1)),
-        .always("outcome", .words(of: AnsweredAttempt.Outcome.self)),
+        .always("outcome", .words(of: AttemptEnd.self)),
         .always("status", .integer), .always("reason", .text), .maybe("meaning", .text),
         .always("becomes", .words(of: SettledEnding.self)), .maybe("nextAt", .text),
         .maybe("milliseconds", JSONForm(["type": "number"])),

@@ -29,7 +29,7 @@ package struct WalkEvent: Sendable {
     /// What the gateway said to an attempt, without its delivery: that has a token.
     struct Answer: Sendable, Hashable {
         let attempt: UInt16
-        let outcome: AnsweredAttempt.Outcome
+        let outcome: AttemptEnd
         let status: Int
         let reason: String
         let meaning: String
