@@ -12,8 +12,8 @@ import Storage
 struct LogTurns: Sendable {
     /// Subscriptions that a container may fire in the log's turn at once while there are others.
     static let allowance = 256
-    /// So many of them come back in a second: one such fan-out in four seconds, so that of a
-    /// hundred changes of the others hardly one meets it.
+    /// How many of them come back in a second: enough for one such fan-out in four seconds, so that
+    /// of a hundred changes of the others hardly one meets it.
     static let perSecond = 64
     /// A smaller fan-out never becomes ranges: their rows would cost more than the others gain.
     static let least = 64

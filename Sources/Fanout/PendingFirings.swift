@@ -3,7 +3,7 @@ import Storage
 
 /// What entries that were worked did to subscriptions, until it is handed over.
 struct PendingFirings {
-    /// From so many on they are handed over, whether or not the entries owe deliveries.
+    /// The number at which they are handed over, whether or not the entries owe deliveries.
     private static let most = 65_536
 
     private var notes: [FiringNote] = []

@@ -17,7 +17,7 @@ import Synchronization
 package final class StandbyFollower: Sendable {
     private struct Held {
         var state: ShardState
-        /// Of where the state is; `nil` before anything was read.
+        /// Where the state is; `nil` before anything was read.
         var place: LogPlace?
         /// Whether everything was loaded once.
         var isWhole = false

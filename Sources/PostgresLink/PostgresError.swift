@@ -2,7 +2,7 @@
 package struct PostgresError: Error, Sendable, Hashable {
     /// The five characters of SQLSTATE; empty where the connection failed.
     package let state: String
-    /// In the server's language, one line.
+    /// What is wrong in the server's language, in one line.
     package let message: String
 
     package init(state: String, message: String) {

@@ -19,7 +19,7 @@ package struct AnsweredAttempt: Sendable {
     package let ending: SettledEnding
     /// When it is tried again, if it is.
     package let dueAt: Timestamp?
-    /// From the hand-over to a connection to the answer; zero if it never got there.
+    /// The time from the hand-over to a connection to the answer; zero if it never got there.
     package let latency: Duration
     /// When the answer was judged.
     package let at: Timestamp

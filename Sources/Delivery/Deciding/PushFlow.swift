@@ -6,7 +6,7 @@ package import RelayModel
 /// Each push that began ends once: with its answer, or when it is adopted as a retry. Retries and
 /// ranges have bounds of their own, and are not told.
 package struct PushFlow: Sendable {
-    /// So many pushes of a container are handed to the gateway.
+    /// Is told how many pushes of a container are handed to the gateway.
     package let began: @Sendable (_ container: ContainerKey, _ count: Int) -> Void
     /// Pushes have ended; called on the gateway's thread.
     package let ended: @Sendable (_ ends: [PushEnd]) -> Void

@@ -29,7 +29,7 @@ struct Halts: Sendable {
     static let longestTrial = Duration.seconds(3600)
 
     private var halts: [Key: OutcomeJudge.Halt] = [:]
-    /// Since when; a halt that is renewed began when it was new.
+    /// When each began; a halt that is renewed began when it was new.
     private var beginnings: [Key: Timestamp] = [:]
     /// Those of which a delivery was let through since they were renewed last.
     private var tried: Set<Key> = []

@@ -10,7 +10,7 @@ package struct HoldRules: Sendable {
     package struct Hold: Sendable, Hashable {
         /// Why.
         package let reason: HoldReason
-        /// Until when; `nil` until somebody says so.
+        /// When the hold ends; `nil` until somebody says so.
         package let until: Timestamp?
 
         /// It finds no place before `moment`.

@@ -49,7 +49,7 @@ package struct OutcomeJudge: Sendable {
 
         /// Who waits.
         package var scope: Scope
-        /// Until when; then one attempt is made again.
+        /// When it ends; then one attempt is made again.
         package var until: Timestamp
         /// How long the others wait after one was let through.
         package var pause: Duration

@@ -12,9 +12,9 @@ package struct DeliveryTotals: Sendable, Hashable {
     package private(set) var retries: UInt64 = 0
     /// Deliveries that ended without success.
     package private(set) var deadLetters: UInt64 = 0
-    /// From the hand-over to a connection to the answer.
+    /// The times from the hand-over to a connection to the answer.
     package private(set) var latencies = LatencyBuckets()
-    /// From the change to the acceptance.
+    /// The times from the change to the acceptance.
     package private(set) var delays = LatencyBuckets()
 
     /// Begins with nothing.

@@ -46,7 +46,7 @@ package struct TokenVerdictBreaker: Sendable {
 
     /// Unknown tokens in a row that speak against the settings, if nothing was accepted meanwhile.
     package static let leastUnknown = 10
-    /// Of so many users: one alone may have made them up.
+    /// The least users whose tokens those are: one alone may have made them up.
     package static let leastUsers = 3
     /// How soon a topic that waits for this is tried again: sooner than others, because the first
     /// push that is accepted ends it.

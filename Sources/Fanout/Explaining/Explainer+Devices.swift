@@ -9,7 +9,7 @@ package struct DeviceFacts: Sendable {
     package var exception: DeliveryException?
     /// What a retry waits for, in words.
     package var waitsFor: String?
-    /// Until when a retry waits.
+    /// When a retry is due.
     package var waitsUntil: Timestamp?
     /// What is halted, in words, if that holds a retry.
     package var halted: String?

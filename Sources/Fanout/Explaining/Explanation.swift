@@ -29,7 +29,7 @@ package struct Explanation: Sendable {
     package var sentence = ""
     /// What was looked at, in the order of the walk, as far as it went.
     package var steps: [ExplainedStep] = []
-    /// By how many comparisons the condition fails, if by nothing else.
+    /// How many comparisons the condition fails by, if by nothing else.
     package var missedBy: Int?
     /// The owner's devices.
     package var devices: [ExplainedDevice] = []

@@ -3,7 +3,7 @@ package import Storage
 
 /// Counts what a rehearsal came to.
 package struct RehearsalTally: Sendable {
-    /// In which order changes come.
+    /// The order in which changes come.
     package enum Order: Sendable, Hashable {
         /// From the newest back, as a log is read.
         case newestFirst
@@ -35,7 +35,7 @@ package struct RehearsalTally: Sendable {
     private var formerExamples: [LoggedPastChange] = []
     private var newExamples: [LoggedPastChange] = []
     private var goneExamples: [LoggedPastChange] = []
-    /// In the order in which they came, and twice as many as are told of at the most.
+    /// Firings in the order in which they came, at most twice as many as are told of.
     private var all: [Firing]?
 
     /// Firings that are remembered, the newest, where it matters when they were.
@@ -55,9 +55,9 @@ package struct RehearsalTally: Sendable {
         package var fired = 0
         /// Pushes to the devices that its owner has now.
         package var pushes = 0
-        /// Of ``fired``, those of each operation.
+        /// How many of ``fired`` were of each operation.
         package var byOperation: [ChangeOperation: Int] = [:]
-        /// Of ``fired``, those of each hour since 1970 that had any.
+        /// How many of ``fired`` were in each hour since 1970 that had any.
         package var byHour: [Int64: Int] = [:]
 
         mutating func add(_ verdict: Rehearsal.Verdict, at moment: Timestamp) {

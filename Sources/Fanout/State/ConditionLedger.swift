@@ -51,7 +51,7 @@ package struct PredicateCost: Sendable, Hashable {
 
     /// What a comparison counts for that only the reference evaluation can judge.
     private static let slowComparison = 8
-    /// From this share of changes on, a predicate counts in its record type's account.
+    /// The share of changes from which on a predicate counts in its record type's account.
     private static let noticeable = 0.05
     /// The same beside so many others that together they would be noticed.
     private static let noticeableInCrowd = 0.001
@@ -109,7 +109,7 @@ package final class ConditionLedger: Sendable {
         var owners: [UserID: Double] = [:]
     }
 
-    /// By record type; `nil` is for subscriptions to all.
+    /// The accounts by record type; `nil` is for subscriptions to all.
     private let accounts = Mutex<[RecordType?: Account]>([:])
 
     /// Begins a ledger with nothing in it.

@@ -6,7 +6,7 @@ import RelayModel
 struct AnswerBody: Sendable, Hashable {
     /// The gateway's word, or the beginning of a body that is something else.
     var reason: String
-    /// Since when the device token has been dead.
+    /// When the device token died.
     var timestamp: Timestamp?
 
     /// How much of a foreign body is kept for people to read.

@@ -7,7 +7,7 @@ package struct GatewayRefusal: Sendable, Hashable {
     /// The gateway's word for it (APNs: the `reason` of the body), or what could be read of a body
     /// that is not the gateway's own; empty if there was none.
     package var reason: String
-    /// Since when the device token has been dead (410 only).
+    /// When the device token died (410 only).
     package var timestamp: Timestamp?
     /// How long the gateway asks to be left alone.
     package var retryAfter: Duration?

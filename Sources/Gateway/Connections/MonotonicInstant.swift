@@ -1,6 +1,6 @@
 /// A moment of the clock that never goes back, as the gateway's thread reads it once a turn.
 struct MonotonicInstant: Sendable, Hashable, Comparable {
-    /// Since some moment of the past.
+    /// Nanoseconds since some moment of the past.
     var nanoseconds: UInt64
 
     /// This moment moved by `duration`, which must not be negative.

@@ -14,7 +14,7 @@ package struct PushRequest: Sendable, Hashable {
     package var token: DeviceToken
     /// What the device gets.
     package var notification: PushNotification
-    /// By which kind of gateway it goes.
+    /// The kind of gateway that it goes by.
     package var gateway: GatewayKind = .apns
     /// Whose device it is, for gateways that find it by its name.
     package var recipient: PushRecipient?
@@ -92,7 +92,7 @@ package struct PushCompletion: Sendable, Hashable {
     package var ticket: UInt64
     /// How it ended.
     package var outcome: PushOutcome
-    /// From the hand-over to a connection until the end; zero if it never got there.
+    /// The time from the hand-over to a connection until the end; zero if it never got there.
     package var latency: Duration
 
     package init(ticket: UInt64, outcome: PushOutcome, latency: Duration = .zero) {

@@ -12,7 +12,7 @@ package struct PushPace: Sendable {
     package static let first = 64
     /// A latency below this is no sign of waiting, however quick the quickest was.
     static let slack = Duration.milliseconds(2)
-    /// After this many adjustments the quickest answer is measured anew.
+    /// How many adjustments pass before the quickest answer is measured anew.
     static let adjustmentsBetweenProbes = 64
 
     private let most: Int

@@ -44,7 +44,7 @@ struct ProviderTokenLife: Sendable, Hashable {
     private struct Held: Sendable, Hashable {
         let record: ProviderTokenRecord
         let generation: Int
-        /// From this age on it is shown only if there is no other way.
+        /// The age from which on it is shown only if there is no other way.
         var renewsAtAge: Duration
         /// Whether the gateway has called it expired.
         var isDead = false

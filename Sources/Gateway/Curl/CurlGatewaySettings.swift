@@ -82,7 +82,7 @@ package struct CurlGatewaySettings: Sendable {
     ///
     /// It is below the 20 s within which a half-open connection must be found.
     package var watchdog = Duration.seconds(15)
-    /// After that a connection is replaced.
+    /// The age at which a connection is replaced.
     package var maximumConnectionAge = Duration.seconds(12 * 3600)
     /// After that a connection that nothing needed is closed, the last one of its pool ten times
     /// later.

@@ -17,7 +17,7 @@ final class GatewayPool {
     var latency = AnswerLatency()
     var tolerance: SilenceTolerance
     private var growth = PoolGrowth()
-    /// After how many requests the gateway ends connections.
+    /// How many requests the gateway lets a connection serve.
     var endurance = ConnectionEndurance()
     /// When the next connection may be opened.
     var connecting = PoolBackOff()

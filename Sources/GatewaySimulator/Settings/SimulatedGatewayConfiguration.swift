@@ -1,7 +1,7 @@
 public import Foundation
 public import Logging
 
-/// After how many requests a connection is ended, as proxies do.
+/// How many requests a connection serves before it is ended, as proxies do.
 public struct RequestLimit: Sendable, Hashable {
     /// The last request that is processed.
     public var count: Int
@@ -72,7 +72,7 @@ public struct SimulatedGatewayConfiguration: Sendable {
     public var settingsDelay = Duration.zero
     /// The guard against rapid resets; `nil` for none.
     public var resetGuard: ResetGuard?
-    /// After how many requests each connection is ended by a GOAWAY; `nil` for never.
+    /// How many requests each connection serves before a GOAWAY ends it; `nil` for no end.
     public var requestLimit: RequestLimit?
 
     // MARK: Answers and record

@@ -17,7 +17,7 @@ package final class LiveFrame: Sendable {
     package let type: String
     /// The token, of a frame that closes what came before it.
     package let token: String?
-    /// Of a frame on a set: its version, once everything of it has been told; 0 until then.
+    /// In a frame about a set: its version, once all of it has been told; 0 until then.
     package let complete: Int64?
     /// The text.
     package let bytes: [UInt8]

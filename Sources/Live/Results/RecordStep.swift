@@ -24,9 +24,9 @@ struct RecordStep {
     let earlier: LiveRecord?
     /// The record as it is; `nil` if it is gone.
     let later: LiveRecord?
-    /// By the orders that were asked for.
+    /// One for each order that was asked for.
     private var sorted: [Sorted] = []
-    /// By the fields that were asked for.
+    /// One for each list of fields that was asked for.
     private var sameness: [(keys: [String]?, isSame: Bool)] = []
 
     /// How many different orders, and lists of fields, are remembered: beyond them looking for one

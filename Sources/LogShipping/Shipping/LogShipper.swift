@@ -12,7 +12,7 @@ package final class LogShipper: Sendable {
     /// What can be set.
     package struct Settings: Sendable, Hashable {
         package var interval = Duration.seconds(10)
-        /// From one copy of the file to the next.
+        /// The time from one copy of the file to the next.
         package var baseInterval = Duration.seconds(24 * 3600)
         /// Whole copies that are kept.
         package var keptBases = 7

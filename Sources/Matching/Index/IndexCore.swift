@@ -16,7 +16,7 @@ final class IndexCore {
     /// Evaluation errors by subscription, since the start.
     @exclusivity(unchecked) private(set) var errors: [UInt32: UInt64] = [:]
 
-    /// Since when keys are crowded.
+    /// The keys that are crowded, and since when.
     @exclusivity(unchecked) var crowds = CrowdedKeys()
     /// Who should be filed again.
     @exclusivity(unchecked) var misfilings = Misfilings()

@@ -2,7 +2,7 @@ package import PostgresLink
 
 /// Which database is followed, and how.
 package struct FollowSettings: Sendable, Hashable {
-    /// By what changes are read.
+    /// How changes are read.
     package enum Way: Sendable, Hashable {
         /// A replication slot.
         case slot

@@ -21,7 +21,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     struct OutboxState: Sendable, Hashable {
         /// Names this outbox among all that there ever are.
         let identity: String
-        /// Before the numbers of all changes.
+        /// A number before those of all changes.
         let firstNumber: Int64
         /// Whether the relay has the rows as they were.
         let hasBegun: Bool

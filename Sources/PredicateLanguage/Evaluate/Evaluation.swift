@@ -10,7 +10,7 @@ struct Evaluation {
     let now: Timestamp?
     /// The comparisons that were reached, where somebody wants to know.
     var steps: [ComparisonTrace]?
-    /// In how many comparisons the next one stands.
+    /// How many comparisons surround the next one.
     private var depth = 0
     /// What counts the steps of a condition that could take too many.
     let meter: StepMeter?

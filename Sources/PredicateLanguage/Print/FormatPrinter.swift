@@ -47,7 +47,7 @@ struct FormatPrinter {
     var rules = RecordPredicate.RuleSet.apple
     /// Where comparisons were written, where somebody wants to know.
     var places: [Range<Int>]?
-    /// In how many comparisons the next one stands.
+    /// How many comparisons surround the next one.
     var depth = 0
 
     static func text(of value: FieldValue) -> String {

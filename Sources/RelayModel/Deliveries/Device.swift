@@ -63,7 +63,7 @@ public struct Device: Sendable, Hashable {
     public var container: ContainerKey
     /// The user who is signed in on it.
     public var owner: UserID
-    /// By which gateway it is reached.
+    /// The kind of gateway that reaches it.
     public var gateway: GatewayKind
     /// Which of the gateway's environments issued the token.
     public var gatewayEnvironment: GatewayEnvironment

@@ -95,7 +95,7 @@ public struct Delivery: Sendable, Hashable {
     public var owner: UserID
     /// The device.
     public var deviceID: DeviceID
-    /// By which gateway the device is reached.
+    /// The kind of gateway that reaches the device.
     public var gateway: GatewayKind
     /// Which of the gateway's environments issued ``token``.
     public var gatewayEnvironment: GatewayEnvironment

@@ -3,7 +3,7 @@
 package struct RetryLane: Sendable, Hashable {
     /// Whose deliveries.
     package let container: ContainerKey
-    /// By which of the gateway's environments.
+    /// Which of the gateway's environments it goes through.
     package let environment: GatewayEnvironment
     /// For which application.
     package let topic: String

@@ -5,7 +5,7 @@ public struct ContainerSchema: Sendable, Hashable {
     /// The roles beside CloudKit's own `_world`, `_icloud` and `_creator`.
     public var roles: [RoleName]
 
-    /// Of several record types with one name the last counts.
+    /// If several record types have one name, the last counts.
     public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [RoleName] = []) {
         self.recordTypes = Dictionary(
             recordTypes.map { ($0.name, $0) }, uniquingKeysWith: { _, last in last })

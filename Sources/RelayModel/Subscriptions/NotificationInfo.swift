@@ -57,9 +57,9 @@ public struct NotificationInfo: Sendable, Hashable {
 
     /// What the field names that travel in a push are called.
     public enum DesiredKeysName: String, Sendable, Hashable {
-        /// In CloudKit Web Services.
+        /// The name in CloudKit Web Services.
         case additionalFields
-        /// In the native class.
+        /// The name in the native class.
         case desiredKeys
     }
 

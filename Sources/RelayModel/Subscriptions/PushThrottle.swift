@@ -1,8 +1,8 @@
-/// So many pushes to a device in a span of time; what comes beyond is told together.
+/// The most pushes to a device in a span of time; what comes beyond is told together.
 public struct PushThrottle: Sendable, Hashable {
     /// How many.
     public var pushes: Int
-    /// In how many seconds.
+    /// The length of the span, in seconds.
     public var seconds: Int64
 
     private static let bounds = (pushes: 1...100 as ClosedRange<Int64>, seconds: spans)

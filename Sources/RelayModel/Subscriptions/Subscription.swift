@@ -139,7 +139,7 @@ public struct Subscription: Sendable, Hashable {
     public var firesOnce: Bool
     /// For which updates it fires.
     public var firesWhen: FiresWhen
-    /// Of updates, only those fire that give one of these fields another value; empty: any does.
+    /// Only updates that change one of these fields fire; if it is empty, all of them do.
     public var changedKeys: [String]
     /// Whose devices are left out.
     public var suppress: OriginSuppression

@@ -127,7 +127,7 @@ extension ContainerSettings {
 }
 
 extension ProviderCertificate {
-    /// Until when the certificate is valid; `nil` if it cannot be read.
+    /// When the certificate ends; `nil` if it cannot be read.
     var expiry: Timestamp? {
         guard packing == .pem,
             let chain = try? NIOSSLCertificate.fromPEMBytes(bytes), let first = chain.first

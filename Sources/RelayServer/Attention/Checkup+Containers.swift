@@ -33,7 +33,7 @@ extension Checkup {
         }
     }
 
-    /// Until when the credential is valid.
+    /// How long the credential is valid.
     func credential(_ container: JSONValue) -> Finding {
         let check = "credential \(name(container))"
         switch container.words(["credential", "kind"]) {

@@ -84,7 +84,7 @@ struct SessionService: Sendable {
         )
     }
 
-    /// Until when a user token counts, as it says itself.
+    /// When a user token stops being valid, as it says itself.
     static func end(of token: String) -> Timestamp? {
         SessionToken(token)?.expiresAt ?? expiration(of: token)
     }

@@ -12,7 +12,7 @@ package struct SessionToken: Sendable, Hashable {
 
     /// The session.
     package let session: UUIDBytes
-    /// From when on the token does not count.
+    /// When the token stops being valid.
     package let expiresAt: Timestamp
     private let signed: [UInt8]
     private let signature: [UInt8]

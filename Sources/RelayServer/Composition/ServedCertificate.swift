@@ -16,7 +16,7 @@ final class ServedCertificate: Sendable {
         var read: Marks
     }
 
-    /// By what a changed file is known: it is written anew, or another takes its name.
+    /// What tells that a file was changed: it is written anew, or another takes its name.
     private struct Marks: Equatable {
         let certificate: Mark?
         let privateKey: Mark?

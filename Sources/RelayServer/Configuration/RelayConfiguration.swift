@@ -136,7 +136,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var queries = QueryAdmission.Settings()
     /// What connected clients may take.
     var live = LiveBounds()
-    /// From one snapshot of the index to the next at least; `nil` keeps none.
+    /// The least time from one snapshot of the index to the next; `nil` keeps none.
     package var snapshotInterval: Duration? = .seconds(600)
     /// The settings, one a line, secrets hidden.
     package private(set) var description = ""

@@ -138,11 +138,11 @@ extension WalkEvent {
 package struct EventFilter: Sendable, Hashable {
     /// What happened.
     package var kinds = Set(WalkEvent.Kind.allCases)
-    /// To records of this type; a push whose change is long ago is of none.
+    /// Only what happens to records of this type; a push whose change is long ago is of none.
     package var recordType: RecordType?
-    /// To this user, or to a change that fired a subscription of theirs.
+    /// Only what happens to this user, or to a change that fired a subscription of theirs.
     package var user: UserID?
-    /// By this subscription.
+    /// Only what this subscription fired.
     package var subscription: SubscriptionID?
 
     /// Wants all of them.

@@ -66,7 +66,7 @@ package final class WalkEvents: Sendable {
     /// What a listener asks for.
     struct Question: Sendable {
         let container: ContainerKey
-        /// After which place; `nil` means from now on.
+        /// The place after which to begin; `nil` means from now on.
         var place: Place?
         var filter = EventFilter()
         var limit = 100

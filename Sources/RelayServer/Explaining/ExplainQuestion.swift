@@ -30,7 +30,7 @@ struct ExplainQuestion: Sendable {
     var device: DeviceID?
     /// The delivery; it says the rest.
     var delivery: DeliveryID?
-    /// In which database; `nil` means that of the change.
+    /// The database; `nil` means that of the change.
     var database: DatabaseScope?
     /// The zone of the record, where one is named; `nil` means every zone.
     var zone: ZoneID?

@@ -31,7 +31,7 @@ final class AccessLog: Sendable {
         var method: String
         var path: String
         var status: Int
-        /// Of the answer's body; `nil` while it is still being written.
+        /// The length of the answer's body; `nil` while it is still being written.
         var bytes: Int?
         var duration: Duration
         var address: ClientAddress?

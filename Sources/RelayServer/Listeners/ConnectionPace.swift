@@ -13,7 +13,7 @@ struct ConnectionPace: Sendable {
         var body: Duration = .seconds(30)
         /// For taking an answer, besides what its length allows.
         var answer: Duration = .seconds(30)
-        /// Without any request.
+        /// How long a connection may be without any request.
         var idle: Duration = .seconds(75)
         /// For hearing that it is refused, and going.
         var refusal: Duration = .seconds(2)

@@ -15,7 +15,7 @@ final class InboxFeed: Sendable {
     /// The client's name for the query.
     let id: String
     let query: LiveQuery
-    /// Beyond which number it began.
+    /// The number after which it began.
     let start: UInt64?
     private let reset: LiveReset?
     private let owner: InboxOwner

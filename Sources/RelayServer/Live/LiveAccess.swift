@@ -311,14 +311,14 @@ final class LiveAccess: Sendable {
 
 /// How long live clients wait for what.
 enum LiveTimes {
-    /// After so long without a frame the relay says how far it is.
+    /// The silence after which the relay says how far it is.
     static let heartbeat = Duration.seconds(25)
-    /// For `hello`, from the upgrade.
+    /// How long a client has for `hello` after the upgrade.
     static let hello = Duration.seconds(10)
-    /// For a client that fell behind, to read what is under way.
+    /// How long a client that fell behind has to read what is under way.
     static let drain = Duration.seconds(30)
-    /// Without a word of the client, pongs included.
+    /// The silence of a client, pongs included, that ends its connection.
     static let silence = Duration.seconds(70)
-    /// Before a user token ends the client is told.
+    /// How long before its user token ends a client is told.
     static let notice = Duration.seconds(60)
 }

@@ -13,7 +13,7 @@ package struct LiveBounds: Sendable, Hashable {
     var queriesPerSet = 100
     /// Those who begin a connection or stream in a second.
     var hellosPerSecond = 1000
-    /// In how long, at most, all are told to go.
+    /// The longest that telling all of them to go takes.
     var drain = Duration.seconds(10)
     /// The origins of the pages that may come in, in small letters; none for any.
     var allowedOrigins: Set<String> = []
@@ -27,10 +27,10 @@ package struct LiveBounds: Sendable, Hashable {
 
 /// Who began a connection in the second that is now.
 ///
-/// So many are taken, so that the return of all after a start is no stampede; the others are told
-/// seconds in which there is room for them.
+/// Their number is bounded, so that the return of all after a start is no stampede; the others are
+/// told seconds in which there is room for them.
 struct LiveNewcomers: Sendable {
-    /// Beyond so many seconds nobody is told to stay away.
+    /// The most seconds that anybody is told to stay away.
     static let mostPatience: Int64 = 60
 
     private var second = Int64.min

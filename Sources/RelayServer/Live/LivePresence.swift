@@ -13,7 +13,7 @@ final class LivePresence: DevicePresence {
     static let mostForDevice = 256
     /// Those that wait for all.
     static let most = 16_384
-    /// After so long a wait that nobody ended is forgotten: what it was for has ended otherwise.
+    /// When a wait that nobody ended is forgotten: what it was for has ended otherwise.
     private static let oblivion = Duration.seconds(60)
     /// Those are looked for no more often than this, because all are looked at.
     private static let oblivionPause = Duration.seconds(1)

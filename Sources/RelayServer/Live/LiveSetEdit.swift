@@ -5,11 +5,11 @@ import RelayModel
 struct LiveSetEdit {
     /// Where a query stands in it.
     enum Place {
-        /// In the whole list.
+        /// The query is in a list of all.
         case listed
-        /// Among those that come: it may not be there yet.
+        /// The query is new: it may not be there yet.
         case added
-        /// Among those that are declared anew: it must be there.
+        /// The query is declared again: it must be there.
         case updated
     }
 

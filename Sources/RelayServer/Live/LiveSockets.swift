@@ -8,7 +8,7 @@ import Synchronization
 final class LiveSockets: Sendable {
     /// How often the clock is looked at.
     private static let look = Duration.seconds(5)
-    /// After so many looks a stream is told how far everything has been told.
+    /// How many looks pass before a stream is told how far everything has been told.
     private static let looksPerBeat = 5
     /// Slices in which connections are told to go.
     private static let slices = 20

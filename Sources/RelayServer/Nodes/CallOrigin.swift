@@ -42,7 +42,7 @@ struct CallOrigin: Sendable, Hashable {
 }
 
 extension HTTPField.Name {
-    /// By which listener a forwarded call came in.
+    /// The listener by which a forwarded call came in.
     static let nodeListener = unchecked("Belfry-Node-Listener")
     /// Who is at the other end of its connection.
     static let nodePeer = unchecked("Belfry-Node-Peer")

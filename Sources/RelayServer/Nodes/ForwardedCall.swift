@@ -30,7 +30,7 @@ struct ForwardedCall: Sendable, Hashable {
     /// How much of a call is kept, so that it can be sent again to another relay.
     static let mostKept = 16_384
 
-    /// Until when an owner is waited for.
+    /// When waiting for an owner ends.
     let deadline: Duration
     /// The bytes of the body that were sent.
     private var bytes = 0

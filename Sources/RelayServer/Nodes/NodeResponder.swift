@@ -30,7 +30,7 @@ final class SwitchedResponder: HTTPResponder {
 /// Nothing is handed on from here, so that no call goes round between two relays each of which
 /// takes the other for the owner.
 struct NodeResponder: HTTPResponder {
-    /// By the listeners' names.
+    /// What answers, by the names of the listeners.
     let responders: [String: SwitchedResponder]
     /// Whether this relay owns the store, and takes calls.
     let isTaking: @Sendable () -> Bool

@@ -1,6 +1,6 @@
 /// How relays of one store reach each other.
 struct NodeSettings: Sendable, Hashable {
-    /// Under which name others reach a relay.
+    /// The name under which others reach a relay.
     enum Advertised: Sendable, Hashable {
         /// The address by which it reaches the database.
         case own

@@ -55,7 +55,7 @@ struct ClientMarking: Sendable {
         case notification(UUIDBytes)
         /// By the `apns-id` of one push.
         case delivery(DeliveryID)
-        /// By what is no such ID.
+        /// Something that is no such ID.
         case nothing
     }
 

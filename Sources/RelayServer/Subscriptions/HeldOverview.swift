@@ -17,7 +17,7 @@ struct HeldOverview {
         }
     }
 
-    /// Of what a subscription owes; `nil` if nothing is.
+    /// How many deliveries of a subscription are held; `nil` if none is.
     func deliveries(of version: SubscriptionVersion) -> Int? {
         let subscription = version.subscription
         let all = counts[subscription.owner, default: []].filter {
@@ -26,7 +26,7 @@ struct HeldOverview {
         return all.isEmpty ? nil : all.reduce(0) { $0 + $1.deliveries }
     }
 
-    /// Of what is owed to a device.
+    /// How many deliveries to a device are held.
     func deliveries(of device: Device) -> Int {
         counts[device.owner, default: []].reduce(0) {
             $0 + ($1.device == device.id ? $1.deliveries : 0)

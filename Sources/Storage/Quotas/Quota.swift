@@ -54,7 +54,7 @@ package enum Quota: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Of what it is a quota, for people.
+    /// What the quota is of, in words for people.
     package var subject: String {
         switch self {
         case .subscriptions: "subscriptions of the container"

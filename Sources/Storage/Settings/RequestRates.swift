@@ -4,9 +4,9 @@ package import RelayModel
 ///
 /// What is `nil` is as the relay's configuration says; 0 is any number.
 package struct RequestRates: Sendable, Hashable {
-    /// Of each key, and of each change source.
+    /// The rate of each key, and of each change source.
     package var key: Int?
-    /// Of each user.
+    /// The rate of each user.
     package var user: Int?
 
     /// The largest that can be set.

@@ -9,7 +9,7 @@ package struct Database {
         self.connection = connection
     }
 
-    /// In which words it wants what the engines say differently.
+    /// How its engine says what engines say differently.
     package var dialect: Dialect { connection.dialect }
 
     /// Whether a transaction is open.

@@ -12,7 +12,7 @@ import Synchronization
 /// statement that is asked for one, or at the end of the transaction: so that a failure may be
 /// thrown later than where it arose, but never after the commit.
 package protocol SQLConnection: AnyObject {
-    /// In which words it wants what the engines say differently.
+    /// How its engine says what engines say differently.
     var dialect: Dialect { get }
 
     /// Whether a transaction is open; an engine that undoes everything after certain failures says

@@ -4,12 +4,12 @@ import Storage
 package struct TableLayout: Sendable, Hashable {
     /// A column.
     package struct Column: Sendable, Hashable {
-        /// In small letters.
+        /// The name, in small letters.
         package let name: String
         package let kind: SQLKind
     }
 
-    /// In small letters.
+    /// The name, in small letters.
     package let name: String
     /// Sorted by their names.
     package let columns: [Column]

@@ -2,7 +2,7 @@
 package struct PortionLimits: Sendable, Hashable {
     /// The most rows of a portion.
     package var rows = 1000
-    /// With so many bytes of values a portion ends; one row may go beyond.
+    /// The bytes of values at which a portion ends; one row may go beyond.
     package var bytes = 1 << 20
 
     package init() {}

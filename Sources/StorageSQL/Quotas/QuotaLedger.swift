@@ -32,7 +32,7 @@ enum CountedThing: Int64, CaseIterable {
     }
 }
 
-/// By how much something would grow.
+/// How much something would grow.
 struct Growth {
     var number = 0
     var bytes = 0

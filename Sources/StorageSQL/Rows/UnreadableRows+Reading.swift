@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 
 extension UnreadableRow {
-    /// By what a row of any table is named to people: its delivery ID, serial, or number.
+    /// What names a row of any table to people: its delivery ID, serial, or number.
     static func key(of row: Row) -> String {
         if row.hasColumn("deliveryID") {
             return DeliveryID(stored: row["deliveryID"])?.description ?? "?"

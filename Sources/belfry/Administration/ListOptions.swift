@@ -18,7 +18,7 @@ struct RecordArgument: ExpressibleByArgument, Hashable {
     }
 }
 
-/// Of which records something is listed.
+/// The records to which a list is confined.
 struct RecordOptions: ParsableArguments {
     @Option(help: "Those of records of this type.") var type: String?
     @Option(help: "Those of this record, as Type/name.") var record: RecordArgument?

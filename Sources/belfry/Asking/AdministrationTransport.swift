@@ -76,7 +76,7 @@ struct HTTPTransport: AdministrationTransport {
     let url: String
     /// Its token.
     let token: String
-    /// In the order in which they are tried.
+    /// The clients, in the order in which they are tried.
     private let clients: [HTTPClient]
 
     init(url: String, token: String, trust: RelayTrust) {

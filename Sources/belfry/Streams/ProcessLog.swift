@@ -11,7 +11,7 @@ final class ProcessLog: Sendable {
     /// The one of this process.
     static let own = ProcessLog()
 
-    /// From which level on.
+    /// The level from which on lines are written.
     let levels = LogLevels(now: World.real.now)
     private let isJSON = Atomic(false)
 

@@ -100,11 +100,11 @@ package struct RecordEditor: Sendable, Hashable {
 
 /// When, by whom and where a record was created or changed.
 package struct RecordStamp: Sendable, Hashable {
-    /// When.
+    /// When it happened.
     package var at: Timestamp
-    /// By whom, where that is known.
+    /// Who did it, where that is known.
     package var userID: UserID?
-    /// On which device, where that is known.
+    /// The device that it was done on, where that is known.
     package var deviceID: DeviceID?
 
     package init(at: Timestamp, userID: UserID?, deviceID: DeviceID?) {

@@ -35,7 +35,7 @@ package struct AdminToken: Sendable, Hashable {
     package var container: ContainerKey?
     /// When it was made.
     package var createdAt: Timestamp
-    /// From when on it does not count; `nil` for never.
+    /// When it stops being valid; `nil` for never.
     package var endsAt: Timestamp?
     /// When it was revoked, if it was.
     package var revokedAt: Timestamp?

@@ -67,7 +67,7 @@ package struct CourierDelivery: Sendable, Hashable {
     package var deviceID: DeviceID
     /// A later notification with the same one takes its place.
     package var collapseID: String?
-    /// Until when it is of use; `nil` means as long as the bounds allow.
+    /// When it stops being of use; `nil` means as late as the bounds allow.
     package var expiration: Timestamp?
     /// The JSON text.
     package var payload: [UInt8]

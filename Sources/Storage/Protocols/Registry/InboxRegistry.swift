@@ -79,9 +79,9 @@ package struct InboxEntry: Sendable, Hashable {
 package struct InboxRequest: Sendable, Hashable {
     /// Whose.
     package var owner: InboxOwner
-    /// Of subscriptions in this database; `nil` means all.
+    /// Only notifications of subscriptions in this database; `nil` means all.
     package var database: DatabaseScope?
-    /// Beyond this number; 0 begins with the oldest that is kept.
+    /// The number after which it begins; 0 begins with the oldest that is kept.
     package var after: UInt64
     /// The most that are returned.
     package var limit: Int

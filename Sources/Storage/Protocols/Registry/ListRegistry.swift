@@ -63,7 +63,7 @@ package protocol ListRegistry: Sendable {
 package struct ListPage<Element: Sendable, Place: Sendable>: Sendable {
     /// The elements, in order.
     package var elements: [Element]
-    /// Before what the list goes on; `nil` at its end.
+    /// The place before which the list goes on; `nil` at its end.
     package var next: Place?
 
     package init(_ elements: [Element], next: Place?) {

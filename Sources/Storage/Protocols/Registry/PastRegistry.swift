@@ -74,7 +74,7 @@ package struct PastSpan: Sendable, Hashable {
     package var head: LogPosition
     /// How far the log is settled.
     package var settled: LogPosition
-    /// Of what had ended by here nothing was kept.
+    /// Nothing is kept of what had ended by this position.
     package var endedFrom: LogPosition
     /// The first change of which receipts are sure to be kept.
     package var receiptsFrom: LogPosition
@@ -127,7 +127,7 @@ package struct PastChange: Sendable, Hashable {
 package struct RememberedChange: Sendable, Hashable {
     /// Its place.
     package var position: LogPosition
-    /// Until when it is known.
+    /// The moment up to which it is known.
     package var until: Timestamp
 
     package init(position: LogPosition, until: Timestamp) {
@@ -236,7 +236,7 @@ package struct PastDevice: Sendable, Hashable {
     package var id: DeviceID
     /// Whose it was.
     package var owner: UserID
-    /// By which gateway it was reached.
+    /// The gateway that reached it.
     package var gateway: GatewayKind
     /// Which of the gateway's environments issued its token.
     package var gatewayEnvironment: GatewayEnvironment

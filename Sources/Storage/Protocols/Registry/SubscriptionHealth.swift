@@ -44,7 +44,7 @@ package struct SubscriptionHealth: Sendable, Hashable {
     /// The last that had one.
     package var lastError: Event<Nothing>?
 
-    /// Of a subscription of which there is nothing to say.
+    /// The health of a subscription of which there is nothing to say.
     package init() {}
 
     /// Adds what happened later.

@@ -31,7 +31,7 @@ package struct ThrottlePlace: Sendable, Hashable {
     package let deliveryID: DeliveryID
     /// When it went.
     package var takenAt: Timestamp
-    /// From when on it counts no more, by the span that was asked for then.
+    /// When it stops counting, by the span that was asked for then.
     package var endsAt: Timestamp
 
     /// The place that `deliveryID` took.
