@@ -45,6 +45,10 @@ struct MoveCommandTests {
         #expect(moved.code == 0 && moved.output.contains("equal at both ends, sound"), "\(moved)")
         let check = try await BuiltBelfry.run(["check", "--database", url, "--schema", schema])
         #expect(check.code == 0 && check.output.contains("sound"))
+        let restored = try await BuiltBelfry.run(
+            ["restore", "--database", url, "--schema", schema])
+        #expect(restored.code == 0, "\(restored)")
+        #expect(restored.output.contains("has an identity of its own: the log up to"))
         let again = try await move()
         #expect(again.code == 69 && again.complaint.contains("--take-back"))
         let back = try await BuiltBelfry.run(["move", "--from", file, "--take-back"])

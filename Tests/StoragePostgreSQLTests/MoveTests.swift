@@ -266,6 +266,38 @@ struct MoveTests {
         #expect(refusal.contains("which is another store by now"))
     }
 
+    @Test func `a schema that its server brought back gets an identity of its own`() async throws {
+        let place = try TestPlace().place()
+        let first = try RelayStore.open(place, as: .forTests(), settings: .forTests)
+        let identity = first.storeIdentity
+        let held = try await Self.refusal { _ = try await Self.server(place, .source) }
+        #expect(held.contains("one relay at a time"))
+        await first.close()
+        let end = try await Self.server(place, .source)
+        let renewed = Result { try StoreMove.renew(end, identity: Data(repeating: 7, count: 16)) }
+        await end.end()
+        #expect(try renewed.get().problems == [])
+        let store = try RelayStore.open(place, as: .forTests(), settings: .forTests)
+        #expect(store.storeIdentity != identity)
+        await store.close()
+    }
+
+    @Test func `a part of a move gets no identity of its own`() async throws {
+        let path = try FilledFiles.copy(try await FilledFiles.all()[0])
+        let place = try TestPlace().place()
+        await #expect(throws: Interruption.self) {
+            try await Self.move(path, to: place, rows: 2) {
+                if $0.table == "progress" { throw Interruption() }
+            }
+        }
+        let end = try await Self.server(place, .source)
+        let refusal = try await Self.refusal {
+            _ = try StoreMove.renew(end, identity: Data(repeating: 7, count: 16))
+        }
+        await end.end()
+        #expect(refusal.contains("run belfry move again to finish"))
+    }
+
     @Test func `a running relay is refused, at either end`() async throws {
         let path = try await Self.newStore()
         let place = try TestPlace().place()

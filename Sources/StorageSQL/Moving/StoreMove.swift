@@ -1,5 +1,5 @@
 package import Foundation
-import Storage
+package import Storage
 
 /// Moves a whole store from one place to another, on whatever engines they are.
 ///
@@ -66,12 +66,39 @@ package struct StoreMove {
             throw StorageError.inaccessible(path: source.place, reason: "it was not moved away")
         }
         try source.write { db in
-            try source.setIdentity(identity, db)
-            try db.execute(sql: "DELETE FROM stateSnapshot")
-            try db.execute(sql: "UPDATE progress SET epoch = epoch + 1")
+            try makeAnother(source, identity, db)
             try db.execute(sql: "DELETE FROM storeMove")
             try source.letIn(db)
         }
+    }
+
+    /// Gives a store that a server's own means have brought back an identity of its own: what came
+    /// after the copy was made has used the positions at which its log goes on.
+    ///
+    /// What waits keeps the identities that it has.
+    ///
+    /// - Parameters:
+    ///   - end: The store.
+    ///   - identity: 16 random bytes.
+    /// - Returns: What it has, which is sound.
+    /// - Throws: ``StorageError`` if it is part of a move, or not sound; nothing was changed then.
+    package static func renew(_ end: any MoveEnd, identity: Data) throws -> StoreReport {
+        if let mark = try end.read(MoveMark.find) { throw mark.refusal(at: end.place) }
+        let report = try end.check()
+        guard report.problems.isEmpty else {
+            throw StorageError.damaged(
+                path: end.place,
+                reason: "it is not sound: \(report.problems.joined(separator: "; "))")
+        }
+        try end.write { db in try makeAnother(end, identity, db) }
+        return report
+    }
+
+    /// No snapshot is of a store with another identity, and an older process cannot settle in it.
+    private static func makeAnother(_ end: any MoveEnd, _ identity: Data, _ db: Database) throws {
+        try end.setIdentity(identity, db)
+        try db.execute(sql: "DELETE FROM stateSnapshot")
+        try db.execute(sql: "UPDATE progress SET epoch = epoch + 1")
     }
 
     // MARK: Steps

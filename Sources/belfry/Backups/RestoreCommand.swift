@@ -4,6 +4,7 @@ import LogShipping
 import RelayModel
 import RelayServer
 import Storage
+import StoragePostgreSQL
 import StorageSQL
 import StorageSQLite
 
@@ -16,7 +17,9 @@ struct RestoreCommand: AsyncParsableCommand {
             The store goes on where the copy ends, or at the moment that --at names, with an \
             identity of its own, so that its pushes do not take the apns-id of others. The copy \
             stays as it is. No relay may be running on the file. Continuous backups are read \
-            with the backup settings of the configuration.
+            with the backup settings of the configuration. A store on PostgreSQL is brought back \
+            by PostgreSQL's own means; --database with its URL, and nothing else, then checks it \
+            and gives it an identity of its own.
             """)
 
     @Argument(help: "The backup, or another copy of a relay's file.") var copy: String?
@@ -24,14 +27,24 @@ struct RestoreCommand: AsyncParsableCommand {
     var from: String?
     @Option(help: "The moment to go back to, as 2026-11-25T20:15:00Z (default: the last).")
     var at: String?
-    @Option(help: "The file to make.") var database = StoreSettings.usualPath
+    @Option(help: "The file to make; or the URL of a database that was brought back.")
+    var database = StoreSettings.usualPath
+    @Option(help: "The schema of the database.") var schema = PostgresPlace.usualSchema
     @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
     var replace = false
     @Option(help: "The configuration file, for --from.") var config: String?
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws {
-        try NamedStore.requireFile(database, "restored")
+        if isServer {
+            guard copy == nil, from == nil, at == nil, !replace else {
+                throw ValidationError(
+                    "a store on PostgreSQL is restored by PostgreSQL's own means, as pg_basebackup "
+                        + "with an archive of its log; --database with its URL, and nothing else, "
+                        + "gives it an identity of its own then")
+            }
+            return
+        }
         guard (copy == nil) != (from == nil) else {
             throw ValidationError("name a copy, or continuous backups with --from")
         }
@@ -40,6 +53,8 @@ struct RestoreCommand: AsyncParsableCommand {
         }
         _ = try moment()
     }
+
+    private var isServer: Bool { NamedStore.isServer(database) }
 
     /// The moment to go back to; one without an offset is in UTC.
     private func moment() throws -> Timestamp? {
@@ -58,7 +73,29 @@ struct RestoreCommand: AsyncParsableCommand {
                 "made \(database) of \(copy): the log up to \(report.head), sound", report.json)
             return
         }
+        if isServer { return try await renew() }
         try await restoreShipped()
+    }
+
+    /// Gives what PostgreSQL has brought back an identity of its own.
+    private func renew() async throws {
+        // A URL may hold a password, which is refused and not repeated.
+        var name = "the database"
+        do {
+            let store = try NamedStore(database, schema: schema)
+            name = "\(store)"
+            let end = try await store.moveEnd(isTarget: false)
+            let identity = Data(World.real.randomBytes(16))
+            let renewed = Result { try StoreMove.renew(end, identity: identity) }
+            await end.end()
+            let report = try renewed.get()
+            print(
+                json
+                    ? JSONValue.object(report.json.merging(["database": .string(name)])).text
+                    : "\(name) has an identity of its own: the log up to \(report.head), sound")
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(name) cannot be restored", error)
+        }
     }
 
     private func tell(_ line: String, _ members: JSONObject) {
