@@ -53,6 +53,17 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         self.parameters = parameters
     }
 
+    /// Whether a text is meant for a server, be it right or wrong, and not for a file: an URL, or
+    /// pairs of which the first has a word of libpq.
+    package static func isMeant(by text: String) -> Bool {
+        let scheme = text.prefix { $0.isASCII && $0.isLetter }
+        if !scheme.isEmpty, text.dropFirst(scheme.count).hasPrefix("://") { return true }
+        guard let equals = text.firstIndex(of: "=") else { return false }
+        let word = String(text[..<equals].filter { !$0.isWhitespace })
+        // What is refused is meant for a server too, and must not be repeated as the name of a file.
+        return allowed.contains(word) || word == "password" || word == "options"
+    }
+
     /// Where it is, without anything secret.
     package var description: String {
         let place = byHost(parameters).map { Self.address($0) }.joined(separator: ",")

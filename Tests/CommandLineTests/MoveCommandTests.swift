@@ -11,12 +11,17 @@ struct MoveCommandTests {
     private let file: String
     private let url: String
     private let schema: String
+    /// A service file in which the server is called house.
+    private let services: String
 
     init() throws {
         let server = try PostgresServer.ofStores()
         file = try Folder.make().appending(path: "relay.sqlite").path
         url = "postgresql://postgres@/postgres?host=\(server.folder)"
         schema = server.schemaName()
+        services = file + "-services"
+        try "[house]\nhost=\(server.folder)\nuser=postgres\ndbname=postgres\n".write(
+            toFile: services, atomically: true, encoding: .utf8)
     }
 
     private func move(killedAt point: String? = nil) async throws -> BuiltBelfry.Ending {
@@ -62,6 +67,40 @@ struct MoveCommandTests {
     func `what is for files says how PostgreSQL does it`(command: String) async throws {
         let ending = try await BuiltBelfry.run([command, file, "--database", url])
         #expect(ending.code == 64 && ending.complaint.contains("pg_basebackup"), "\(ending)")
+    }
+
+    @Test(arguments: ["service=house", "postgresql:///?service=house"])
+    func `a database is named by its service`(name: String) async throws {
+        func run(_ arguments: String..., with more: [String: String] = [:]) async throws -> String {
+            let ending = try await BuiltBelfry.run(
+                arguments, environment: ["PGSERVICEFILE": services].merging(more) { $1 })
+            #expect(ending.code == 0, "\(ending)")
+            return ending.output
+        }
+        let made = try await run("migrate", "--database", name, "--schema", schema)
+        #expect(made.contains("service house: p0001_createSchema"), "\(made)")
+        let nodes = try await run("nodes", "--database", name, "--schema", schema)
+        #expect(nodes == "no relay\n")
+        let check = try await run(
+            "check", with: ["BELFRY_STORAGE_URL": name, "BELFRY_STORAGE_SCHEMA": schema])
+        #expect(check.contains("sound"), "\(check)")
+        let list = try await run(
+            "containers", "list", "--json", "--database", name,
+            with: ["BELFRY_STORAGE_SCHEMA": schema])
+        #expect(list.contains("containers"), "\(list)")
+    }
+
+    @Test func `what is said of a database has no password in it`() async throws {
+        for name in ["password=geheim host=h", "postgresql://u:geheim@h/d", "mysql://u:geheim@h/d"]
+        {
+            for command in [["containers", "list"], ["check"], ["nodes"], ["migrate"]] {
+                let ending = try await BuiltBelfry.run(command + ["--database", name])
+                #expect(ending.code != 0)
+                #expect(!ending.complaint.contains("geheim"), "\(command): \(ending.complaint)")
+            }
+        }
+        let sealed = try await BuiltBelfry.run(["migrate", "--reseal", "--database", url])
+        #expect(sealed.code == 64 && sealed.complaint.contains("--reseal is for files"))
     }
 
     @Test func `what cannot be moved is said before anything is touched`() async throws {

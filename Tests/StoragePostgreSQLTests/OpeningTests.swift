@@ -138,6 +138,18 @@ struct OpeningTests {
         #expect(!sentence.contains("geheim"))
     }
 
+    @Test func `what is meant for a server is told from a file`() {
+        for text in [
+            "postgresql://h/d", "postgres://h/d", "mysql://h/d", "service=house",
+            "host=/run dbname=relay", " user = belfry dbname=d", "password=geheim host=h",
+            "postgresql:///?service=house",
+        ] { #expect(PostgresPlace.isMeant(by: text), "\(text)") }
+        for text in [
+            "", "belfry.sqlite", "/var/lib/a=b.sqlite", "./service=house", "a=b", "C:/x", "://",
+            "service", "day=2026.sqlite",
+        ] { #expect(!PostgresPlace.isMeant(by: text), "\(text)") }
+    }
+
     @Test func `a host that closes connections does not keep from the next`() throws {
         let place = try TestPlace()
         let closing = try ClosingSocket()

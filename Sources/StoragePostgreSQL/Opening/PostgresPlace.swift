@@ -39,6 +39,9 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         self.authorities = authorities
     }
 
+    /// Whether a text is meant for a place on a server, be it right or wrong, and not for a file.
+    package static func isMeant(by text: String) -> Bool { PostgresTarget.isMeant(by: text) }
+
     /// Where it is, without anything secret.
     package var description: String { "schema \(schema) of \(target)" }
 

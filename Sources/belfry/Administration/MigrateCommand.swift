@@ -19,9 +19,14 @@ struct MigrateCommand: AsyncParsableCommand {
     var reseal = false
     @Flag(help: "Show JSON.") var json = false
 
+    func validate() throws {
+        guard reseal, NamedStore.isServer(database) else { return }
+        throw ValidationError("a store on PostgreSQL has no pages to take; --reseal is for files")
+    }
+
     func run() async throws {
         // A URL may hold a password, which is refused and not repeated.
-        var name = NamedStore.isServer(database) ? "the database" : database
+        var name = NamedStore.shown(database)
         do {
             if reseal { try RelayStore.reseal(path: database) }
             let store = try NamedStore(database, schema: schema)

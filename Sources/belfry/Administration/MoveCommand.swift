@@ -43,7 +43,7 @@ struct MoveCommand: AsyncParsableCommand {
             CrashPoint.arm(point)
         }
         // A URL may hold a password, which is refused and not repeated.
-        var name = NamedStore.isServer(from) ? "the database" : from
+        var name = NamedStore.shown(from)
         do {
             let source = try NamedStore(from, schema: fromSchema)
             name = "\(source)"

@@ -90,7 +90,7 @@ struct StoreFileOptions: ParsableArguments {
                 environment: ProcessInfo.processInfo.environment
             ).store()
             guard let url = named.url else { return .file(named.path) }
-            return try NamedStore(url, schema: schema ?? named.schema)
+            return .server(try PostgresPlace(url: url, schema: schema ?? named.schema))
         } catch let error as ConfigurationError {
             try? StandardStreams.write(Array("error: \(error)\n".utf8), .error)
             throw ExitCode(CommandFailure.Kind.configuration.rawValue)

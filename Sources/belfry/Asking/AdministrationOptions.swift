@@ -12,7 +12,7 @@ struct AdministrationOptions: ParsableArguments {
     @Option(help: "Its token (default: BELFRY_ADMIN_TOKEN, or from the configuration).")
     var adminToken: String?
 
-    @Option(help: "Work on this file instead, while no relay has it open.")
+    @Option(help: "Work on this file or database instead, while no relay has it open.")
     var database: String?
 
     @Option(help: "The authorities of its certificate in PEM form (default: tls.caFile).")

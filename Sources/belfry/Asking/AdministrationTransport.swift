@@ -159,7 +159,8 @@ struct FileTransport: AdministrationTransport {
             settings.creation = .never
             store = try NamedStore(path, schema: configuration.storageSchema).open(settings)
         } catch let error as StorageError {
-            throw CommandFailure(.unavailable, "\(path) cannot be opened: \(error)")
+            throw CommandFailure(
+                .unavailable, "\(NamedStore.shown(path)) cannot be opened: \(error)")
         }
         let metrics = PrometheusMetrics()
         var dependencies = RelayDependencies(

@@ -10,7 +10,7 @@ enum NamedStore: CustomStringConvertible {
     case file(String)
     case server(PostgresPlace)
 
-    /// Reads a path, or a `postgresql://` URL with a schema beside it.
+    /// Reads a path, or what names a database, with a schema beside it.
     init(_ text: String, schema: String = PostgresPlace.usualSchema) throws(StorageError) {
         self =
             Self.isServer(text)
@@ -18,9 +18,10 @@ enum NamedStore: CustomStringConvertible {
     }
 
     /// Whether a text names a database of a server; it may hold what must not be repeated.
-    static func isServer(_ text: String) -> Bool {
-        ["postgresql://", "postgres://"].contains { text.hasPrefix($0) }
-    }
+    static func isServer(_ text: String) -> Bool { PostgresPlace.isMeant(by: text) }
+
+    /// What a text names, for a sentence, before it is known to be right.
+    static func shown(_ text: String) -> String { isServer(text) ? "the database" : text }
 
     /// Refuses a database of a server, which PostgreSQL copies by its own means.
     static func requireFile(_ text: String, _ deed: String) throws {
