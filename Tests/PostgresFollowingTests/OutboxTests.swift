@@ -249,8 +249,12 @@ struct OutboxTests {
     @Test func `the SQL that is shown lets its role follow, and nothing more`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(
-            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
-        try server.sql(OutboxSQL(tables: ["public.t"], role: "belfry").text, in: name)
+            """
+            CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a');
+            CREATE SCHEMA "Shop"; CREATE TABLE "Shop".orders (id int PRIMARY KEY)
+            """)
+        let sql = OutboxSQL(tables: ["public.t", #""Shop".orders"#], role: "belfry")
+        try server.sql(sql.text, in: name)
         let target = try PostgresTarget("host=\(server.folder) user=belfry dbname=\(name)")
         let settings = try server.outbox(name) {
             $0.makes = false

@@ -281,8 +281,12 @@ struct ProblemTests {
     @Test func `the SQL that prepares a database lets its role follow`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
-            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
-        let sql = PreparingSQL(publication: "belfry", slot: name, tables: ["public.t"])
+            """
+            CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a');
+            CREATE SCHEMA "Shop"; CREATE TABLE "Shop".orders (id int PRIMARY KEY)
+            """)
+        let sql = PreparingSQL(
+            publication: "belfry", slot: name, tables: ["public.t", #""Shop".orders"#])
         try server.sql(sql.text, in: name)
         var settings = try server.settings(name)
         settings.target = try PostgresTarget("host=\(server.folder) user=belfry dbname=\(name)")

@@ -144,11 +144,10 @@ package struct OutboxSQL: Sendable {
 
     private var rights: [String] {
         guard let role = role?.quotedName else { return [] }
-        let named = tables.map(\.quotedTable).joined(separator: ", ")
         return [
             "GRANT USAGE ON SCHEMA belfry TO \(role)",
             "GRANT SELECT, DELETE ON belfry.outbox TO \(role)",
             "GRANT SELECT, UPDATE ON belfry.outbox_state TO \(role)",
-        ] + (named.isEmpty ? [] : ["GRANT SELECT ON \(named) TO \(role)"])
+        ] + tables.rights(of: role)
     }
 }

@@ -17,7 +17,7 @@ package struct PreparingSQL {
         let rights =
             named.isEmpty
             ? "GRANT pg_read_all_data TO belfry;"
-            : "GRANT SELECT ON \(named.joined(separator: ", ")) TO belfry;"
+            : tables.rights(of: "belfry").map { $0 + ";" }.joined(separator: "\n")
         let identities =
             named.isEmpty
             ? "-- ALTER TABLE public.orders REPLICA IDENTITY FULL;"
@@ -43,5 +43,16 @@ package struct PreparingSQL {
             -- they are. To begin without them:
             -- SELECT pg_create_logical_replication_slot(\(slot.quotedText), 'pgoutput');
             """
+    }
+}
+
+extension [String] {
+    /// What lets a role, as SQL has it, read these tables, a statement each.
+    func rights(of role: String) -> [String] {
+        guard !isEmpty else { return [] }
+        // Everybody may use public; in another schema nothing is found without a right to it.
+        let schemas = Set(map { $0.tableParts.schema }).subtracting(["public"]).sorted()
+        return schemas.map { "GRANT USAGE ON SCHEMA \($0.quotedName) TO \(role)" }
+            + ["GRANT SELECT ON \(map(\.quotedTable).joined(separator: ", ")) TO \(role)"]
     }
 }
