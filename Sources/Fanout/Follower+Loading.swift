@@ -69,8 +69,10 @@ extension Follower {
             logger.info(
                 "began with the state that stood by",
                 metadata: [
-                    "position": "\(place.position)", "devices": "\(state.deviceCount)",
-                    "subscriptions": "\(state.subscriptionCount)", "ended": "\(endings.count)",
+                    "position": "\(place.position)",
+                    "devices": .stringConvertible(state.deviceCount),
+                    "subscriptions": .stringConvertible(state.subscriptionCount),
+                    "ended": .stringConvertible(endings.count),
                 ])
             // None of it is in a snapshot of this process; but what waits goes first.
             edits += state.deviceCount + state.subscriptionCount

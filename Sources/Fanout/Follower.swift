@@ -293,7 +293,9 @@ package struct Follower: ~Copyable {
         }
         logger.info(
             "left a huge fan-out to ranges",
-            metadata: ["position": "\(entry.position)", "subscriptions": "\(serials.count)"])
+            metadata: [
+                "position": "\(entry.position)", "subscriptions": .stringConvertible(serials.count),
+            ])
         try await handOver(finished: entry.position, ranges: ranges)
     }
 
@@ -364,7 +366,7 @@ package struct Follower: ~Copyable {
             "a change is set aside: its conditions take too many steps",
             metadata: [
                 "position": "\(entry.position)", "container": "\(entry.container)",
-                "steps": "\(dear.steps)", "subscriptions": "\(named)",
+                "steps": .stringConvertible(dear.steps), "subscriptions": "\(named)",
             ])
         let aside = DearEntry(
             position: entry.position, container: entry.container, dearest: blamed,

@@ -260,7 +260,7 @@ class Proxied:
             # its way, and the answer is lost to a client that sends all before it reads.
             pass
         taken = [line for line in self.lines()
-                 if line.get("path") == CHANGES and line.get("status") == "200"]
+                 if line.get("path") == CHANGES and line.get("status") == 200]
         assert len(taken) == 1, taken
 
     def socket(self):

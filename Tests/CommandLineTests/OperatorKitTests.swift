@@ -116,6 +116,8 @@ import Testing
             message: "a\n\u{202e}b\u{85}",
             metadata: [
                 "level": "mine", "path": "\u{2028}ü✓", "list": ["x", ["y": "z"]],
+                "count": .stringConvertible(7), "ms": .stringConvertible(0.5), "name": "7",
+                "most": .stringConvertible(UInt64.max), "none": .stringConvertible(Double.nan),
             ])
         let text = line.json
         #expect(text.hasSuffix("\n") && text.dropLast().allSatisfy { !$0.isNewline })
@@ -130,6 +132,9 @@ import Testing
             object["path"] == "\u{2028}ü✓" && object["at"] == .string(Timestamp(seconds: 0).iso8601)
         )
         #expect(object["list"] == ["x", ["y": "z"]])
+        // What is a number is one; a text of digits, and what JSON has no number for, are texts.
+        #expect(object["count"] == 7 && object["ms"] == .number(0.5) && object["name"] == "7")
+        #expect(object["most"] == .string("\(UInt64.max)") && object["none"] == "nan")
     }
 
     @Test func `lines are JSON from the first on, requests have theirs, and levels change`()
@@ -158,7 +163,12 @@ import Testing
         #expect(paths.contains("unknown") && paths.contains("/healthz"), "\(paths)")
         for request in requests {
             #expect(request.value(at: ["uuid"]) != nil)
-            #expect(request.value(at: ["ms"]) != nil)
+            switch request.value(at: ["ms"]) {
+            case .number, .integer: break
+            default: Issue.record("\(request)")
+            }
+            let status: JSONValue = request.value(at: ["path"]) == "/healthz" ? 200 : 404
+            #expect(request.value(at: ["status"]) == status)
             #expect(request.value(at: ["address"]) == "127.0.0.1")
         }
     }

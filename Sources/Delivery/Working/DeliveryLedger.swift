@@ -106,7 +106,8 @@ package final class DeliveryLedger: Sendable {
         }
         if let step {
             logger.warning(
-                "the clock was set back", metadata: ["seconds": "\(step / .seconds(1))"])
+                "the clock was set back",
+                metadata: ["seconds": .stringConvertible(step / .seconds(1))])
             perform(.wake(.retries))
         }
         return value
@@ -143,9 +144,10 @@ package final class DeliveryLedger: Sendable {
             logger.warning(
                 "the gateway refused pushes",
                 metadata: [
-                    "container": "\(alarm.container)", "status": "\(alarm.answer.status)",
+                    "container": "\(alarm.container)",
+                    "status": .stringConvertible(alarm.answer.status),
                     "reason": "\(alarm.answer.reason)", "meaning": "\(alarm.explanation)",
-                    "count": "\(alarm.count)",
+                    "count": .stringConvertible(alarm.count),
                 ])
         }
     }

@@ -226,7 +226,7 @@ package final class SnapshotStore: Sendable {
             "kept a snapshot",
             metadata: [
                 "position": "\(written.record.position)",
-                "bytes": "\(SnapshotFile.size(of: written.path))",
+                "bytes": .stringConvertible(SnapshotFile.size(of: written.path)),
             ])
         state.withLock { state in
             state.written = nil

@@ -81,7 +81,9 @@ extension LiveEngine {
         }
         logger.warning(
             "ended live queries whose conditions took too much",
-            metadata: ["container": "\(container.key)", "groups": "\(serials.count)"])
+            metadata: [
+                "container": "\(container.key)", "groups": .stringConvertible(serials.count),
+            ])
         for serial in serials {
             guard let group = container.groups[UInt32(truncatingIfNeeded: serial)] else { continue }
             end(

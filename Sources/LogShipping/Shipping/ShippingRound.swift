@@ -223,7 +223,7 @@ struct ShippingRound {
         let size = base.offset
         shipper.logger.info(
             "shipped a copy of the file",
-            metadata: ["to": "\(destination.place)", "bytes": "\(size)"])
+            metadata: ["to": "\(destination.place)", "bytes": .stringConvertible(size)])
         shipper.show { status in
             status.lastBase = moment
             status.shippedUntil = moment

@@ -160,9 +160,10 @@ struct ChangeRoutes: Sendable {
             "refused a webhook",
             metadata: [
                 "container": "\(container)", "source": "\(source)",
-                "address": "\(refusal.address ?? "-")", "status": "\(refusal.status)",
+                "address": "\(refusal.address ?? "-")",
+                "status": .stringConvertible(refusal.status),
                 "reason": "\(refusal.reason)", "uuid": "\(refusal.requestID)",
-                "unloggedBefore": "\(unlogged)",
+                "unloggedBefore": .stringConvertible(unlogged),
             ])
     }
 

@@ -44,8 +44,9 @@ struct ListenerMaker: Sendable {
         logger.info(
             "listeners",
             metadata: [
-                "files": "\(files.limit)", "connections": "\(clients.connections)",
-                "perAddress": "\(clients.perAddress)",
+                "files": .stringConvertible(files.limit),
+                "connections": .stringConvertible(clients.connections),
+                "perAddress": .stringConvertible(clients.perAddress),
             ])
     }
 

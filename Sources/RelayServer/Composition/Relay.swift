@@ -128,7 +128,8 @@ package final class Relay: Service {
             onDropped: { count in
                 Counter(label: "belfry_courier_dropped_total").increment(by: count)
                 logger.info(
-                    "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
+                    "dropped couriers' oldest notifications",
+                    metadata: ["count": .stringConvertible(count)])
             })
         let worker = DeliveryWorker(
             on: ledger, recordingTo: shard,

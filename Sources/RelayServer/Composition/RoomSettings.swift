@@ -63,7 +63,7 @@ extension Logger {
                 "gateway connection retired",
                 metadata: [
                     "pool": "\(pool)", "connection": "\(connection)", "cause": "\(cause)",
-                    "answered": "\(answered)",
+                    "answered": .stringConvertible(answered),
                 ])
         case .backingOff(let pool, let cause, let pause):
             warning(
@@ -82,11 +82,13 @@ extension Logger {
                 "the gateway calls a fresh provider token expired: check this machine's clock",
                 metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)", "age": "\(age)"])
         case .widthChanged(let pool, let width):
-            debug("gateway width changed", metadata: ["pool": "\(pool)", "width": "\(width)"])
+            debug(
+                "gateway width changed",
+                metadata: ["pool": "\(pool)", "width": .stringConvertible(width)])
         case .allowanceChanged(let pool, let requests):
             info(
                 "the gateway ends connections after a number of requests",
-                metadata: ["pool": "\(pool)", "replacedAfter": "\(requests)"])
+                metadata: ["pool": "\(pool)", "replacedAfter": .stringConvertible(requests)])
         }
     }
 }

@@ -91,7 +91,8 @@ final class ShardWalk: Sendable {
     /// Lets what is in flight finish, once the loops have ended.
     func finishSending() async {
         let logger = relay.logger
-        logger.info("finishing what is in flight", metadata: ["count": "\(worker.inFlight)"])
+        logger.info(
+            "finishing what is in flight", metadata: ["count": .stringConvertible(worker.inFlight)])
         do {
             try await worker.shutDown(within: relay.configuration.shutdownGrace)
         } catch {
@@ -122,7 +123,10 @@ final class ShardWalk: Sendable {
         }
         relay.logger.info(
             "recovered",
-            metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
+            metadata: [
+                "position": "\(mark.position)",
+                "seconds": .stringConvertible(began.elapsed() / .seconds(1)),
+            ])
         phase.withLock { $0 = .following }
         recovered.continuation.yield()
         do {

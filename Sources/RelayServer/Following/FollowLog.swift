@@ -44,13 +44,13 @@ package final class FollowLog: Sendable {
         }
         if let warning { logger.warning("\(warning)", metadata: ["state": "following"]) }
         guard rows > 0 else { return }
-        logger.info(
-            "the relay has taken rows",
-            metadata: [
-                "rows": "\(rows)", "confirmed": "\(status.confirmed?.description ?? "-")",
-                "behindBytes": "\(status.behindBytes.map(String.init) ?? "-")",
-                "retainedBytes": "\(status.retainedBytes.map(String.init) ?? "-")",
-                "valuesLeftOut": "\(status.valuesLeftOut)",
-            ])
+        var metadata: Logger.Metadata = [
+            "rows": .stringConvertible(rows),
+            "confirmed": "\(status.confirmed?.description ?? "-")",
+            "valuesLeftOut": .stringConvertible(status.valuesLeftOut),
+        ]
+        metadata["behindBytes"] = status.behindBytes.map { .stringConvertible($0) }
+        metadata["retainedBytes"] = status.retainedBytes.map { .stringConvertible($0) }
+        logger.info("the relay has taken rows", metadata: metadata)
     }
 }

@@ -76,15 +76,18 @@ final class AccessLog: Sendable {
         guard settings.choice != .off else { return }
         let verdict = share.withLock { $0.take(status, at: now) }
         if verdict.leftOut > 0 {
-            logger.info("requests left out of the log", metadata: ["count": "\(verdict.leftOut)"])
+            logger.info(
+                "requests left out of the log",
+                metadata: ["count": .stringConvertible(verdict.leftOut)])
         }
         guard verdict.isWritten else { return }
         let entry = entry()
         var metadata: Logger.Metadata = [
-            "method": "\(entry.method)", "path": "\(entry.path)", "status": "\(entry.status)",
-            "ms": "\(Self.milliseconds(entry.duration))", "uuid": "\(entry.request)",
+            "method": "\(entry.method)", "path": "\(entry.path)",
+            "status": .stringConvertible(entry.status),
+            "ms": .stringConvertible(Self.milliseconds(entry.duration)), "uuid": "\(entry.request)",
         ]
-        metadata["bytes"] = entry.bytes.map { "\($0)" }
+        metadata["bytes"] = entry.bytes.map { .stringConvertible($0) }
         metadata["address"] = entry.address.map { "\($0)" }
         metadata["container"] = entry.container.map { "\($0)" }
         metadata["who"] = entry.who.map { "\($0)" }
@@ -92,9 +95,8 @@ final class AccessLog: Sendable {
     }
 
     /// With one digit behind the point.
-    private static func milliseconds(_ duration: Duration) -> String {
-        let tenths = Int(duration / .microseconds(100))
-        return "\(tenths / 10).\(tenths % 10)"
+    private static func milliseconds(_ duration: Duration) -> Double {
+        (duration / .microseconds(100)).rounded(.down) / 10
     }
 }
 

@@ -48,7 +48,7 @@ final class OpenConnections: Sendable {
         guard !channels.isEmpty else { return }
         logger.warning(
             "closed connections whose requests did not end",
-            metadata: ["count": "\(channels.count)"])
+            metadata: ["count": .stringConvertible(channels.count)])
         for channel in channels { channel.close(promise: nil) }
     }
 

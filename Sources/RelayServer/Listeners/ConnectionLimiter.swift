@@ -73,7 +73,7 @@ final class ConnectionLimiter: Sendable {
         if isNews {
             logger.warning(
                 "a listener is full, and refuses newcomers",
-                metadata: ["listener": "\(name)", "connections": "\(served)"])
+                metadata: ["listener": "\(name)", "connections": .stringConvertible(served)])
         }
         if let refusal = verdict.refusal { meter.count(refusal) } else { meter.show(served) }
         return verdict

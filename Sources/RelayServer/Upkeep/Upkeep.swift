@@ -130,8 +130,8 @@ struct Upkeep: Sendable {
             logger.critical(
                 "deliveries are not accounted for",
                 metadata: [
-                    "container": "\(account.container)", "owed": "\(account.owed)",
-                    "difference": "\(account.difference)",
+                    "container": "\(account.container)", "owed": .stringConvertible(account.owed),
+                    "difference": .stringConvertible(account.difference),
                 ])
         }
         meter.show(accounts)
@@ -183,7 +183,7 @@ struct Upkeep: Sendable {
         guard count > 0 else { return }
         logger.warning(
             "records of changes were not kept: their container has as many as its quota allows",
-            metadata: ["changes": "\(count)"])
+            metadata: ["changes": .stringConvertible(count)])
     }
 
     /// The containers that have used up what is left to them of the bounds that all share.

@@ -112,12 +112,21 @@ struct LogLine {
     private static func value(_ value: Logger.MetadataValue) -> JSONValue {
         switch value {
         case .string(let text): .string(text)
-        case .stringConvertible(let value): .string("\(value)")
+        case .stringConvertible(let value): number(value) ?? .string("\(value)")
         case .array(let values): .array(values.map { Self.value($0) })
         case .dictionary(let members):
             .object(
                 JSONObject(
                     members.sorted { $0.key < $1.key }.map { ($0.key, Self.value($0.value)) }))
+        }
+    }
+
+    /// What was logged as a number; a text of digits is a text, as the name of a record may be.
+    private static func number(_ value: any CustomStringConvertible) -> JSONValue? {
+        switch value {
+        case let value as any BinaryInteger: Int64(exactly: value).map { .integer($0) }
+        case let value as Double where value.isFinite: .number(value)
+        default: nil
         }
     }
 
