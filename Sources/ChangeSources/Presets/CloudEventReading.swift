@@ -84,8 +84,9 @@ enum CloudEventReading {
             change.after = try data.require("after", try data.row("after", .full))
         }
         if let origin = try data.reader("origin") {
-            change.deviceID = origin.anyText("deviceID")
-            change.userID = origin.anyText("userRecordName")
+            try origin.allowOnly(["deviceID", "userRecordName"])
+            change.deviceID = try origin.identifier("deviceID", as: DeviceID.self)?.rawValue
+            change.userID = try origin.identifier("userRecordName", as: UserID.self)?.rawValue
         }
         change.occurredAt = reader.anyMoment("time")
         change.key = (.delivery, key)
