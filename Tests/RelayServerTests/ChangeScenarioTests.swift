@@ -76,11 +76,16 @@ import Testing
                 secret: "whsec_" + Base64.encode(Array(repeating: 1, count: 32)))
             let cases: [([String: String], String)] = [
                 ([:], "the header webhook-id is missing"),
-                (stale, "the timestamp in webhook-timestamp is more than 300 seconds old"),
+                (
+                    stale,
+                    "the timestamp in webhook-timestamp is more than 300 seconds old: check the "
+                        + "sender's clock"
+                ),
                 (
                     forged,
                     "no signature in webhook-signature fits the body and a live secret of this "
-                        + "source"
+                        + "source: check that the sender has the one that belfry sources set or "
+                        + "rotate showed last, and that nothing rewrites the body on its way"
                 ),
             ]
             let before = try await relay.store.head()

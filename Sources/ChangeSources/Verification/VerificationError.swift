@@ -29,22 +29,32 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
     /// A header says what happened, and bytes could move between it and another part.
     case movableHeader(reason: String)
 
+    /// What to check where the secret may be another one.
+    private static let secret =
+        "check that the sender has the one that belfry sources set or rotate showed last"
+
     /// One sentence for people.
     package var description: String {
         switch self {
         case .missingHeader(let name): "the header \(name) is missing"
         case .malformedHeader(let name, let rule): "the header \(name) must be \(rule)"
         case .timestampTooOld(let name, let tolerance):
-            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds old"
+            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds old: check "
+                + "the sender's clock"
         case .timestampTooNew(let name, let tolerance):
-            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds ahead"
+            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds ahead: "
+                + "check the sender's clock"
         case .signatureMismatch(let name):
-            "no signature in \(name) fits the body and a live secret of this source"
-        case .secretMismatch(let name): "the header \(name) does not hold this source's secret"
+            "no signature in \(name) fits the body and a live secret of this source: \(Self.secret), "
+                + "and that nothing rewrites the body on its way"
+        case .secretMismatch(let name):
+            "the header \(name) does not hold this source's secret: \(Self.secret)"
         case .malformedToken: "the body is not a JSON Web Token of three base64url parts"
         case .tokenAlgorithm: "the token's algorithm must be HS256"
-        case .tokenMismatch: "the token's signature fits no live secret of this source"
-        case .noLiveSecret: "every secret of this source has ended"
+        case .tokenMismatch:
+            "the token's signature fits no live secret of this source: \(Self.secret)"
+        case .noLiveSecret:
+            "every secret of this source has ended: belfry sources rotate makes another"
         case .unsignedHeader(let name):
             "the header \(name) says what happened, and the signature does not cover it: send the "
                 + "event in structured mode, or let the signature's parts have every ce- header"
