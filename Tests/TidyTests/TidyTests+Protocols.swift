@@ -8,8 +8,8 @@ extension TidyTests {
         "TransferOwner": "a connection of libcurl need not know the pool that it reports to",
     ]
 
-    /// The seam of storage: what the walk and the routes ask of an engine, of which there is one so
-    /// far (docs/architecture.md).
+    /// The seam of storage: what the walk and the routes ask of a store, which `RelayStore` answers
+    /// over every engine (docs/architecture.md).
     static let seam: Set<String> = [
         "AccessKeyRegistry", "ActiveVersions", "AdministrationRegistry", "ContainerRegistry",
         "CourierQueue", "DeadLetterRegistry", "DeliveryRegistry", "DeviceRegistry", "FanoutRanges",

@@ -4,7 +4,8 @@ package import RelayModel
 ///
 /// It follows its log, settles what it owes, works its ranges, and keeps the snapshot of its state.
 ///
-/// Exactly one process owns a shard at a time. An engine on one file grants one handle, forever.
+/// Exactly one process owns a shard at a time. A store has one shard, and is its handle for as long
+/// as it is open.
 package protocol ShardHandle:
     ShardLog, ShardProgress, FanoutRanges, StateSnapshots, StandbyVersions
 {
