@@ -355,11 +355,11 @@ import Testing
     }
 
     @Test func `of any span a device gets so many, and what waits goes first`() throws {
-        var book = ThrottleBook()
+        var memory = ThrottleMemory()
         let start = Fixtures.moment
         func place(_ owed: OwedDelivery, at seconds: Int64) throws -> Timestamp? {
             let throttle = try #require(owed.kindness?.subscription.throttle)
-            return book.place(
+            return memory.place(
                 owed.delivery, throttle, at: start.advanced(by: .seconds(seconds)))
         }
         func after(_ seconds: Int64) -> Timestamp { start.advanced(by: .seconds(seconds)) }
@@ -375,14 +375,14 @@ import Testing
     }
 
     @Test func `the times of a throttle go back with the clock`() throws {
-        var book = ThrottleBook()
+        var memory = ThrottleMemory()
         let throttle = try PushThrottle(json: ["pushes": 1, "seconds": 60], path: "")
         let now = Fixtures.moment
-        #expect(book.place(Fixtures.delivery(at: 1).delivery, throttle, at: now) == nil)
-        book.clockWasSetBack(by: .seconds(1000))
+        #expect(memory.place(Fixtures.delivery(at: 1).delivery, throttle, at: now) == nil)
+        memory.clockWasSetBack(by: .seconds(1000))
         let early = now.advanced(by: .seconds(-970))
         #expect(
-            book.place(Fixtures.delivery(at: 2).delivery, throttle, at: early)
+            memory.place(Fixtures.delivery(at: 2).delivery, throttle, at: early)
                 == now.advanced(by: .seconds(-940)))
     }
 

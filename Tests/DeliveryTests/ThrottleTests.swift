@@ -28,10 +28,11 @@ import Testing
     }
 
     private static func place(
-        _ owed: OwedDelivery, at seconds: Int64, in book: inout ThrottleBook, hasGone: Bool = false
+        _ owed: OwedDelivery, at seconds: Int64, in memory: inout ThrottleMemory,
+        hasGone: Bool = false
     ) throws -> Timestamp? {
         let throttle = try #require(owed.kindness?.subscription.throttle)
-        return book.place(owed.delivery, throttle, hasGone: hasGone, at: after(seconds))
+        return memory.place(owed.delivery, throttle, hasGone: hasGone, at: after(seconds))
     }
 
     private static func past(
@@ -47,57 +48,57 @@ import Testing
     }
 
     @Test func `a line that is not remembered is learned from what is durable`() throws {
-        var book = ThrottleBook()
+        var memory = ThrottleMemory()
         let owed = try Self.throttled(1)
         let other = try Self.throttled(1, device: "tablet")
         #expect(
-            book.unknownLines(among: [owed, other, Fixtures.delivery(at: 2)])
+            memory.unknownLines(among: [owed, other, Fixtures.delivery(at: 2)])
                 == [ThrottledLine(owed.delivery), ThrottledLine(other.delivery)])
-        book.learn([Self.past(owed, at: [0, 50])], at: Self.after(55))
+        memory.learn([Self.past(owed, at: [0, 50])], at: Self.after(55))
         #expect(
-            book.unknownLines(among: [owed, other]) == [ThrottledLine(other.delivery)])
-        #expect(try Self.place(owed, at: 55, in: &book) == Self.after(60))
+            memory.unknownLines(among: [owed, other]) == [ThrottledLine(other.delivery)])
+        #expect(try Self.place(owed, at: 55, in: &memory) == Self.after(60))
         // It remembers what it was told first: whoever read at the same time knows less.
-        book.learn([Self.past(owed, at: [])], at: Self.after(56))
-        #expect(try Self.place(owed, at: 56, in: &book) == Self.after(60))
+        memory.learn([Self.past(owed, at: [])], at: Self.after(56))
+        #expect(try Self.place(owed, at: 56, in: &memory) == Self.after(60))
     }
 
     @Test func `what waited before goes first, and a clock that was set back takes no place away`()
         throws
     {
-        var book = ThrottleBook()
+        var memory = ThrottleMemory()
         let owed = try Self.throttled(1)
-        book.learn([Self.past(owed, at: [1000], isWaitedFor: true)], at: Self.after(10))
-        #expect(try Self.place(owed, at: 10, in: &book) == Self.after(10), "something waits")
+        memory.learn([Self.past(owed, at: [1000], isWaitedFor: true)], at: Self.after(10))
+        #expect(try Self.place(owed, at: 10, in: &memory) == Self.after(10), "something waits")
         var told = try Self.throttled(2)
         told.delivery.standsFor = 3
-        #expect(try Self.place(told, at: 10, in: &book) == nil)
+        #expect(try Self.place(told, at: 10, in: &memory) == nil)
         #expect(
-            try Self.place(try Self.throttled(3), at: 11, in: &book) == Self.after(70),
+            try Self.place(try Self.throttled(3), at: 11, in: &memory) == Self.after(70),
             "what the clock says was later has just been")
     }
 
     @Test func `what has gone once goes again, and counts`() throws {
-        var book = ThrottleBook()
-        #expect(try Self.place(try Self.throttled(1, 1), at: 0, in: &book) == nil)
+        var memory = ThrottleMemory()
+        #expect(try Self.place(try Self.throttled(1, 1), at: 0, in: &memory) == nil)
         let late = try Self.throttled(2, 1)
-        #expect(try Self.place(late, at: 30, in: &book) == Self.after(60))
-        #expect(try Self.place(late, at: 30, in: &book, hasGone: true) == nil)
-        #expect(book.unrecordedPlace(of: late.delivery)?.endsAt == Self.after(90))
-        #expect(try Self.place(try Self.throttled(3, 1), at: 61, in: &book) == Self.after(90))
+        #expect(try Self.place(late, at: 30, in: &memory) == Self.after(60))
+        #expect(try Self.place(late, at: 30, in: &memory, hasGone: true) == nil)
+        #expect(memory.unrecordedPlace(of: late.delivery)?.endsAt == Self.after(90))
+        #expect(try Self.place(try Self.throttled(3, 1), at: 61, in: &memory) == Self.after(90))
     }
 
     @Test func `a place is kept until it is durable`() throws {
-        var book = ThrottleBook()
+        var memory = ThrottleMemory()
         let owed = try Self.throttled(1)
-        _ = try Self.place(owed, at: 0, in: &book)
-        let place = try #require(book.unrecordedPlace(of: owed.delivery))
+        _ = try Self.place(owed, at: 0, in: &memory)
+        let place = try #require(memory.unrecordedPlace(of: owed.delivery))
         #expect(place.takenAt == Self.after(0) && place.endsAt == Self.after(60))
-        book.clockWasSetBack(by: .seconds(10))
-        #expect(book.unrecordedPlace(of: owed.delivery)?.endsAt == Self.after(50))
-        book.recorded([place])
-        #expect(book.unrecordedPlace(of: owed.delivery) == nil)
-        var rehearsed = ThrottleBook(isRecorded: false)
+        memory.clockWasSetBack(by: .seconds(10))
+        #expect(memory.unrecordedPlace(of: owed.delivery)?.endsAt == Self.after(50))
+        memory.recorded([place])
+        #expect(memory.unrecordedPlace(of: owed.delivery) == nil)
+        var rehearsed = ThrottleMemory(isRecorded: false)
         _ = try Self.place(owed, at: 0, in: &rehearsed)
         #expect(rehearsed.unrecordedPlace(of: owed.delivery) == nil)
     }
@@ -105,23 +106,23 @@ import Testing
     @Test func `what is about to be decided on is not forgotten for what is learned with it`()
         throws
     {
-        var book = ThrottleBook()
+        var memory = ThrottleMemory()
         let owed = try Self.throttled(1, 1)
-        #expect(try Self.place(owed, at: 0, in: &book) == nil)
+        #expect(try Self.place(owed, at: 0, in: &memory) == nil)
         func learn(_ numbers: Range<Int>) {
             let others = numbers.map { Fixtures.delivery(at: 2, device: "other-\($0)") }
-            book.learn(
+            memory.learn(
                 others.map {
                     ThrottlePast(ThrottledLine($0.delivery), places: [], isWaitedFor: false)
                 }, at: Self.after(1))
         }
         learn(0..<16_383)
         let next = try Self.throttled(2, 1)
-        #expect(book.unknownLines(among: [next]) == [])
+        #expect(memory.unknownLines(among: [next]) == [])
         learn(16_383..<17_000)
-        #expect(try Self.place(next, at: 1, in: &book) == Self.after(60))
+        #expect(try Self.place(next, at: 1, in: &memory) == Self.after(60))
         learn(17_000..<40_000)
-        #expect(book.unknownLines(among: [next]) == [ThrottledLine(next.delivery)])
+        #expect(memory.unknownLines(among: [next]) == [ThrottledLine(next.delivery)])
     }
 
     @Test func `a restart gives no places anew`() async throws {

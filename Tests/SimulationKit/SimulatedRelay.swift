@@ -54,7 +54,7 @@ struct SimulatedRelay {
     private var offset: UInt32
     private let badges = BadgeCounts()
     private var holds = HoldRules()
-    private var throttles = ThrottleBook()
+    private var throttles = ThrottleMemory()
     /// What waits for the connections of its devices, by its place, and whether they have proven
     /// that it was told; which a crash forgets.
     private var sights: [DeliveryOrdinal: (id: DeliveryID, isSeen: Bool)] = [:]

@@ -58,7 +58,7 @@ struct SendRules: Sendable {
     private var gatewayBreaker = GatewayBreaker()
     private var pacing: DevicePacing
     private var holds = HoldRules()
-    private var throttles = ThrottleBook()
+    private var throttles = ThrottleMemory()
     private var collapses = CollapseMemory()
     private var deadTokens = DeadTokenMemory()
     private var unanswered = UnansweredMemory()

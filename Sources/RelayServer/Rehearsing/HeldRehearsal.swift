@@ -34,7 +34,7 @@ struct HeldRehearsal {
     }
 
     private var rules = HoldRules()
-    private var throttles = ThrottleBook(isRecorded: false)
+    private var throttles = ThrottleMemory(isRecorded: false)
     private let throttle: PushThrottle?
     private var delivery: OwedDelivery
     private var last: UInt64 = 0

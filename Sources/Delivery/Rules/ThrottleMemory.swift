@@ -6,7 +6,7 @@ package import Storage
 /// What finds no place is told together with what follows, and takes the first place that is free:
 /// until it has, nothing else takes one. The book remembers the lines that it met last; whatever
 /// else counts is durable, and whoever holds it has it learn that before it is asked.
-package struct ThrottleBook: Sendable {
+package struct ThrottleMemory: Sendable {
     private struct Line {
         /// Its last pushes, the oldest first.
         var sent: [(id: DeliveryID, at: Timestamp)] = []
