@@ -23,7 +23,7 @@ struct ChangesCommand: AsyncParsableCommand {
         @Option(help: "Those before this position.") var before: UInt64?
         @Option(help: "Those after this position instead, in the order of the log.")
         var after: UInt64?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.list(
@@ -31,8 +31,7 @@ struct ChangesCommand: AsyncParsableCommand {
                 query: records.query + [
                     ("source", source), ("user", user), ("state", state),
                     ("before", before.map(String.init)), ("after", after.map(String.init)),
-                    ("limit", String(limit)),
-                ])
+                ] + bound.query)
         }
     }
 
@@ -44,15 +43,15 @@ struct ChangesCommand: AsyncParsableCommand {
         @Option(help: "Those of this source.") var source: String?
         @Option(help: "Those before this number.") var before: UInt64?
         @Option(help: "Those after this number instead, the oldest first.") var after: UInt64?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.list(
                 .listParked, container.parts,
                 query: [
                     ("source", source), ("before", before.map(String.init)),
-                    ("after", after.map(String.init)), ("limit", String(limit)),
-                ])
+                    ("after", after.map(String.init)),
+                ] + bound.query)
         }
     }
 

@@ -50,12 +50,19 @@ struct DeliveryOptions: ParsableArguments {
     var isEmpty: Bool { user == nil && records.type == nil && records.record == nil }
 }
 
+/// How much of a list is shown.
+struct LimitOptions: ParsableArguments {
+    @Option(help: "How many to show at most.") var limit = 100
+
+    var query: [(String, String?)] { [("limit", String(limit))] }
+}
+
 /// How much of a list is shown, and from where.
 struct PageOptions: ParsableArguments {
     @Option(help: "Those before this place, which the list before said.") var before: String?
-    @Option(help: "How many to show at most.") var limit = 100
+    @OptionGroup var bound: LimitOptions
 
-    var query: [(String, String?)] { [("before", before), ("limit", String(limit))] }
+    var query: [(String, String?)] { [("before", before)] + bound.query }
 }
 
 extension AdministrationOptions {

@@ -15,12 +15,12 @@ struct LiveCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those after this number.") var after: UInt64?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.make(
                 .listLiveClients, container.parts,
-                query: [("after", after.map(String.init)), ("limit", String(limit))])
+                query: [("after", after.map(String.init))] + bound.query)
         }
     }
 
@@ -30,12 +30,12 @@ struct LiveCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those after this number.") var after: UInt32?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.make(
                 .listLiveGroups, container.parts,
-                query: [("after", after.map { String($0) }), ("limit", String(limit))])
+                query: [("after", after.map { String($0) })] + bound.query)
         }
     }
 }

@@ -16,13 +16,13 @@ struct NotificationsCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Option(help: "The user whose they are.") var user: String
         @Option(help: "Those after this sequence number.") var after: UInt64?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.run { client in
                 let answer = try await client.make(
                     .listNotifications, container.parts(["user": user]),
-                    query: [("after", after.map(String.init)), ("limit", String(limit))])
+                    query: [("after", after.map(String.init))] + bound.query)
                 return CommandOutput(
                     answer, to: .listNotifications, remark: remark(on: answer))
             }
@@ -40,11 +40,11 @@ struct NotificationsCommand: AsyncParsableCommand {
             abstract: "Lists web couriers, with how much waits for each.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.make(
-                .listCouriers, container.parts, query: [("limit", String(limit))])
+                .listCouriers, container.parts, query: bound.query)
         }
     }
 }
@@ -61,11 +61,11 @@ struct SessionsCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.make(
-                .listSessions, container.parts, query: [("user", user), ("limit", String(limit))])
+                .listSessions, container.parts, query: [("user", user)] + bound.query)
         }
     }
 

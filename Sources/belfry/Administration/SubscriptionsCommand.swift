@@ -19,7 +19,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         @Option(help: "active or disabled.") var state: String?
         @Option(help: "Those before this serial.") var before: UInt64?
         @Option(help: "Those after this serial instead, the oldest first.") var after: UInt64?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.list(
@@ -27,8 +27,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                 query: [
                     ("user", user), ("recordType", type), ("state", state),
                     ("before", before.map(String.init)), ("after", after.map(String.init)),
-                    ("limit", String(limit)),
-                ])
+                ] + bound.query)
         }
     }
 
@@ -83,15 +82,15 @@ struct DevicesCommand: AsyncParsableCommand {
         @Option(help: "Those with this ID.") var device: String?
         @Option(help: "Those before this serial.") var before: UInt64?
         @Option(help: "Those after this serial instead, the oldest first.") var after: UInt64?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var bound: LimitOptions
 
         func run() async throws {
             try await options.list(
                 .listDevices, container.parts,
                 query: [
                     ("user", user), ("device", device), ("before", before.map(String.init)),
-                    ("after", after.map(String.init)), ("limit", String(limit)),
-                ])
+                    ("after", after.map(String.init)),
+                ] + bound.query)
         }
     }
 

@@ -71,11 +71,11 @@ struct AuditCommand: AsyncParsableCommand {
         abstract: "Lists administrative calls that changed something or were refused.")
     @OptionGroup var options: AdministrationOptions
     @Option(help: "Those before this number.") var before: Int64?
-    @Option(help: "How many to show at most.") var limit = 100
+    @OptionGroup var bound: LimitOptions
 
     func run() async throws {
         try await options.make(
-            .audit, query: [("before", before.map(String.init)), ("limit", String(limit))])
+            .audit, query: [("before", before.map(String.init))] + bound.query)
     }
 }
 
