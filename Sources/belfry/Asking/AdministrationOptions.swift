@@ -141,6 +141,29 @@ struct ContainerOptions: ParsableArguments {
     }
 }
 
+/// The container that a command is about, which need not be named beside a `belfry dev`.
+struct UsualContainerOptions: ParsableArguments {
+    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
+    var container: String?
+
+    @Option(name: .shortAndLong, help: "development or production.")
+    var environment = "development"
+
+    /// The parts of the path of a call about the container.
+    var parts: [String: String] {
+        get throws { ["container": try name(), "environment": environment] }
+    }
+
+    private func name() throws -> String {
+        if let container { return container }
+        guard let dev = DevAddress.find(ProcessInfo.processInfo.environment)?.container else {
+            throw CommandFailure(
+                .configuration, "no container: give --container, or start belfry dev")
+        }
+        return dev
+    }
+}
+
 /// Makes calls, and turns refusals into failures.
 struct AdministrationClient: Sendable {
     let transport: any AdministrationTransport

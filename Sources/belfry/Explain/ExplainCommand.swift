@@ -20,10 +20,7 @@ struct ExplainCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: AdministrationOptions
-    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
-    var container: String?
-    @Option(name: .shortAndLong, help: "development or production.")
-    var environment = "development"
+    @OptionGroup var place: UsualContainerOptions
 
     @Option(help: "The change at this position of the log.") var change: UInt64?
     @Option(help: "The latest changes of this record, as Type/name.") var record: String?
@@ -56,8 +53,7 @@ struct ExplainCommand: AsyncParsableCommand {
         try await options.run { client in
             let record = Self.parts(of: record)
             let answer = try await client.make(
-                .explain,
-                ["container": try DevAddress.place(container), "environment": environment],
+                .explain, try place.parts,
                 query: [
                     ("position", change.map(String.init)), ("recordType", record?.type),
                     ("recordName", record?.name), ("source", source), ("webhookID", webhookID),
@@ -76,18 +72,6 @@ struct ExplainCommand: AsyncParsableCommand {
         let name = String(record[record.index(after: slash)...])
         return slash == record.startIndex || name.isEmpty
             ? nil : (String(record[..<slash]), name)
-    }
-}
-
-extension DevAddress {
-    /// The container that is meant: the one that is named, or that of a `belfry dev`.
-    static func place(_ container: String?) throws -> String {
-        if let container { return container }
-        guard let dev = find(ProcessInfo.processInfo.environment)?.container else {
-            throw CommandFailure(
-                .configuration, "no container: give --container, or start belfry dev")
-        }
-        return dev
     }
 }
 

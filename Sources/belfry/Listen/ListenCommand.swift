@@ -22,10 +22,7 @@ struct ListenCommand: AsyncParsableCommand {
     }
 
     @OptionGroup var options: AdministrationOptions
-    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
-    var container: String?
-    @Option(name: .shortAndLong, help: "development or production.")
-    var environment = "development"
+    @OptionGroup var place: UsualContainerOptions
 
     @Option(help: "change, match, push or answer; may be repeated. All of them without it.")
     var only: [Shown] = []
@@ -78,7 +75,7 @@ struct ListenCommand: AsyncParsableCommand {
     }
 
     private func listen(_ progress: inout Progress, _ forwarding: PushForwarding?) async throws {
-        let parts = ["container": try place(), "environment": environment]
+        let parts = try place.parts
         var known = progress
         defer { progress = known }
         try await options.withClient { client in
@@ -94,7 +91,7 @@ struct ListenCommand: AsyncParsableCommand {
                 let reader = try JSONReader(answer)
                 let isFirst = known.after == nil
                 known.after = try reader.string("after")
-                if isFirst { note("listening to \(parts["container"] ?? "")/\(environment)") }
+                if isFirst { note("listening to \(parts["container"] ?? "")/\(place.environment)") }
                 if known.isLost { note("it answers again") }
                 known.isLost = false
                 tellMissed(reader)
@@ -116,15 +113,6 @@ struct ListenCommand: AsyncParsableCommand {
         if case .integer(let missed)? = reader.value("missed"), missed > 0 {
             note("\(missed) events went by too fast, and are not shown")
         }
-    }
-
-    private func place() throws -> String {
-        if let container { return container }
-        guard let dev = DevAddress.find(ProcessInfo.processInfo.environment)?.container else {
-            throw CommandFailure(
-                .configuration, "no container: give --container, or start belfry dev")
-        }
-        return dev
     }
 
     /// Says something that is no event.

@@ -20,10 +20,7 @@ struct RehearseCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: AdministrationOptions
-    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
-    var container: String?
-    @Option(name: .shortAndLong, help: "development or production.")
-    var environment = "development"
+    @OptionGroup var place: UsualContainerOptions
 
     @Option(help: "As whose subscription it is rehearsed.") var user: String
     @Option(help: "public, private or shared.") var scope: String?
@@ -89,7 +86,7 @@ struct RehearseCommand: AsyncParsableCommand {
         if let upload {
             return try await options.run { client in
                 let answer = try await client.upload(
-                    .rehearseChanges, try place,
+                    .rehearseChanges, try place.parts,
                     UploadedFile(firstLine: .object(try question()), path: upload))
                 return CommandOutput(answer, .text(try RehearsalText(answer).text))
             }
@@ -112,12 +109,6 @@ struct RehearseCommand: AsyncParsableCommand {
 
     private var wanted: Int { changes ?? 0 }
 
-    private var place: [String: String] {
-        get throws {
-            ["container": try DevAddress.place(container), "environment": environment]
-        }
-    }
-
     /// Asks as often as it takes, and says how far it is.
     private func pages(_ client: AdministrationClient) async throws -> RehearsalPages {
         var pages = RehearsalPages()
@@ -128,7 +119,7 @@ struct RehearseCommand: AsyncParsableCommand {
                     Int64(min(changes - pages.lookedAt, Self.mostOfCall)))
             }
             let answer = try await client.make(
-                .rehearse, try place, body: .object(body))
+                .rehearse, try place.parts, body: .object(body))
             guard pages.add(answer), pages.lookedAt < wanted, let before = pages.before else {
                 return pages
             }
@@ -142,8 +133,8 @@ struct RehearseCommand: AsyncParsableCommand {
     private func rehearse(_ path: String) async throws -> JSONValue {
         guard let draft = try dictionary(), let user = UserID(rawValue: user),
             let database = DatabaseScope(rawValue: scope ?? "public"),
-            let name = ContainerID(rawValue: container ?? "file"),
-            let environment = ContainerEnvironment(rawValue: environment)
+            let name = ContainerID(rawValue: place.container ?? "file"),
+            let environment = ContainerEnvironment(rawValue: place.environment)
         else {
             throw CommandFailure(
                 .input, "--user, --scope, --container or --environment is not a name of one")
