@@ -95,14 +95,10 @@ struct DeliveriesCommand: AsyncParsableCommand {
             abstract: "Lists deliveries that wait to be tried again, those of the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @OptionGroup var deliveries: DeliveryOptions
-        @Option(help: "Those with this reason.") var reason: String?
-        @OptionGroup var page: PageOptions
+        @OptionGroup var list: ReasonedListOptions
 
         func run() async throws {
-            try await options.list(
-                .listRetries, container.parts,
-                query: deliveries.query + [("reason", reason)] + page.query)
+            try await options.list(.listRetries, container.parts, query: list.query)
         }
     }
 
@@ -112,14 +108,10 @@ struct DeliveriesCommand: AsyncParsableCommand {
             abstract: "Lists deliveries that ended without success, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @OptionGroup var deliveries: DeliveryOptions
-        @Option(help: "Those with this reason.") var reason: String?
-        @OptionGroup var page: PageOptions
+        @OptionGroup var list: ReasonedListOptions
 
         func run() async throws {
-            try await options.list(
-                .listDeadLetters, container.parts,
-                query: deliveries.query + [("reason", reason)] + page.query)
+            try await options.list(.listDeadLetters, container.parts, query: list.query)
         }
     }
 
@@ -165,6 +157,17 @@ struct DeadLetterOptions: ParsableArguments {
         body["reason"] = reason.map { .string($0) }
         if all { body["all"] = true }
         return .object(body)
+    }
+}
+
+/// Which deliveries that did not simply succeed are listed.
+struct ReasonedListOptions: ParsableArguments {
+    @OptionGroup var deliveries: DeliveryOptions
+    @Option(help: "Those with this reason.") var reason: String?
+    @OptionGroup var page: PageOptions
+
+    var query: [(String, String?)] {
+        deliveries.query + [("reason", reason)] + page.query
     }
 }
 
