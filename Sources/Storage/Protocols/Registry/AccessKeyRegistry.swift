@@ -9,8 +9,7 @@ package protocol AccessKeyRegistry: Sendable {
     /// Revokes a key; returns whether there was one to revoke.
     func revokeAccessKey(
         _ id: String, of container: ContainerKey, at now: Timestamp
-    )
-        async throws -> Bool
+    ) async throws -> Bool
 }
 
 /// A key with which somebody calls the relay.

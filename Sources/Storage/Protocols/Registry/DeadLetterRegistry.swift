@@ -5,8 +5,7 @@ package protocol DeadLetterRegistry: Sendable {
     /// Dead letters, the newest first, at most `limit`.
     func deadLetters(
         of container: ContainerKey, reason: String?, limit: Int
-    )
-        async throws -> [DeadLetter]
+    ) async throws -> [DeadLetter]
     /// Turns dead letters into retries that are due at `now`; those that have expired stay.
     func redriveDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
@@ -14,8 +13,7 @@ package protocol DeadLetterRegistry: Sendable {
     /// Deletes dead letters; returns how many.
     func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
-    )
-        async throws -> Int
+    ) async throws -> Int
 }
 
 /// What became of dead letters that were to be redriven.

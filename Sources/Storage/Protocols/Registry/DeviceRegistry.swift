@@ -19,8 +19,7 @@ package protocol DeviceRegistry: Sendable {
     /// The active devices of one user, ordered by serial; of every user if `owner` is `nil`.
     func devices(
         of container: ContainerKey, owner: UserID?, limit: Int
-    )
-        async throws -> [DeviceVersion]
+    ) async throws -> [DeviceVersion]
     /// The active devices of a container, or of one user of it, by ascending serial.
     func devicePage(
         of container: ContainerKey, owner: UserID?, after serial: UInt64, _ bounds: PageBounds
@@ -29,13 +28,11 @@ package protocol DeviceRegistry: Sendable {
     /// same ID stays.
     func forgetDevice(
         _ id: DeviceID, of user: UserID, in container: ContainerKey, at now: Timestamp
-    )
-        async throws -> Bool
+    ) async throws -> Bool
     /// The users who have a device of this ID, by name, at most `limit`.
     func holders(
         of id: DeviceID, in container: ContainerKey, limit: Int
-    )
-        async throws -> [UserID]
+    ) async throws -> [UserID]
 }
 
 /// What the ID of a device that is registered names.

@@ -8,8 +8,7 @@ package protocol ParkedChangeRegistry: Sendable {
     /// bytes.
     func parkedChanges(
         of container: ContainerKey, after number: UInt64, limit: Int
-    )
-        async throws -> [ParkedChange]
+    ) async throws -> [ParkedChange]
     /// Deletes a parked change, once it was replayed or given up; returns whether there was one.
     func deleteParkedChange(_ number: UInt64, of container: ContainerKey) async throws -> Bool
 }

@@ -37,8 +37,7 @@ package protocol SubscriptionRegistry: Sendable {
     /// The active subscription with this ID; `nil` if there is none.
     func subscription(
         _ id: SubscriptionID, of owner: SubscriptionOwner
-    )
-        async throws -> SubscriptionVersion?
+    ) async throws -> SubscriptionVersion?
 }
 
 /// Whether a refused operation undoes its neighbours.

@@ -5,8 +5,7 @@ package protocol ActiveVersions: Sendable {
     /// The versions active at `position`, by ascending serial, after `serial`, at most `limit`.
     func subscriptions(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
-    )
-        async throws -> [SubscriptionVersion]
+    ) async throws -> [SubscriptionVersion]
     /// The versions with these serials, active or not, without those that cannot be read.
     ///
     /// One reading, because a reading that waits for its turn costs more than a row.
@@ -14,8 +13,7 @@ package protocol ActiveVersions: Sendable {
     /// The versions active at `position`, by ascending serial, after `serial`, at most `limit`.
     func devices(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
-    )
-        async throws -> [DeviceVersion]
+    ) async throws -> [DeviceVersion]
     /// The badges of all devices that have one.
     func badges() async throws -> [BadgeHolder: Int64]
 }
