@@ -14,7 +14,7 @@ struct SourceAdministration: AdministrationTable {
     let followers: SourceFollowers?
     /// How sources reach the relay.
     let publicURL: String
-    /// Returns `count` unpredictable bytes.
+    /// Makes unpredictable bytes, as many as it is asked for.
     let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [AdministrationRoute] {

@@ -6,7 +6,7 @@ import Synchronization
 /// Looks sessions up, starts and renews them.
 struct SessionService: Sendable {
     let registry: any SessionRegistry
-    /// Returns `count` unpredictable bytes.
+    /// Makes unpredictable bytes, as many as it is asked for.
     let randomBytes: @Sendable (Int) -> [UInt8]
     let logger: Logger
 
