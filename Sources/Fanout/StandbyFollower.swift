@@ -13,7 +13,7 @@ import Synchronization
 /// a start goes on from there.
 ///
 /// Concurrency: one task runs ``run(from:)``; whoever takes the state waits for no database, but
-/// for a portion that is being put into the index at the most. Life: run until cancelled.
+/// for a portion that is being put into the index at most. Life: run until cancelled.
 package final class StandbyFollower: Sendable {
     private struct Held {
         var state: ShardState

@@ -15,7 +15,7 @@ public struct RE2Engine: RegularExpressionEngine {
 
     private let origin: Origin
 
-    /// Creates the engine for one condition, which has 100 patterns at the most, of 40,000
+    /// Creates the engine for one condition, which has 100 patterns at most, of 40,000
     /// instructions together.
     public init() {
         self.init(origin: .condition(ConditionPatterns()))

@@ -227,7 +227,7 @@ package struct OutcomeJudge: Sendable {
         deadline(of: delivery, attempts: 0).map { moment < $0 } ?? true
     }
 
-    /// How long something is held at the most that never expires.
+    /// How long something is held at most that never expires.
     package static let longestHold = Duration.seconds(30 * 86_400)
 
     /// What becomes of a delivery that is held back, and of one that will have expired by then.

@@ -139,7 +139,7 @@ struct ArrayText {
         return bytes[index]
     }
 
-    /// PostgreSQL has six dimensions at the most.
+    /// PostgreSQL has six dimensions at most.
     private mutating func nested(depth: Int) -> [FieldValue]? {
         guard depth < 6, take() == UInt8(ascii: "{") else { return nil }
         var values: [FieldValue] = []

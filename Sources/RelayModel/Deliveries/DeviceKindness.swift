@@ -64,7 +64,7 @@ public struct QuietHours: Sendable, Hashable {
     }
 }
 
-/// A clock that is set once at the most in the days that are asked about, in seconds: from being
+/// A clock that is set once at most in the days that are asked about, in seconds: from being
 /// `before` ahead of UTC to being `after` ahead.
 private struct SetClock {
     let before: Int64

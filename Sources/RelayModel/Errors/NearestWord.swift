@@ -6,7 +6,7 @@ package enum NearestWord {
     /// The one of `words` that is nearest to `word`, without regard to case, if it is near enough.
     ///
     /// Two letters that changed places are one slip, as is one that is missing, too many or wrong;
-    /// a third of the letters may be slips, and two at the most.
+    /// a third of the letters may be slips, and two at most.
     package static func to(_ word: String, among words: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased().utf8)
         guard (2...longest).contains(typed.count) else { return nil }

@@ -7,7 +7,7 @@ public struct SubscriptionKindness: Sendable, Hashable {
     public var expiresAt: Timestamp?
     /// Whether quiet hours let its pushes through.
     public var isUrgent = false
-    /// How many pushes a device gets at the most in a span.
+    /// How many pushes a device gets at most in a span.
     public var throttle: PushThrottle?
     /// How long what fires is waited for, to be told together.
     public var digest: PushDigest?

@@ -6,7 +6,7 @@ package struct ConsoleSettings: Sendable, Hashable {
     package var isEnabled = true
     /// How long a session lasts without a call.
     package var idle = Duration.seconds(3600)
-    /// How long it lasts at the most.
+    /// How long it lasts at most.
     package var whole = Duration.seconds(12 * 3600)
     /// The sessions of one token; a further one ends the one that was idle for longest.
     var ofOneToken = 16

@@ -71,7 +71,7 @@ package final class SandboxPushes: Sendable {
         }
     }
 
-    /// The pushes after a place, as soon as there are any, for `hold` at the most; all that are
+    /// The pushes after a place, as soon as there are any, for `hold` at most; all that are
     /// kept if there is no place.
     func next(after text: String?, hold: Duration) async throws -> Page {
         let began = clock.measureStart()

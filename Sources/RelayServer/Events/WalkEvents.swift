@@ -12,11 +12,11 @@ import Synchronization
 package final class WalkEvents: Sendable {
     /// What can be set.
     package struct Settings: Sendable, Hashable {
-        /// How long a call is held at the most; commands give up after a minute.
+        /// How long a call is held at most; commands give up after a minute.
         package var hold: Duration = .seconds(30)
         /// Calls that are held at a time.
         package var listeners = 32
-        /// Containers that are listened to at a time; each takes ``bytes`` at the most.
+        /// Containers that are listened to at a time; each takes ``bytes`` at most.
         package var containers = 8
         /// Events that are kept of a container.
         package var events = 4096
@@ -161,7 +161,7 @@ package final class WalkEvents: Sendable {
 
     // MARK: Listening
 
-    /// Waits until there is something that is wanted, for `hold` at the most.
+    /// Waits until there is something that is wanted, for `hold` at most.
     ///
     /// Without a place it answers at once with one, from which on nothing is missed.
     ///

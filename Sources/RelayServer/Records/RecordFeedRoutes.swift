@@ -7,7 +7,7 @@ struct RecordFeedRoutes: Sendable {
     /// Lets queries in.
     let queries: QueryAdmission
     let sessions: any SessionRegistry
-    /// Returns `count` unpredictable bytes.
+    /// Makes unpredictable bytes, as many as it is asked for.
     let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [RelayRoute] {

@@ -66,7 +66,7 @@ struct FileLineReader: Sendable {
 /// Has the lines of a file read beside what judges them, in their order.
 ///
 /// They are read in blocks: one is read while the one before it is judged, and so a rehearsal works
-/// on two processors at the most.
+/// on two processors at most.
 package struct FileLines {
     private struct Text: Sendable {
         let number: Int

@@ -16,7 +16,7 @@ import RelayModel
 /// chain lie one behind the other without a gap.
 package struct SegmentHeader: Sendable, Hashable {
     static let title = "belfry-log 1"
-    /// The most that it may be: a mark has 80 bytes at the most, and a segment has no more frames
+    /// The most that it may be: a mark has 80 bytes at most, and a segment has no more frames
     /// than 16 MiB have pages of 512 bytes.
     static let maximumBytes = 4 << 20
 

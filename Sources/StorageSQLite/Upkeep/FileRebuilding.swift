@@ -7,7 +7,7 @@ package import Storage
 /// of its log since.
 ///
 /// Only whole commits get into the file. What of a segment comes after its last mark waits in
-/// memory until a mark follows: at the most the frames of one transaction.
+/// memory until a mark follows: at most the frames of one transaction.
 package struct FileRebuilding: ~Copyable {
     private let path: String
     private let descriptor: Int32

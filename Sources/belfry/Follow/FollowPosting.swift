@@ -10,7 +10,7 @@ struct FollowPosting: Sendable {
     let source: PostedSource
     let client: HTTPClient
 
-    /// What one request has at the most, a little below what the relay takes.
+    /// What one request has at most, a little below what the relay takes.
     private static let maximumBody = Limits.maximumWebhookBytes - 256 * 1024
     /// A relay that is busy with others answers late.
     private static let patience = TimeAmount.seconds(60)
