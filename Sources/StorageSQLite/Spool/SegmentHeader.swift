@@ -48,13 +48,16 @@ package struct SegmentHeader: Sendable, Hashable {
 extension SegmentHeader {
     /// The header as it stands in a segment.
     var text: String {
+        let salt = Hexadecimal.encode(generation.salt)
+        let seed = Hexadecimal.encode(generation.seed)
+        let (before, after) = (Hexadecimal.encode(before), Hexadecimal.encode(after))
         let lines =
             [
                 Self.title, "store \(store)", "chain \(chain)",
                 "sequence \(sequence) since \(since)",
                 "log \(generation.pageBytes) \(generation.isBigEndian ? "big" : "little") "
-                    + "\(Hexadecimal.encode(generation.salt)) \(Hexadecimal.encode(generation.seed))",
-                "frames \(first) \(count) \(Hexadecimal.encode(before)) \(Hexadecimal.encode(after))",
+                    + "\(salt) \(seed)",
+                "frames \(first) \(count) \(before) \(after)",
                 "boot \(boot)",
             ] + marks.map { "mark \($0.words)" }
         return lines.joined(separator: "\n") + "\n\n"
