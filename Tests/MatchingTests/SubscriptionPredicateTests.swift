@@ -32,6 +32,32 @@ import Testing
         }
     }
 
+    @Test func `a search of all tokens reads the whole record, as the index does`() throws {
+        let query = try query(.predicate, "allTokens TOKENMATCHES[cdl] 'hello'")
+        let predicate = try query.recordPredicate()
+        #expect(predicate.fieldsRead == nil)
+        let index = SubscriptionIndex(seed: 0)
+        let owner = SubscriptionOwner(
+            container: ContainerKey(
+                container: try #require(ContainerID(rawValue: "iCloud.com.example.Art")),
+                environment: .development),
+            database: .public, user: try #require(UserID(rawValue: "alice")))
+        let subscription = Subscription(
+            id: try #require(SubscriptionID(rawValue: "s")), container: owner.container,
+            database: .public, owner: owner.user, scope: .query(query, zoneID: nil),
+            firesOn: .all)
+        index.insert(try IndexedSubscription(subscription, serial: 1))
+        for (text, expected): (String, [UInt64]) in [("Hello, world", [1]), ("world", [])] {
+            var change = RecordChange(
+                .create, of: query.recordType,
+                RecordID(recordName: try #require(RecordName(rawValue: "r"))))
+            change.after = RecordImage(["title": .string(text)])
+            var serials: [UInt64] = []
+            let dear = index.matches(for: change, now: nil, into: &serials)
+            #expect(dear == nil && serials == expected, "\(text)")
+        }
+    }
+
     /// What a client writes in the place of `%@`, and the value of the field that it means.
     static let arguments: [(json: String, value: FieldValue)] = [
         (#"{"recordName":"leo"}"#, reference("leo")),

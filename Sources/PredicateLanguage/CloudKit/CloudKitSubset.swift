@@ -231,7 +231,7 @@ enum CloudKitSubset {
         switch comparison.comparator {
         case .contains: return comparison.left == .record
         case .tokenMatches:
-            return comparison.left == .record || comparison.left == .field("allTokens")
+            return comparison.left == .record || comparison.searchesAllTokens
         default: return false
         }
     }

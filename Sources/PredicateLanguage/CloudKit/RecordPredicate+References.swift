@@ -7,6 +7,7 @@ extension RecordPredicate {
     ///
     /// CloudKit's clients write a record or a user either way, under whichever of its names:
     /// `recordID == "x"` asks for the name, `createdUserRecordName == {recordName}` for the user.
+    /// A search of `allTokens` is one of the whole record, which has no field of that name.
     ///
     /// - Parameter owner: whose name as the owner of a zone says no more than none; `nil` in
     ///   databases that imply nobody.
@@ -36,7 +37,7 @@ private struct ReferenceFitting {
 
     private func fitted(_ comparison: Comparison) -> Comparison {
         var copy = comparison
-        copy.left = fitted(comparison.left)
+        copy.left = comparison.searchesAllTokens ? .record : fitted(comparison.left)
         copy.right = fitted(comparison.right)
         guard comparison.quantifier == nil, comparison.rightQuantifier == nil else { return copy }
         if let (field, value) = Self.fitted(copy.left, against: copy.right) {

@@ -54,10 +54,8 @@ final class PreparedComparison: Sendable {
         _ source: RecordPredicate.Comparison, _ preparation: Preparation
     ) throws(PredicateError) {
         self.source = source
-        // CloudKit's name for all searchable texts of a record.
-        let isAllTokens =
-            source.comparator == .tokenMatches && source.left == .field("allTokens")
-        left = try PreparedExpression(isAllTokens ? .record : source.left, preparation)
+        left = try PreparedExpression(
+            source.searchesAllTokens ? .record : source.left, preparation)
         right = try PreparedExpression(source.right, preparation)
         var pattern: TextPattern?
         var needle: TextNeedle?

@@ -214,3 +214,10 @@ public struct SourceSpan: Sendable, Hashable {
     /// Adds nothing.
     public func hash(into _: inout Hasher) {}
 }
+
+extension RecordPredicate.Comparison {
+    /// Whether it searches all texts of a record, by CloudKit's name for these.
+    var searchesAllTokens: Bool {
+        comparator == .tokenMatches && left == .field("allTokens")
+    }
+}
