@@ -96,9 +96,22 @@ struct RegularExpressionTranslation {
         case "U": try code(digits: 8)
         case "e": output += "\\x{1b}"
         case "Q": quoted()
+        case "p", "P", "x": named(letter)
         default:
             output += "\\"
             output.unicodeScalars.append(letter)
+        }
+    }
+
+    /// `\p{L}`, `\x{1F600}`: the closing brace ends a name, and no number of repetitions.
+    private mutating func named(_ letter: Unicode.Scalar) {
+        output += "\\"
+        output.unicodeScalars.append(letter)
+        guard peek() == "{" else { return }
+        while let scalar = peek() {
+            index += 1
+            output.unicodeScalars.append(scalar)
+            if scalar == "}" { return }
         }
     }
 

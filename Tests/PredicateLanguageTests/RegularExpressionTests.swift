@@ -32,7 +32,8 @@ import Testing
     @Test(arguments: [
         ("(a)\\1", "`\\1` is a back-reference"), ("(?=a)b", "`(?=` is not supported"),
         ("(?<!a)b", "look-around and atomic groups are not"), ("(?>a)b", "`(?>` is not supported"),
-        ("a++", "the possessive `++`"), ("a)", "is not well-formed"), ("[a", "a set is not closed"),
+        ("a++", "the possessive `++`"),
+        ("\\p{L}++", "the possessive `++`"), ("a{2}+", "the possessive `}+`"), ("a)", "is not well-formed"), ("[a", "a set is not closed"),
         ("[a[b]]", "sets within sets"), ("[a&&b]", "`&&` in a set"), ("a\\", "is not well-formed"),
         ("((a{1000}){1000}){1000}", "is"), ("\\u00", "a character code needs 4"),
         ("*a", "is not well-formed"),
@@ -53,6 +54,7 @@ import Testing
         ("a\\sb", "a\u{2003}b", true), (".", "\u{2028}", false), ("(?s).", "\n", true),
         ("[\\d\\s]+", "1 2", true), ("\\u0041\\U00000042", "AB", true), ("a.c", "a😀c", true),
         ("\\Qa.c\\E", "a.c", true), ("\\Qa.c\\E", "abc", false), ("(?<year>\\d{4})", "1999", true),
+        ("\\p{L}+", "hé", true), ("\\P{L}{2}", "1a", false), ("a\\x{1F600}+", "a😀😀", true),
         ("a|ab", "ab", true), ("[^]a]", "b", true), ("[[:alpha:]]", "x", true), ("", "", true),
     ])
     func `ICU's meaning is kept`(pattern: String, text: String, matches: Bool) throws {
