@@ -17,6 +17,8 @@ final class StepMeter {
     static let comparison = 24
     /// A value that is passed by.
     static let value = 16
+    /// A value that is put in order among others.
+    static let ordering = 128
     /// An element that a SUBQUERY binds.
     static let binding = 48
     /// Values inside each other; what a record or a text of ours can hold is flatter.

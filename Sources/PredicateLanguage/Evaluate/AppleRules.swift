@@ -24,9 +24,11 @@ enum AppleRules {
         switch left {
         case .null: return quantifier != .any
         case .list(let values): return try quantified(quantifier, values, right, as: comparison)
-        case .set(let values): return try quantified(quantifier, values, right, as: comparison)
+        case .set(let values):
+            return try quantifiedWithoutOrder(quantifier, values, right, as: comparison)
         case .map(let members):
-            return try quantified(quantifier, members.values, right, as: comparison)
+            return try quantifiedWithoutOrder(
+                quantifier, members.values, right, as: comparison)
         default: throw .quantifierOnScalar(found: left.kind)
         }
     }
@@ -44,6 +46,28 @@ enum AppleRules {
             default: continue
             }
         }
+        return quantifier != .any
+    }
+
+    /// The same of values that have no order: one that decides does so wherever it stands among
+    /// those that are errors, because sets and dictionaries are gone through in another order in
+    /// every process.
+    private static func quantifiedWithoutOrder(
+        _ quantifier: RecordPredicate.Quantifier, _ values: some Collection<FieldValue>,
+        _ right: FieldValue, as comparison: PreparedComparison
+    ) throws(EvaluationError) -> Bool {
+        var failure: EvaluationError?
+        for value in values {
+            do throws(EvaluationError) {
+                // One alone decides, or leaves the answer as it is for none.
+                let alone = CollectionOfOne(value)
+                let holds = try quantified(quantifier, alone, right, as: comparison)
+                if holds == (quantifier == .any) { return holds }
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
         return quantifier != .any
     }
 

@@ -2,14 +2,15 @@ import RelayModel
 
 /// What collection operators and functions compute over collections.
 enum Collections {
-    /// The elements of a collection in order; those of a dictionary are its values.
+    /// The elements of a collection in order; those of a dictionary are its values, in the order of
+    /// their names, and a set has an order that its elements decide.
     static func elements(
         of value: FieldValue, _ operation: String
     ) throws(EvaluationError) -> [FieldValue] {
         switch value {
         case .list(let values): return values
-        case .set(let values): return Array(values)
-        case .map(let members): return Array(members.values)
+        case .set(let values): return values.inOrder
+        case .map(let members): return members.valuesInOrder
         default: throw .wrongKind(operation: operation, found: value.kind)
         }
     }

@@ -53,8 +53,8 @@ extension Evaluation {
             return value
         case .anyKey:
             guard case .map(let members) = record else { return .list([]) }
-            try meter?.charge(members.count * StepMeter.value)
-            return .list(Array(members.values))
+            try meter?.charge(members.count * StepMeter.ordering)
+            return .list(members.valuesInOrder)
         }
     }
 

@@ -92,8 +92,10 @@ extension StepMeter {
     ) throws(EvaluationError) {
         try charge(Self.part)
         switch (step, value) {
-        // The elements of a set or dictionary are put into a list first.
-        case (_, .set), (.every, _), (.collection, _):
+        // The elements of a set or dictionary are put into a list first, and in order.
+        case (_, .set), (.every, .map), (.collection, .map):
+            try charge((value.elementCount ?? 0) * Self.ordering)
+        case (.every, _), (.collection, _):
             try charge((value.elementCount ?? 0) * Self.value)
         // Texts have properties that are made of the whole text, other values a description.
         case (.member, .string), (.variableMember, .string), (.member, .bytes),

@@ -39,7 +39,7 @@ extension RealmEvaluator {
     static func lifted(_ value: FieldValue) -> Operand {
         switch value {
         case .list(let values): .list(values)
-        case .set(let values): .list(Array(values))
+        case .set(let values): .list(values.inOrder)
         default: .single(value)
         }
     }
@@ -125,8 +125,8 @@ extension RealmEvaluator {
         case .element(let expression):
             let index = try operand(expression).fieldValue
             stand.values = stand.values.map { Self.element(of: $0, at: index) }
-        case .first: stand.values = stand.values.map { $0.elements?.first ?? .null }
-        case .last: stand.values = stand.values.map { $0.elements?.last ?? .null }
+        case .first: stand.values = stand.values.map { $0.elementsInOrder?.first ?? .null }
+        case .last: stand.values = stand.values.map { $0.elementsInOrder?.last ?? .null }
         case .size: try Self.count(&stand)
         case .every:
             stand.isFanned = true

@@ -2,13 +2,18 @@ import RelayModel
 
 // What a value consists of, for whoever walks through it.
 extension FieldValue {
-    /// The elements of a list or set.
+    /// The elements of a list or set; those of a set as they come.
     var elements: [FieldValue]? {
         switch self {
         case .list(let values): values
         case .set(let values): Array(values)
         default: nil
         }
+    }
+
+    /// The same, where it matters which comes first.
+    var elementsInOrder: [FieldValue]? {
+        if case .set(let values) = self { values.inOrder } else { elements }
     }
 
     /// The values of a dictionary's members.
@@ -45,6 +50,47 @@ extension FieldValue {
         case .set(let values): values.count
         case .map(let members): members.count
         default: nil
+        }
+    }
+}
+
+// The elements of collections without order, in one: that of the standard library is another in
+// every process, and what fires must not be.
+extension Set<FieldValue> {
+    /// The elements, ordered by themselves; those of more than ten thousand as they come, because
+    /// ordering them takes longer than whatever is asked of them.
+    var inOrder: [FieldValue] {
+        guard (2...10_000).contains(count) else { return Array(self) }
+        guard contains(where: { $0.elementCount != nil }) else {
+            return sorted { left, right in
+                switch RecordOrder.compare(left, right) {
+                case .before: true
+                case .after: false
+                // The same number, as an integer and otherwise.
+                case .same: left.numberRank < right.numberRank
+                }
+            }
+        }
+        return map { (text: $0.notation.text, value: $0) }
+            .sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.map(\.value)
+    }
+}
+
+extension RecordFields {
+    /// The values, ordered by their names; those of more than ten thousand as they come.
+    var valuesInOrder: [FieldValue] {
+        guard (2...10_000).contains(count) else { return Array(values) }
+        return sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map(\.value)
+    }
+}
+
+private extension FieldValue {
+    /// The place among numbers that are equal.
+    var numberRank: Int {
+        switch self {
+        case .bool: 0
+        case .integer: 1
+        default: 2
         }
     }
 }

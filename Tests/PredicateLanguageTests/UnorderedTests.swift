@@ -1,0 +1,72 @@
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Testing
+
+/// Sets and dictionaries are judged alike in every process, though the standard library goes
+/// through them in another order in each.
+@Suite struct UnorderedTests {
+    private static let elements: [FieldValue] = [
+        .integer(7), .string("x"), .timestamp(Timestamp(seconds: 1)), .bool(true), .double(2.5),
+        .list([.integer(1)]), .list([.integer(2)]), .null,
+    ]
+    /// Of another capacity, what has the same elements goes through them in another order.
+    private static let capacities = [0, 20, 100, 1000, 5000, 20_000]
+
+    private static func sets(_ elements: [FieldValue]) -> [FieldValue] {
+        capacities.map { capacity in
+            var set = Set<FieldValue>(minimumCapacity: capacity)
+            for element in elements { set.insert(element) }
+            return .set(set)
+        }
+    }
+
+    private static func dictionaries(_ elements: [FieldValue]) -> [RecordFields] {
+        capacities.map { capacity in
+            var members = RecordFields(minimumCapacity: capacity)
+            for (index, element) in elements.enumerated() { members["m\(index)"] = element }
+            return members
+        }
+    }
+
+    private func outcomes(
+        _ format: String, on records: [RecordFields]
+    ) throws -> Set<PredicateOutcome> {
+        let predicate = try PreparedPredicate(try RecordPredicate(format: format))
+        return Set(records.map { predicate.evaluate(on: $0) })
+    }
+
+    @Test(arguments: [
+        ("ANY s > 5", PredicateOutcome.true), ("ALL s > 5", .false), ("NONE s > 5", .false),
+        ("NOT ANY s > 5", .false), ("ANY s CONTAINS 'x'", .true),
+    ])
+    func `an element that decides does so beside those that are errors`(
+        format: String, expected: PredicateOutcome
+    ) throws {
+        let records =
+            Self.sets(Self.elements).map { ["s": $0] }
+            + Self.dictionaries(Self.elements).map { ["s": .map($0)] }
+        #expect(try outcomes(format, on: records) == [expected])
+    }
+
+    @Test(arguments: ["ANY s > 100", "NONE s > 100"])
+    func `where none decides, an error is one`(format: String) throws {
+        for record in Self.sets(Self.elements).map({ ["s": $0] }) {
+            let predicate = try PreparedPredicate(try RecordPredicate(format: format))
+            guard case .error = predicate.evaluate(on: record) else {
+                Issue.record("\(format) must be an error")
+                return
+            }
+        }
+    }
+
+    @Test func `what is made of a set or dictionary is the same in every order`() throws {
+        let numbers: [FieldValue] = [.double(1e100), .integer(1), .double(-1e100), .double(3.5)]
+        let sums = Self.sets(numbers).map { ["s": $0] }
+        #expect(try outcomes("s.@sum > 2", on: sums).count == 1)
+        let objects = Self.sets(
+            [1, 2, 3].map { .map(["a": .integer($0)]) } + [.map(["a": .string("x")])])
+        #expect(try outcomes("ANY s.a > 1", on: objects.map { ["s": $0] }).count == 1)
+        #expect(try outcomes("ANYKEY > 5", on: Self.dictionaries(Self.elements)).count == 1)
+    }
+}
