@@ -150,28 +150,44 @@ extension RelayStore {
         let group = HeldGroup(delivery)
         return try await read { db in
             guard let container = try db.containerIfKnown(delivery.container) else { return nil }
-            let row = try Row.fetchOne(
-                db,
+            return try DigestFate.of(group, container.id, heldAt: moment, in: db)
+        }
+    }
+
+    package func digestFates(
+        of receipts: [DeliveryReceipt]
+    ) async throws -> [DeliveryID: DigestFate] {
+        guard !receipts.isEmpty else { return [:] }
+        return try await read { db in
+            let findSubscription = try db.cachedStatement(
                 sql: """
-                    SELECT * FROM digest
-                    WHERE container = ? AND owner = ? AND subscription = ? AND device = ?
-                        AND openedAt <= ?5
-                    ORDER BY coalesce(closedAt, ?5) < ?5, openedAt DESC, id DESC LIMIT 1
-                    """,
-                arguments: [
-                    container.id, group.owner, group.subscription, group.device, moment.stored,
-                ])
-            guard let row else { return nil }
-            let stored = StoredRow(row: row, table: "digest")
-            guard row["closedAt"] as Int64? != nil else {
-                return .open(
-                    until: stored.moment("dueAt"), deliveries: row["count"],
-                    reason: HoldReason(rawValue: row["reason"]))
+                    SELECT container, (SELECT name FROM user WHERE id = owner) AS ownerName,
+                        database || '/' || subscriptionID AS name
+                    FROM subscription WHERE serial = ?1
+                    UNION ALL
+                    SELECT container, (SELECT name FROM user WHERE id = owner),
+                        database || '/' || subscriptionID
+                    FROM pastSubscription WHERE serial = ?1 LIMIT 1
+                    """)
+            let findDevice = try db.cachedStatement(
+                sql: """
+                    SELECT deviceID FROM device WHERE serial = ?1
+                    UNION ALL SELECT deviceID FROM pastDevice WHERE serial = ?1 LIMIT 1
+                    """)
+            var fates: [DeliveryID: DigestFate] = [:]
+            for receipt in receipts {
+                let subscription = try Row.fetchOne(
+                    findSubscription, arguments: [receipt.subscriptionSerial.stored])
+                let device = try String.fetchOne(
+                    findDevice, arguments: [receipt.deviceSerial.stored])
+                guard let subscription, let device else { continue }
+                let group = HeldGroup(
+                    owner: subscription["ownerName"], subscription: subscription["name"],
+                    device: device)
+                fates[receipt.deliveryID] = try DigestFate.of(
+                    group, subscription["container"], heldAt: receipt.at, in: db)
             }
-            return .closed(
-                at: stored.moment("closedAt"), count: row["count"],
-                by: try stored.require("deliveryID", DeliveryID(stored: row["deliveryID"])),
-                position: LogPosition(stored: row["position"]))
+            return fates
         }
     }
 
@@ -199,6 +215,42 @@ extension RelayStore {
             }
             return counts
         }
+    }
+}
+
+private extension DigestFate {
+    /// The digest of a group that was open at `moment`, or the last before it.
+    ///
+    /// Those that are open and those that are closed have an index each, and digests are kept for
+    /// as long as receipts: without these it would be looked for among all of them.
+    static func of(
+        _ group: HeldGroup, _ container: Int64, heldAt moment: Timestamp, in db: Database
+    ) throws -> DigestFate? {
+        let row = try Row.fetchOne(
+            try db.cachedStatement(
+                sql: """
+                    SELECT * FROM (
+                        SELECT * FROM digest
+                        WHERE container = ?1 AND owner = ?2 AND subscription = ?3 AND device = ?4
+                            AND closedAt IS NULL AND openedAt <= ?5
+                        UNION ALL
+                        SELECT * FROM digest
+                        WHERE container = ?1 AND owner = ?2 AND subscription = ?3 AND device = ?4
+                            AND closedAt IS NOT NULL AND openedAt <= ?5) AS line
+                    ORDER BY coalesce(closedAt, ?5) < ?5, openedAt DESC, id DESC LIMIT 1
+                    """),
+            arguments: [container, group.owner, group.subscription, group.device, moment.stored])
+        guard let row else { return nil }
+        let stored = StoredRow(row: row, table: "digest")
+        guard row["closedAt"] as Int64? != nil else {
+            return .open(
+                until: stored.moment("dueAt"), deliveries: row["count"],
+                reason: HoldReason(rawValue: row["reason"]))
+        }
+        return .closed(
+            at: stored.moment("closedAt"), count: row["count"],
+            by: try stored.require("deliveryID", DeliveryID(stored: row["deliveryID"])),
+            position: LogPosition(stored: row["position"]))
     }
 }
 

@@ -31,6 +31,21 @@ import Testing
         return reply["explanations", "0", "devices", "0"]
     }
 
+    /// How many of all deliveries stand how, in the operator's list and each by itself.
+    private static func states(_ relay: RunningRelay) async throws -> [String: Int] {
+        let list = try await relay.client.administer("GET", "deliveries").expect(200)
+        guard case .array(let rows)? = list["deliveries"] else { return [:] }
+        var states: [String: Int] = [:]
+        for row in rows {
+            let state = row.value(at: ["state"])?.string ?? ""
+            states[state, default: 0] += 1
+            let id = row.value(at: ["deliveryID"])?.string ?? ""
+            let one = try await relay.client.administer("GET", "deliveries/\(id)").expect(200)
+            #expect(one["state"] == .string(state), "\(one.text)")
+        }
+        return states
+    }
+
     /// Hours around now, by a device's clock.
     static func quietNow() -> JSONValue {
         let minute = (World.real.now().seconds / 60 + 1440) % 1440
@@ -269,6 +284,7 @@ import Testing
             try await relay.container.save(query(3600))
             for number in 1...3 { try await relay.container.post(.change("create", "a\(number)")) }
             try await relay.relay.waitUntilSettled(within: .patience)
+            #expect(try await Self.states(relay) == ["waiting": 6])
             _ = try await Self.update(query(7200), relay)
             try await relay.waitUntilNothingMoves()
             #expect(relay.gateway.simulated.pushes.isEmpty)
@@ -278,6 +294,7 @@ import Testing
                 #expect(payload.value(at: ["aps", "alert"]) == "3 new", "\(payload.text)")
             }
             try await relay.waitUntilNothingIsDue()
+            #expect(try await Self.states(relay) == ["delivered": 2, "folded": 4])
             for account in try await relay.relay.store.accounts() {
                 #expect(account.difference == 0 && account.pending == 0)
             }

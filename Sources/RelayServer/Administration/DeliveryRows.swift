@@ -5,6 +5,8 @@ import Storage
 /// What has become of a delivery.
 enum DeliveryStanding: String, CaseIterable {
     case delivered, waiting, dead, seen
+    /// It was told with others, by another delivery.
+    case folded
 
     init(_ outcome: DeliveryReceipt.Outcome) {
         self =
@@ -15,6 +17,11 @@ enum DeliveryStanding: String, CaseIterable {
             case .seen: .seen
             }
     }
+}
+
+extension DeliveryReceipt {
+    /// Whether it says that the delivery was held back for its recipient's sake.
+    var isHeld: Bool { outcome == .deferred && WaitReason(stored: reason).hold != nil }
 }
 
 /// A retry, with what it waits for and until when.

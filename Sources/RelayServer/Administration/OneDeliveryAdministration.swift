@@ -54,15 +54,24 @@ struct OneDeliveryAdministration: AdministrationTable {
 
     /// What has become of deliveries: their rows say more than their receipts.
     ///
-    /// What is no retry any more, and has a receipt that it is one, has a newer receipt on an
-    /// earlier page, or was ended without an attempt.
+    /// What is no retry any more, and has a receipt that it is one, is counted by a digest, has a
+    /// newer receipt on an earlier page, or was ended without an attempt.
     private func standings(
         of receipts: [DeliveryReceipt], isFirstPage: Bool
     ) async throws -> [(DeliveryReceipt, DeliveryStanding)] {
         let open = receipts.filter { DeliveryStanding($0.outcome) != .delivered }
         let waiting = try await registry.waiting(among: open.map(\.deliveryID))
+        let fates = try await registry.digestFates(
+            of: open.filter { $0.isHeld && !waiting.contains($0.deliveryID) })
         return receipts.compactMap { receipt in
             if waiting.contains(receipt.deliveryID) { return (receipt, .waiting) }
+            switch fates[receipt.deliveryID] {
+            case .open?: return (receipt, .waiting)
+            case .closed(let at, _, let teller, _)?
+            where at >= receipt.at && teller != receipt.deliveryID:
+                return (receipt, .folded)
+            case .closed?, nil: break
+            }
             let standing = DeliveryStanding(receipt.outcome)
             guard standing == .waiting else { return (receipt, standing) }
             return isFirstPage ? (receipt, .dead) : nil
@@ -108,8 +117,11 @@ struct OneDeliveryAdministration: AdministrationTable {
         }
         let names = try await registry.names(of: [newest])
         let client = try await said(of: [newest])[id]
+        let standing =
+            newest.isHeld
+            ? try await standings(of: [newest], isFirstPage: true).first?.1 : nil
         var shown = AdministrationRows.delivery.json(
-            (NamedReceipt(newest, names), DeliveryStanding(newest.outcome), client))
+            (NamedReceipt(newest, names), standing ?? DeliveryStanding(newest.outcome), client))
         switch exception {
         case .retry(let retry):
             shown["state"] = .string(DeliveryStanding.waiting.rawValue)

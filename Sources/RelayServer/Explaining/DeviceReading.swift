@@ -157,8 +157,3 @@ private extension OutcomeJudge.Halt.Scope {
         }
     }
 }
-
-private extension DeliveryReceipt {
-    /// Whether it says that the delivery was held back for its recipient's sake.
-    var isHeld: Bool { outcome == .deferred && WaitReason(stored: reason).hold != nil }
-}

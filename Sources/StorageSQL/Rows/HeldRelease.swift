@@ -7,6 +7,12 @@ struct HeldGroup {
     let subscription: String
     let device: String
 
+    init(owner: String, subscription: String, device: String) {
+        self.owner = owner
+        self.subscription = subscription
+        self.device = device
+    }
+
     init(_ delivery: Delivery) {
         owner = delivery.owner.rawValue
         subscription = Self.subscription(delivery.subscriptionID, in: delivery.database)

@@ -22,7 +22,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "Those of the change at this position.") var position: UInt64?
         @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
         @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
-        @Option(help: "delivered, waiting or dead.") var state: String?
+        @Option(help: "delivered, waiting, dead, seen or folded (told with others).")
+        var state: String?
         @OptionGroup var names: NamedContainerOptions
         @OptionGroup var page: PageOptions
 

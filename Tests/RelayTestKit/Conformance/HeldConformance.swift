@@ -237,7 +237,17 @@ enum HeldConformance {
         try await bench.hold((1...most + 2).map { bench.held($0) })
         let delivery = bench.held(most + 1).delivery.delivery
         func fate(at seconds: Int64) async throws -> DigestFate? {
-            try await bench.store.digestFate(of: delivery, heldAt: Sample.moment(seconds))
+            let moment = Sample.moment(seconds)
+            let fate = try await bench.store.digestFate(of: delivery, heldAt: moment)
+            // By the receipt that says so it is the same.
+            let receipt = DeliveryReceipt(
+                deliveryID: delivery.id, ordinal: delivery.ordinal,
+                subscriptionSerial: bench.subscription.serial,
+                deviceSerial: bench.device.serial, outcome: .deferred, status: 0, reason: "",
+                attempt: 0, at: moment)
+            let fates = try await bench.store.digestFates(of: [receipt])
+            #expect(fates == (fate.map { [delivery.id: $0] } ?? [:]))
+            return fate
         }
         #expect(try await fate(at: 9) == nil)
         #expect(

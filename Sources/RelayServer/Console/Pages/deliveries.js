@@ -21,7 +21,7 @@ async function showAll(host, context) {
   const form = filters((values) => {
     keep(values);
     look();
-  }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead", "seen"], params.state)),
+  }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead", "seen", ["folded", "told with others"]], params.state)),
   field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Beside a user" })),
   field("Device", input("device", params.device, { title: "Beside a user" })), field("Change at position", input("position", params.position, { inputmode: "numeric" })),
   h("button", null, "Filter"));

@@ -6,7 +6,7 @@ import { badge, button, empty, field, filters, head, input, json, load, problem 
 import { counted, happened } from "./text.js";
 
 const past = 40; // Changes of the log that are shown to begin with.
-export const tones = { delivered: "good", sent: "accent", waiting: "warn", dead: "bad", leftOut: "note", owed: "accent", cannotTell: "note" };
+export const tones = { delivered: "good", sent: "accent", waiting: "warn", dead: "bad", leftOut: "note", owed: "accent", cannotTell: "note", seen: "good", folded: "note" };
 
 export async function show(host, context) {
   const { relay, signal, base, params, keep } = context;
