@@ -308,6 +308,23 @@ class Campaign {
     this.equal("how often it would have fired", await this.tab.evaluate("document.querySelector('.numbers .big').textContent"), String(found.fired));
     await this.open("rehearse", { user: "ann", subscription: "cheap" });
     await this.tab.sees("the saved condition", "document.querySelector('#draft').value === 'price < 100'");
+    // What the form does not show stays as it is saved: in its zone, in its dialect, in the database that it is of.
+    const told = { notificationInfo: { alertBody: "Yours", title: "Own" } };
+    await this.relay.client("subscriptions/modify", { operations: [
+      { ...told, subscriptionID: "hall", subscriptionType: "query", query: { recordType: "Artwork", rql: "price < 1000" }, zoneID: { zoneName: "hall" }, firesOn: ["create"], suppress: "none" },
+      { ...told, subscriptionID: "all", subscriptionType: "zone", zoneWide: true },
+    ].map((subscription) => ({ operationType: "create", subscription })) }, "eve", "private");
+    await this.relay.post("database", ["hall", "_defaultZone"].map((zoneName) => ({ operation: "create", recordType: "Artwork", recordName: "of-eve", database: "private", owner: "eve", zoneID: { zoneName }, after: { price: 5 } })));
+    await this.open("users", { user: "eve" });
+    await this.tab.sees("both subscriptions", "[...document.querySelectorAll('data-table a')].filter((one) => one.textContent === 'Explain').length === 2");
+    await this.tab.evaluate("[...document.querySelectorAll('data-table tr')].find((row) => row.innerText.includes('hall')).querySelector('a').click()");
+    await this.tab.says("Of the last 2 changes that it might watch, 1 fired it");
+    for (const [subscription, fired] of [["hall", 1], ["all", 2]]) {
+      await this.open("rehearse", { user: "eve", subscription, database: "private" });
+      await this.tab.sees("the saved subscription in the form", "document.querySelector('[name=alertBody]')?.value === 'Yours'");
+      await this.press("Rehearse");
+      await this.tab.says(`As it is saved it would have fired ${fired === 1 ? "once" : `${fired} times`}: none is added, none is removed.`);
+    }
   }
 
   async send() {

@@ -46,6 +46,8 @@ async function showUser(host, context) {
   }));
 }
 
+const quiet = ({ quietHours }) => (quietHours ? `${quietHours.from} to ${quietHours.until}, ${quietHours.timeZone}` : "");
+
 async function devices({ relay, base, signal, mayChange }, user, again) {
   const { rows } = await relay.list(`${base}/devices`, { user }, "devices", signal);
   const forget = (row) => ask({
@@ -62,6 +64,7 @@ async function devices({ relay, base, signal, mayChange }, user, again) {
       { title: "Device", value: (row) => row.deviceID }, { title: "Gateway", value: (row) => (row.gateway === "apns" ? `APNs ${row.apnsEnvironment}` : row.gateway) },
       { title: "Topic", value: (row) => row.topic ?? "" }, { title: "Token", value: (row) => row.apnsToken, cell: (row) => code(row.apnsToken) },
       { title: "Registered", value: (row) => row.registeredAt, cell: (row) => when(row.registeredAt) },
+      { title: "Quiet hours", value: quiet }, { title: "Held back", align: "end", value: (row) => row.held ?? 0, cell: (row) => (row.held ? badge(count(row.held), "warn") : "–") },
       ...(mayChange ? [{ title: "", cell: (row) => button("Forget", () => forget(row), { kind: "small quiet" }) }] : []),
     ],
   }) : h("p", { class: "dim" }, "None: this user gets no push. The application registers a device with tokens/register."));
