@@ -345,14 +345,26 @@ import Testing
             try await relay.container.save(.query("q"))
             let position = try await Self.post(.change("create", "a1"), relay)
             try await relay.relay.waitUntilSettled(within: .patience)
+            let delivery = try #require(relay.gateway.simulated.pushes.first).apnsID
             var retention = Retention()
             retention.logAge = .zero
+            retention.receiptAge = nil
             _ = try await relay.relay.store.prune(
                 retention, at: Timestamp(seconds: 4_000_000_000), portion: 500)
             let reply = try await Self.ask(
                 ["position": .string(position), "subscriptionID": "q"], relay)
             #expect(reply["explanations", "0", "verdict"] == "cannotTell", "\(reply.text)")
             #expect(reply.text.contains("retention.logHours"), "\(reply.text)")
+            // A delivery has receipts still.
+            let pushed = try await Self.ask(["deliveryID": .string(delivery)], relay)
+            #expect(pushed["sentence"] == reply["sentence"], "\(pushed.text)")
+            let theirs = try await relay.container.call(
+                "subscriptions/explain", ["deliveryID": .string(delivery)], as: "bob",
+                in: "public")
+            #expect(theirs.status == 404, "\(theirs.text)")
+            let operators = try await relay.client.administer(
+                "GET", "\(relay.container.path)/explain?delivery=\(delivery)")
+            #expect(operators["sentence"] == reply["sentence"], "\(operators.text)")
         }
     }
 

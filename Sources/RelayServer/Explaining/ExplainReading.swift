@@ -339,7 +339,13 @@ struct ExplainReading: Sendable {
             question.database == nil || question.database == subscription.database,
             question.user == nil || question.user == subscription.owner,
             let change = try? await change(at: place.position)
-        else { return nil }
+        else {
+            // Its receipts may be kept for longer than what led to it.
+            guard place.position < span.first, try await mayBeTold(ofDevice: place.device) else {
+                return nil
+            }
+            return try await gone(place.position, question)
+        }
         var question = question
         question.user = subscription.owner
         question.database = subscription.database
@@ -349,17 +355,26 @@ struct ExplainReading: Sendable {
 
     private func place(
         of delivery: DeliveryID, _ filter: ReceiptFilter
-    ) async throws -> (position: LogPosition, subscription: UInt64)? {
+    ) async throws -> (position: LogPosition, subscription: UInt64, device: UInt64)? {
+        let owed: OwedDelivery
         switch try await registry.exception(delivery) {
-        case .retry(let retry):
-            return (retry.delivery.delivery.ordinal.position, retry.delivery.subscriptionSerial)
-        case .deadLetter(let letter):
-            return (letter.delivery.delivery.ordinal.position, letter.delivery.subscriptionSerial)
+        case .retry(let retry): owed = retry.delivery
+        case .deadLetter(let letter): owed = letter.delivery
         case nil:
             return try await registry.receipts(matching: filter, limit: 1).first.map {
-                ($0.ordinal.position, $0.subscriptionSerial)
+                ($0.ordinal.position, $0.subscriptionSerial, $0.deviceSerial)
             }
         }
+        return (owed.delivery.ordinal.position, owed.subscriptionSerial, owed.deviceSerial)
+    }
+
+    /// Whether a device is the container's, and the user's where a user asks.
+    private func mayBeTold(ofDevice serial: UInt64) async throws -> Bool {
+        guard let holder = try await registry.holders(ofDevices: [serial])[serial],
+            holder.owner.container == container
+        else { return false }
+        guard case .user(let user) = asker else { return true }
+        return holder.owner.user == user
     }
 }
 
