@@ -78,7 +78,7 @@ import Testing
             #"{"mapping": {"owner": {"header": "X-Owner"}}, "contentWindowSeconds": 5}"#,
             over: first.source)
         #expect(other.source.mapping.recordTypes == first.source.mapping.recordTypes)
-        #expect(other.source.mapping.owner == .header("X-Owner"))
+        #expect(other.source.mapping.places.owner == .header("X-Owner"))
         #expect(other.source.maximumBodyBytes == 999)
         #expect(other.source.contentWindow == .seconds(5))
         #expect(other.source.verification == first.source.verification)
