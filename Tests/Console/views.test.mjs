@@ -164,8 +164,11 @@ test("The newest change stands first, and the oldest go", () => {
 
 test("A push stands where its last answer leaves it", () => {
   const standing = (...answers) => standingOf({ answers });
-  assert.equal(standing({ becomes: "retry", outcome: "refused" }), "waiting");
-  assert.equal(standing({ becomes: "retry" }, { becomes: "deadLetter" }), "dead");
+  assert.equal(standing({ becomes: "retried", outcome: "refused" }), "waiting");
+  assert.equal(standing({ becomes: "held", outcome: "notSent" }), "held");
+  assert.equal(standing({ becomes: "held", outcome: "notSent" }, { becomes: "seen", outcome: "notSent" }), "seen");
+  // Whatever else it comes to is an end without success, also an end that this page does not know.
+  for (const becomes of ["refused", "unregistered", "exhausted", "expired", "superseded", "deadToken", "withdrawn"]) assert.equal(standing({ becomes: "retried" }, { becomes }), "dead");
   assert.equal(standing({ outcome: "accepted" }), "delivered");
 });
 

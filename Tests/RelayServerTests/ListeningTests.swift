@@ -35,6 +35,23 @@ import Testing
 
     private struct NoPlace: Error { let text: String }
 
+    @Test func `a listener is told that a push is held back, and why`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q", adding: ["paused": true]), as: "bob")
+            let place = try Self.after(try await Self.listen(relay))
+            try await relay.container.post(.change("create", "w1"))
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let all = try await Self.listen(relay, "after=\(place)")
+            #expect(Self.kinds(all) == ["change", "match", "push", "answer"], "\(all.text)")
+            let said = try #require(all["events", "3", "answer"])
+            #expect(said.value(at: ["becomes"]) == "held", "\(said.text)")
+            #expect(said.value(at: ["outcome"]) == "notSent")
+            #expect(said.value(at: ["attempt"]) == 0)
+            #expect(said.value(at: ["reason"]) == "held: the subscription is paused")
+            #expect(all["events", "3", "deliveryID"] == all["events", "2", "deliveryID"])
+        }
+    }
+
     @Test func `a listener is told of the change, the match and the push, and of no token`()
         async throws
     {

@@ -1,11 +1,12 @@
 import Gateway
 package import RelayModel
 
-/// What the gateway said to one attempt, and what became of its delivery.
+/// What the gateway said to one attempt, or why none was made, and what became of its delivery.
 package struct AnsweredAttempt: Sendable {
     /// The delivery.
     package let delivery: Delivery
-    /// Which attempt it was, from 1.
+    /// Which attempt it was, from 1; of a delivery that was not handed to the gateway, how many
+    /// there were before.
     package let attempt: UInt16
     /// How it ended.
     package let outcome: AttemptEnd
@@ -40,11 +41,25 @@ package struct AnsweredAttempt: Sendable {
         self.latency = latency
         at = now
     }
+
+    /// A delivery was not handed to the gateway.
+    init(unsent resolution: Resolution, of delivery: Delivery, at now: Timestamp) {
+        self.delivery = delivery
+        attempt = resolution.attempt
+        outcome = .notSent
+        status = 0
+        reason = resolution.reason
+        meaning = ""
+        ending = resolution.ending
+        dueAt = resolution.dueAt
+        latency = .zero
+        at = now
+    }
 }
 
-/// Who watches attempts being answered.
+/// Who watches attempts being answered, and what is not sent.
 ///
-/// It is told on the gateway's thread, and puts aside what it is told at once.
+/// It is told on the gateway's thread or the worker's, and puts aside what it is told at once.
 package struct AnswerWatch: Sendable {
     /// Whether anybody wants to know; it is asked once for each batch of answers.
     package let isOn: @Sendable () -> Bool

@@ -55,12 +55,14 @@ struct DeliveryState: ~Copyable, Sendable {
     ///   - deliveries: What the log owes next, in its order.
     ///   - most: For how many retries it was asked which are withdrawn.
     ///   - withdrawn: Those that are not their recipients' any more.
+    ///   - isHeard: Whether somebody listens to what becomes of each.
     ///   - now: The moment.
     /// - Returns: How many were taken, what follows from it, and what is sent.
     mutating func admit(
         _ deliveries: ArraySlice<OwedDelivery>, atMost most: Int,
-        withdrawn: [DeliveryID: Withdrawal], at now: Timestamp
+        withdrawn: [DeliveryID: Withdrawal], isHeard: Bool = false, at now: Timestamp
     ) -> Admission {
+        answered = isHeard ? [] : nil
         var admission = Admission(taken: min(most, room, deliveries.count))
         admission.requests.reserveCapacity(admission.taken)
         for delivery in deliveries.prefix(admission.taken) {
@@ -99,8 +101,9 @@ struct DeliveryState: ~Copyable, Sendable {
     /// Admits as many deliveries of a range as there is room for, `most` at most.
     mutating func admit(
         _ deliveries: ArraySlice<OwedDelivery>, of range: RangeBatch, atMost most: Int,
-        withdrawn: [DeliveryID: Withdrawal], at now: Timestamp
+        withdrawn: [DeliveryID: Withdrawal], isHeard: Bool = false, at now: Timestamp
     ) -> Admission {
+        answered = isHeard ? [] : nil
         var admission = Admission(taken: min(most, rangeRoom, deliveries.count))
         for delivery in deliveries.prefix(admission.taken) {
             let ticket = tracker.admit(delivery, range: range.id, offset: range.offset)
@@ -142,8 +145,10 @@ struct DeliveryState: ~Copyable, Sendable {
 
     /// Takes up retries that are due, except those whose lanes wait: their rows stay as they are.
     mutating func admit(
-        due: [Retry], withdrawn: [DeliveryID: Withdrawal], at now: Timestamp
+        due: [Retry], withdrawn: [DeliveryID: Withdrawal], isHeard: Bool = false,
+        at now: Timestamp
     ) -> Admission {
+        answered = isHeard ? [] : nil
         var admission = Admission()
         for retry in rules.inOrderOfTrial(due) {
             let owed = retry.delivery
@@ -154,7 +159,7 @@ struct DeliveryState: ~Copyable, Sendable {
             let ticket = tracker.admit(retry)
             admission.taken += 1
             if case .settle(let ending) = decision {
-                settle(ticket, ending, of: owed, at: now)
+                settleUnsent(ticket, ending, of: owed, at: now)
             } else {
                 let number = tickets.open(ticket)
                 admission.requests.append(PushRequest(owed.delivery, ticket: number))
@@ -190,14 +195,25 @@ struct DeliveryState: ~Copyable, Sendable {
     ) {
         rules.remember(owed.delivery)
         if let ending = rules.firstEnding(of: owed, withdrawal, at: now) {
-            settle(ticket, ending, of: owed, at: now)
+            settleUnsent(ticket, ending, of: owed, at: now)
         } else {
             admission.requests.append(
                 PushRequest(owed.delivery, ticket: tickets.open(ticket)))
         }
     }
 
+    /// Settles what is not sent, or not yet, and tells whoever listens why.
+    private mutating func settleUnsent(
+        _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of owed: OwedDelivery,
+        at now: Timestamp
+    ) {
+        answered?.append(AnsweredAttempt(unsent: resolution, of: owed.delivery, at: now))
+        settle(ticket, resolution, of: owed, at: now)
+    }
+
     private mutating func finish(_ admission: inout Admission) {
+        if let answered, !answered.isEmpty { admission.actions.append(.tellAnswers(answered)) }
+        answered = nil
         countRest(into: &admission.actions)
         if admission.requests.count < admission.taken {
             admission.actions.append(.wake(.steps))

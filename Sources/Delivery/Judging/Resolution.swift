@@ -110,6 +110,12 @@ package struct Resolution: Sendable, Hashable {
     /// How the attempt ended.
     package var outcome: DeliveryReceipt.Outcome { receipt.outcome }
 
+    /// The attempt, as its receipt counts it.
+    var attempt: UInt16 { receipt.attempt }
+
+    /// Why it ended so, as its receipt says it.
+    var reason: String { receipt.reason }
+
     /// Why it is held back, if it is.
     var hold: HoldReason? { retry?.reason.hold }
 

@@ -75,9 +75,12 @@ package final class DeliveryLedger: Sendable {
     ///
     /// It runs on the gateway's thread.
     package func take(_ completions: [PushCompletion]) {
-        let isHeard = watch?.isOn() ?? false
+        let isHeard = self.isHeard
         decideNow { $0.take(completions, isHeard: isHeard, at: $1) }
     }
+
+    /// Whether somebody listens to what becomes of each delivery.
+    var isHeard: Bool { watch?.isOn() ?? false }
 
     // MARK: Deciding and acting
 

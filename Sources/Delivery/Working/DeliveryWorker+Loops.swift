@@ -113,8 +113,9 @@ extension DeliveryWorker {
             due[index].delivery.kindness = kindness[due[index].delivery.delivery.id]
         }
         try await learnThrottles(of: due.map(\.delivery))
+        let isHeard = ledger.isHeard
         let admission = ledger.withStateNow { [due] in
-            $0.admit(due: due, withdrawn: withdrawn, at: $1)
+            $0.admit(due: due, withdrawn: withdrawn, isHeard: isHeard, at: $1)
         }
         act(on: admission)
         return admission.taken > 0

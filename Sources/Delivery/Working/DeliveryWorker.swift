@@ -46,8 +46,9 @@ package final class DeliveryWorker: Sendable {
             let room = ledger.withState { min(rest.count, $0.room) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
             try await learnThrottles(of: rest.prefix(room))
+            let isHeard = ledger.isHeard
             let admission = ledger.withStateNow {
-                $0.admit(rest, atMost: room, withdrawn: withdrawn, at: $1)
+                $0.admit(rest, atMost: room, withdrawn: withdrawn, isHeard: isHeard, at: $1)
             }
             rest.removeFirst(admission.taken)
             act(on: admission)
@@ -95,8 +96,10 @@ package final class DeliveryWorker: Sendable {
             let room = ledger.withState { min(rest.count, $0.rangeRoom) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
             try await learnThrottles(of: rest.prefix(room))
+            let isHeard = ledger.isHeard
             let admission = ledger.withStateNow {
-                $0.admit(rest, of: batch, atMost: room, withdrawn: withdrawn, at: $1)
+                $0.admit(
+                    rest, of: batch, atMost: room, withdrawn: withdrawn, isHeard: isHeard, at: $1)
             }
             rest.removeFirst(admission.taken)
             act(on: admission)

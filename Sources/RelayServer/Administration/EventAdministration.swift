@@ -72,7 +72,7 @@ struct EventAdministration: AdministrationTable {
 
 extension AdministrationRows {
     private static let answerForm = JSONForm.members([
-        .always("attempt", .number(from: 1)),
+        .always("attempt", .number(from: 0)),
         .always("outcome", .words(of: AttemptEnd.self)),
         .always("status", .integer), .always("reason", .text), .maybe("meaning", .text),
         .always("becomes", .words(of: SettledEnding.self)), .maybe("nextAt", .text),

@@ -15,7 +15,7 @@ package struct WalkEvent: Sendable {
         case match
         /// A push that it owes was handed over to be sent.
         case push
-        /// An attempt to send it ended.
+        /// An attempt to send it ended, or it was not sent, or not yet.
         case answer
     }
 
@@ -26,7 +26,8 @@ package struct WalkEvent: Sendable {
         let recordName: RecordName
     }
 
-    /// What the gateway said to an attempt, without its delivery: that has a token.
+    /// What the gateway said to an attempt, or why none was made, without its delivery: that has a
+    /// token.
     struct Answer: Sendable, Hashable {
         let attempt: UInt16
         let outcome: AttemptEnd

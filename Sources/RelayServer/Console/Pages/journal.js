@@ -84,13 +84,16 @@ export class Journal {
   }
 }
 
-const standings = { accepted: "delivered", retry: "waiting", deadLetter: "dead" };
+/** The standings, in the order in which they are shown. */
+export const standings = ["delivered", "seen", "sent", "held", "waiting", "dead"];
+
+// What an answer says that a push came to; of what is no end at all it waits.
+const endings = { accepted: "delivered", seen: "seen", held: "held", retried: "waiting", waiting: "waiting", adopted: "waiting" };
 
 /** Where a push stands, by its last answer. */
 export function standingOf({ answers }) {
   const last = answers.at(-1);
-  if (!last) return "sent";
-  return standings[last.becomes] ?? (last.outcome === "accepted" ? "delivered" : "waiting");
+  return last ? endings[last.becomes] ?? (last.outcome === "accepted" ? "delivered" : "dead") : "sent";
 }
 
 /** Pushes of a change by where they stand. */

@@ -1,12 +1,12 @@
 // Tail: changes as they come, each unfolding into what it fired and to whom it went.
 import { pause } from "./api.js";
 import { code, fill, h, link, said, when } from "./dom.js";
-import { Journal, standingOf, tally } from "./journal.js";
+import { Journal, standingOf, standings, tally } from "./journal.js";
 import { badge, button, empty, field, filters, head, input, json, load, problem } from "./parts.js";
 import { counted, happened } from "./text.js";
 
 const past = 40; // Changes of the log that are shown to begin with.
-export const tones = { delivered: "good", sent: "accent", waiting: "warn", dead: "bad", leftOut: "note", owed: "accent", cannotTell: "note", seen: "good", folded: "note" };
+export const tones = { delivered: "good", sent: "accent", waiting: "warn", held: "warn", dead: "bad", leftOut: "note", owed: "accent", cannotTell: "note", seen: "good", folded: "note" };
 
 export async function show(host, context) {
   const { relay, signal, base, params, keep } = context;
@@ -152,7 +152,7 @@ class Item {
     if (entry.isPast) return null;
     if (!entry.fired && !entry.pushes.length) return h("span", { class: "dim" }, "fired none");
     return [h("span", null, entry.fired === undefined ? "fired" : `fired ${entry.fired}`),
-      ["delivered", "sent", "waiting", "dead"].filter((word) => counts[word]).map((word) => badge(`${counts[word]} ${word}`, tones[word]))];
+      standings.filter((word) => counts[word]).map((word) => badge(`${counts[word]} ${word}`, tones[word]))];
   }
 
   #fired() {
