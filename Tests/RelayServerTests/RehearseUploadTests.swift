@@ -106,7 +106,8 @@ import Testing
             for (text, status, reason) in [
                 ("", 400, "line 1: say what is to be rehearsed"),
                 ("\n\n", 400, "line 1: say what is to be rehearsed"),
-                ("{", 400, ""),
+                ("{", 400, "the first line, which says what is rehearsed: not JSON"),
+                (good, 400, "the first line, which says what is rehearsed: operation: unknown"),
                 (#"{"what": 1}"#, 400, "what"),
                 (#"{"subscription": 1}"#, 400, "subscription"),
                 (#"{"subscriptionID": "none"}"#, 404, "there is no subscription"),

@@ -127,8 +127,9 @@ struct ExplainReading: Sendable {
         guard try await disabled(id, of: owner) == nil else { return [] }
         throw APIError(
             .notFound,
-            "there is no subscription \"\(id)\" of \"\(owner.user)\" in the "
-                + "\(owner.database.rawValue) database, and none that the log still knows of")
+            "there is no subscription \"\(id)\" of \"\(owner.user)\""
+                + (question.database.map { " in the \($0.rawValue) database" } ?? "")
+                + ", and none that the log still knows of")
     }
 
     /// In which database the subscription is that is asked about alone, where nobody said it: the

@@ -122,9 +122,21 @@ private struct RehearsalUpload {
     ) async throws -> RehearseService.Answer {
         try await service.answer(by: lines, of: settings, within: allowance, at: receivedAt) {
             line in
+            let body = try question(line)
+            return (try RehearseQuestion(body), try owner(body))
+        }
+    }
+
+    /// The first line, which whoever sends changes alone has forgotten.
+    private func question(_ line: ArraySlice<UInt8>) throws -> JSONReader {
+        do {
             let body = try JSONReader(try JSONValue(parsing: Array(line)))
             try body.allowOnly(members)
-            return (try RehearseQuestion(body), try owner(body))
+            return body
+        } catch {
+            let refusal = ErrorMapping(error).apiError
+            throw APIError(
+                refusal.code, "the first line, which says what is rehearsed: \(refusal.reason)")
         }
     }
 }
