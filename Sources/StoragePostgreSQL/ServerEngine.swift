@@ -13,9 +13,12 @@ final class ServerEngine: StoreEngine {
     private let readers: ServerReaders
     private let lease: LeaseRenewer
     private let ending = EngineEnding()
+    private let session: PostgresSession
 
     /// How many connections are kept for reading.
     private static let readerCount = 4
+    /// How many are kept altogether: one to write and one for the lease besides.
+    static let connectionCount = readerCount + 2
 
     /// Begins to write, to read and to renew the lease of a store that is owned.
     init(
@@ -24,6 +27,7 @@ final class ServerEngine: StoreEngine {
     ) throws(StorageError) {
         place = "\(session.place)"
         target = session.place
+        self.session = session
         let horizon = opened.horizon
         inbox = WriteInbox(settings: settings)
         readers = try ServerReaders(session, count: Self.readerCount)
@@ -93,7 +97,9 @@ final class ServerEngine: StoreEngine {
     /// The server says itself when it has no room.
     func checkRoom() throws(StorageError) {}
 
-    var shortage: String? { lease.absence ?? writer.standstill }
+    var shortage: String? {
+        lease.absence ?? session.shortageOfConnections ?? writer.standstill
+    }
 
     /// The server's autovacuum does it.
     func optimize(_ db: Database) throws {}

@@ -115,6 +115,56 @@ struct OpeningTests {
         #expect(first.serverProcess != 0)
     }
 
+    /// A role that owns the schema of a place, and may have so many connections.
+    private static func role(of place: TestPlace, limit: Int) throws -> String {
+        let role = "r\(place.schema)"
+        try place.server.sql("CREATE ROLE \(role) LOGIN CONNECTION LIMIT \(limit)")
+        try place.server.sql("CREATE SCHEMA \(place.schema) AUTHORIZATION \(role)")
+        return role
+    }
+
+    @Test func `a server with fewer connections than a relay needs says how many`() throws {
+        let test = try TestPlace()
+        let role = try Self.role(of: test, limit: 3)
+        let place = try test.place(role: role)
+        let refusal = #expect(throws: StorageError.self) { try place.checkConnections() }
+        let told = refusal?.description ?? ""
+        #expect(told.contains("has 3 of the 7 connections left"), "\(told)")
+        #expect(told.contains("raise max_connections"), "\(told)")
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = '\(role)'"
+        try test.server.wait(for: "0", of: count)
+        try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 7")
+        // Once it is seen that there are enough, there are.
+        for _ in 0..<3 {
+            try place.checkConnections()
+            try test.server.wait(for: "0", of: count)
+        }
+    }
+
+    @Test func `who gets no connection any more says so until there are some`() async throws {
+        let test = try TestPlace()
+        let role = try Self.role(of: test, limit: 20)
+        let store = try RelayStore.open(
+            try test.place(role: role), as: .forTests(), settings: .forTests)
+        #expect(store.shortage == nil)
+        try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 1")
+        // Whichever comes first has the one that is left.
+        try test.server.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
+        let isTold = await Turns.yield {
+            _ = try? await store.backlog()
+            return store.shortage == ConnectionShortage.sentence
+        }
+        #expect(isTold, "\(String(describing: store.shortage))")
+        try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 20")
+        let isOver = await Turns.yield {
+            _ = try? await store.backlog()
+            return store.shortage == nil
+        }
+        #expect(isOver)
+        await store.close()
+    }
+
     @Test(arguments: [
         ("postgresql://u:geheim@h/d", "belfry"), ("postgresql://h/d?options=-c", "belfry"),
         ("postgresql://h/d", "Belfry"), ("postgresql://h/d", "pg_x"), ("postgresql://h/d", "a b"),

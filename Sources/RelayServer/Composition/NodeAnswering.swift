@@ -2,6 +2,7 @@ import Fanout
 import Hummingbird
 import RelayModel
 import ServiceLifecycle
+import Storage
 import StoragePostgreSQL
 import Synchronization
 
@@ -15,6 +16,8 @@ final class NodeAnswering: Sendable {
         var answer: (epoch: Int64, readiness: Readiness)?
         /// How long ago the database last said who owns the store.
         var sight: Stopwatch?
+        /// Why it has not said it since; `nil` if that is not known.
+        var blindness: String?
         /// What has the store's state.
         var standby: StandbyFollower?
     }
@@ -153,7 +156,15 @@ final class NodeAnswering: Sendable {
     /// Notes that the database has just said who owns the store.
     func noteSight() {
         let sight = clock.measureStart()
-        state.withLock { $0.sight = sight }
+        state.withLock { ($0.sight, $0.blindness) = (sight, nil) }
+    }
+
+    /// Notes why the database did not say it.
+    func noteNoSight(_ error: StorageError) {
+        guard case .inaccessible(_, let reason) = error else { return }
+        // The server's own words, with its address and the role, are for the log.
+        let plain = reason.replacing(#/ \(.*\)/#, with: "")
+        state.withLock { $0.blindness = plain }
     }
 
     /// Notes what has the store's state as long as another relay owns it.
@@ -187,9 +198,9 @@ final class NodeAnswering: Sendable {
     }
 
     private func readiness(by route: OwnerRoute) -> Readiness {
-        let (answer, sight) = state.withLock { ($0.answer, $0.sight) }
+        let (answer, sight, blindness) = state.withLock { ($0.answer, $0.sight, $0.blindness) }
         if let sight, sight.elapsed() > Self.oldestSight {
-            return .notReady(["storage": "the database cannot be reached"])
+            return .notReady(["storage": blindness ?? "the database cannot be reached"])
         }
         guard let answer, answer.epoch == route.epoch else {
             return .notReady(["owner": "it was not asked yet"])

@@ -22,12 +22,16 @@ struct StoreOpening {
 
     /// Opens the listeners, where they stand before the store does, and then the store.
     ///
-    /// - Throws: What ``listeners(_:)`` and ``open(copyingTo:at:)`` do; the listeners have ended
-    ///   then.
+    /// - Throws: What ``listeners(_:)`` and ``open(copyingTo:at:)`` do, and of a server what
+    ///   `checkConnections` does; there are no listeners then.
     func opened(
         copyingTo spool: LogSpool?, _ metrics: PrometheusMetrics, _ ports: ServedPorts,
         _ certificate: ServedCertificate?
     ) async throws -> OpenedRelayStore {
+        if let place = try place {
+            // Who has too few would stand by, or own the store, and do neither well.
+            try await patience.attempt { try place.checkConnections() }
+        }
         let listeners = try await listeners {
             ListenerMaker(
                 configuration, world: world, metrics: metrics, logger: logger, ports: ports,
@@ -131,6 +135,7 @@ struct StoreOpening {
                 disagreements.tell(watch.disagreements)
             } catch let error as StorageError {
                 // Calls go to the owner meanwhile, who may reach the database.
+                answering?.noteNoSight(error)
                 try tell(standing.verdict(on: error), error)
             }
         }

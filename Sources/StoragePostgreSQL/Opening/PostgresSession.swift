@@ -9,6 +9,7 @@ struct PostgresSession: Sendable {
     let watch: @Sendable () -> Duration
     /// What the server calls the connections of this process, so that they can be ended.
     let name: String
+    private let shortage = ConnectionShortage()
 
     /// The oldest version that has all that is used.
     static let oldestVersion = 140_000
@@ -21,20 +22,18 @@ struct PostgresSession: Sendable {
     /// a statement take, so that its own answer comes first.
     static let patience = Duration.seconds(15)
 
+    /// Why no connection could be made a moment ago, if the server had none left.
+    var shortageOfConnections: String? { shortage.reason(at: watch()) }
+
     /// Connects, and looks at the server.
     ///
     /// It blocks.
     ///
     /// - Throws: ``StorageError`` if a promise could not be kept on this server.
     func connect() throws(StorageError) -> PostgresConnection {
-        guard let wake = PostgresWake() else {
-            throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
-        }
-        var parameters = place.target.parameters(
-            isReplication: false, authorities: place.authorities)
-        parameters["application_name"] = name
         do {
-            let connection = try reach(parameters, wake)
+            let connection = try reach()
+            shortage.end()
             guard connection.serverVersion >= Self.oldestVersion else {
                 throw StorageError.inaccessible(
                     path: "\(place)",
@@ -47,10 +46,28 @@ struct PostgresSession: Sendable {
         } catch let error as StorageError {
             throw error
         } catch let error as PostgresError {
+            shortage.note(error, at: watch())
             throw error.opening(place)
         } catch {
             throw .inaccessible(path: "\(place)", reason: "\(error)")
         }
+    }
+
+    /// Connects, and sets nothing up.
+    ///
+    /// It blocks.
+    ///
+    /// - Throws: ``PostgresError``; ``StorageError/inaccessible(path:reason:)`` if the process has
+    ///   no descriptor left.
+    func reach() throws -> PostgresConnection {
+        guard let wake = PostgresWake() else {
+            throw StorageError.inaccessible(
+                path: "\(place)", reason: "the process has no descriptor left")
+        }
+        var parameters = place.target.parameters(
+            isReplication: false, authorities: place.authorities)
+        parameters["application_name"] = name
+        return try reach(parameters, wake)
     }
 
     /// Connects to the host that can be written to.

@@ -75,7 +75,7 @@ final class LeaseRenewer: @unchecked Sendable {
     var absence: String? {
         let (renewed, isAway) = state.withLock { ($0.renewed, $0.isAway) }
         guard isAway || session.watch() - renewed > Self.oldestRenewal else { return nil }
-        return "the database cannot be reached"
+        return session.shortageOfConnections ?? "the database cannot be reached"
     }
 
     /// Starts the thread; `ended` is called once the shard is given back.
