@@ -8,16 +8,17 @@ import Testing
         ["a": "1", "b": "", "c": "x", "older": "0"], required: ["c"])
 
     @Test func `what is shown is read as it was, and is the same text for the same`() throws {
-        let text = Self.own.text
-        #expect(AgreedSettings(text: text)?.values == Self.own.values)
-        #expect(AgreedSettings(["c": "x", "b": "", "older": "0", "a": "1"]).text == text)
+        let text = try Self.own.storedText()
+        #expect(AgreedSettings(stored: text)?.values == Self.own.values)
+        let same = AgreedSettings(["c": "x", "b": "", "older": "0", "a": "1"])
+        #expect(try same.storedText() == text)
         let quoted = AgreedSettings(["q": "\"\\\n\u{202e}"])
-        #expect(AgreedSettings(text: quoted.text) == quoted)
+        #expect(AgreedSettings(stored: try quoted.storedText()) == quoted)
     }
 
     @Test(arguments: ["", "x", "[]", "null", #"{"a": 1}"#, #"{"a": "1""#])
     func `what nobody shows is not read`(text: String) {
-        #expect(AgreedSettings(text: text) == nil)
+        #expect(AgreedSettings(stored: text) == nil)
     }
 
     @Test func `only what both know can differ`() {

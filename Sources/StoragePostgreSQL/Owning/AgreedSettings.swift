@@ -21,8 +21,8 @@ package struct AgreedSettings: Sendable, Hashable {
     }
 
     /// Reads what another relay has shown; `nil` if it is nothing that one shows.
-    init?(text: String) {
-        guard case .object(let object)? = try? JSONValue(parsing: text) else { return nil }
+    init?(stored text: String) {
+        guard case .object(let object)? = try? JSONValue(stored: text) else { return nil }
         var values: [String: String] = [:]
         for member in object.members {
             guard case .string(let value) = member.value else { return nil }
@@ -32,9 +32,10 @@ package struct AgreedSettings: Sendable, Hashable {
     }
 
     /// What is shown to other relays: the same text for the same settings.
-    var text: String {
+    func storedText() throws(JSONContractError) -> String {
         let members = values.sorted { $0.key < $1.key }
-        return JSONValue.object(JSONObject(members.map { ($0.key, .string($0.value)) })).text
+        let object = JSONObject(members.map { ($0.key, .string($0.value)) })
+        return try JSONValue.object(object).storedText()
     }
 
     /// What another relay has set otherwise, by name.

@@ -79,7 +79,7 @@ enum RelayNodes {
             """,
             [
                 claimant.sessionName, claimant.name, claimant.version, standby?.rawValue,
-                claimant.settings?.text,
+                try claimant.settings?.storedText(),
             ],
             within: Ownership.renewal * 2)
     }
@@ -111,9 +111,9 @@ enum RelayNodes {
             WHERE session <> $1 AND settings <> $2
                 AND seen > clock_timestamp() - make_interval(secs => \(silence.components.seconds))
             ORDER BY name, session LIMIT \(limit)
-            """, [claimant.sessionName, own.text])
+            """, [claimant.sessionName, try own.storedText()])
         return rows.compactMap { row in
-            guard let name = row[0], let other = row[1].flatMap({ AgreedSettings(text: $0) })
+            guard let name = row[0], let other = row[1].flatMap({ AgreedSettings(stored: $0) })
             else { return nil }
             let differences = own.differences(of: other)
             guard !differences.isEmpty else { return nil }
@@ -136,9 +136,8 @@ enum RelayNodes {
                 ON ownership.owner = node.session
             WHERE node.settings IS NOT NULL
             """)
-        guard let row = rows.first, let other = row[1].flatMap({ AgreedSettings(text: $0) }) else {
-            return
-        }
+        guard let row = rows.first, let other = row[1].flatMap({ AgreedSettings(stored: $0) })
+        else { return }
         let required = own.differences(of: other).filter(\.isRequired)
         guard !required.isEmpty else { return }
         throw StorageError.inaccessible(
@@ -183,7 +182,7 @@ enum RelayNodes {
                 epoch: isOwner ? row[8].flatMap { Int64($0) } : nil,
                 address: isOwner ? row[9] : nil,
                 standby: isOwner ? nil : row[10].flatMap { StoreNode.Standby(rawValue: $0) },
-                settings: row[11].flatMap { AgreedSettings(text: $0) })
+                settings: row[11].flatMap { AgreedSettings(stored: $0) })
         }
     }
 }
