@@ -104,8 +104,8 @@ extension RelayStore {
             // Who could not take the owner's place is told now, and not when it has to.
             try ServerSecrets(place: place, vault: settings.secrets).check(connection)
             try RelayNodes.refuseOthers(than: claimant, at: place, connection)
-            try RelayNodes.announce(claimant, connection)
-            throw StorageError.locked(path: "\(place)", holder: "a relay on \(name)")
+            if claimant.isRelay { try RelayNodes.announce(claimant, connection) }
+            throw StorageError.locked(path: "\(place)", holder: "the relay \(name)")
         }
     }
 

@@ -304,7 +304,7 @@ struct MoveTests {
         let relay = try RelayStore.open(place, as: .forTests(), settings: .forTests)
         let atTarget = try await Self.refusal { try await Self.move(path, to: place) }
         await relay.close()
-        #expect(atTarget.contains("is in use by a relay on test: one relay at a time"))
+        #expect(atTarget.contains("is in use by the relay test: one relay at a time"))
         let other = try RelayStore.open(path: path, settings: .forTests)
         let atSource = try await Self.refusal {
             try await Self.move(path, to: place, waits: false)

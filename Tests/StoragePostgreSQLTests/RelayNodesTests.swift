@@ -50,6 +50,15 @@ struct RelayNodesTests {
         #expect(try RelayStore.nodes(place).map(\.name) == ["second"])
     }
 
+    @Test func `a command that finds the store owned is no relay that stands by`() async throws {
+        let place = try TestPlace().place()
+        let store = try Self.open(place, Self.claimant("owner"))
+        let refusal = #expect(throws: StorageError.self) { try Self.open(place, .forTests()) }
+        #expect(refusal?.description.contains("in use by the relay owner") == true)
+        #expect(try RelayStore.nodes(place).map(\.name) == ["owner"])
+        await store.close()
+    }
+
     @Test func `who is silent is shown for a while, and then forgotten`() async throws {
         let test = try TestPlace()
         let place = try test.place()

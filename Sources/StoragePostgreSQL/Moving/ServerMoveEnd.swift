@@ -71,7 +71,7 @@ package final class ServerMoveEnd: MoveEnd {
                     return try ServerMoveEnd(session, connection, epoch: epoch)
                 case .owner(let holder):
                     guard waits > 0, try isMove(connection) else {
-                        throw StorageError.locked(path: "\(place)", holder: "a relay on \(holder)")
+                        throw StorageError.locked(path: "\(place)", holder: "the relay \(holder)")
                     }
                     waits -= 1
                     try await pause()

@@ -19,7 +19,7 @@ package struct StoreClaimant: Sendable, Hashable {
     ///   - name: What people call it.
     ///   - identity: What no other process has, also not on the same machine: 16 bytes of
     ///     chance.
-    ///   - version: Which Belfry it is.
+    ///   - version: Which Belfry it is; nothing of a command.
     ///   - endpoint: Where other relays reach it, if they are to.
     ///   - settings: What all relays should have alike, as it has it.
     ///   - isMove: Whether it is a move, and no relay.
@@ -33,6 +33,9 @@ package struct StoreClaimant: Sendable, Hashable {
         self.settings = settings
         sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
+
+    /// Whether it stands by for the store; a command, which says no version, does not.
+    var isRelay: Bool { !version.isEmpty }
 
     /// How the names of a move's sessions begin.
     static let movePrefix = "belfry move "
