@@ -114,6 +114,15 @@ import Testing
         }
     }
 
+    @Test func `what a server says of itself is not told to whoever asks`() {
+        #expect(
+            NodeAnswering.told(
+                "the server has no connection left (connection to 10.0.0.5 (a) failed: too many "
+                    + "connections for role \"belfry\"): raise max_connections, or end others")
+                == "the server has no connection left: raise max_connections, or end others")
+        #expect(NodeAnswering.told("the store is moved") == "the store is moved")
+    }
+
     // MARK: Origins
 
     @Test func `what a relay says of a call is read as it was written`() {

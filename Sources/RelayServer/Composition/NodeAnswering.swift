@@ -162,10 +162,13 @@ final class NodeAnswering: Sendable {
     /// Notes why the database did not say it.
     func noteNoSight(_ error: StorageError) {
         guard case .inaccessible(_, let reason) = error else { return }
-        // The server's own words, with its address and the role, are for the log.
-        let plain = reason.replacing(#/ \(.*\)/#, with: "")
-        state.withLock { $0.blindness = plain }
+        let told = Self.told(reason)
+        state.withLock { $0.blindness = told }
     }
+
+    /// What whoever asks is told of a reason: the server's own words, with its address and the role,
+    /// are for the log.
+    static func told(_ reason: String) -> String { reason.replacing(#/ \(.*\)/#, with: "") }
 
     /// Notes what has the store's state as long as another relay owns it.
     func note(_ standby: StandbyFollower?) {
