@@ -1,3 +1,5 @@
+import Crypto
+import Foundation
 import RelayModel
 import RelayServer
 import RelayTestKit
@@ -251,6 +253,41 @@ import Testing
             let bad = try await relay.client.call(
                 "POST", Self.path(relay) + "/poll" + keys, body: #"{"wait": 99}"#)
             #expect(bad.status == 400 && bad.text.contains("wait: 0 to 25"))
+        }
+    }
+
+    @Test func `a server signs a poll with its body, and nobody else's body is believed`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
+            let key = P256.Signing.PrivateKey()
+            let made = try await relay.client.administer(
+                "POST", relay.container.path + "/keys",
+                ["kind": "serverToServer", "publicKey": .string(key.publicKey.pemRepresentation)]
+            ).expect(201)
+            guard case .string(let id)? = made["id"], case .object(var set) = Self.set else {
+                Issue.record("\(made.text)")
+                return
+            }
+            set["type"] = nil
+            let body = JSONValue.object(["set": .object(set), "wait": 0]).text
+            let target = Self.path(relay) + "/poll"
+            let date = Timestamp(seconds: Int64(Date().timeIntervalSince1970)).iso8601
+            let hash = Base64.encode(Array(SHA256.hash(data: Array(body.utf8))))
+            let signature = try key.signature(for: Array("\(date):\(hash):\(target)".utf8))
+            let headers = [
+                "X-Apple-CloudKit-Request-KeyID": id,
+                "X-Apple-CloudKit-Request-ISO8601Date": date,
+                "X-Apple-CloudKit-Request-SignatureV1": Base64.encode(
+                    Array(signature.derRepresentation)),
+            ]
+            let poll = try await relay.client.call("POST", target, headers: headers, body: body)
+            #expect(poll.status == 200 && poll.text.contains(#""recordName":"a0""#), "\(poll.text)")
+            let other = try await relay.client.call(
+                "POST", target, headers: headers, body: body + " ")
+            #expect(other.status == 401, "\(other.text)")
         }
     }
 

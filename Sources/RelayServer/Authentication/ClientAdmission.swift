@@ -56,6 +56,17 @@ struct ClientAdmission: Sendable {
 
     // MARK: The head
 
+    /// The key with which a request is made, and its container, as far as the head shows: nothing
+    /// that is signed is verified.
+    ///
+    /// - Throws: 404 for an unknown container, ``AuthenticationRefusal`` for an unknown key.
+    func recognizeKey(
+        of head: RelayRequest
+    ) async throws -> (container: ContainerSettings, key: AccessKey) {
+        let judge = try await authenticator(of: head)
+        return (judge.settings, try judge.recognizeKey(of: head))
+    }
+
     /// What the head of a request told.
     private struct Known: Sendable {
         var judge: Authenticator

@@ -56,22 +56,32 @@ struct LiveRoutes: Sendable {
             // Whoever brings the credentials in the body is judged by them; of strangers no more is
             // read than those need, and a set of some size.
             return RelayRoute.Admission(maximumBody: StrangerBytes.most) { request in
-                let request = try named(request)
-                let admission = try await admission(request)
-                try access.turnstile.use(
-                    key: admission.key.id, of: admission.caller.settings)
-                return try await respond(request, admission)
+                try await answer(request, isCounted: false, respond)
             }
         }
-        let known = try await admission(head)
+        let (container, key) = try await access.clients.recognizeKey(of: head)
+        // A signature covers the body, and has proven nothing before that is there.
+        let isSigned = key.kind == .serverToServer
+        if !isSigned { _ = try await admission(head) }
         return RelayRoute.Admission(
-            container: known.caller.settings, key: known.key.id, who: known.key.kind.rawValue,
+            container: container, key: isSigned ? nil : key.id, who: key.kind.rawValue,
             maximumBody: LiveSession.frameBytes
         ) { request in
-            // Much may have happened while the body came.
-            let request = try named(request)
-            return try await respond(request, try await admission(request))
+            try await answer(request, isCounted: !isSigned, respond)
         }
+    }
+
+    /// Answers a whole request: much may have happened while its body came.
+    private func answer(
+        _ request: RelayRequest, isCounted: Bool,
+        _ respond: (RelayRequest, HeadAdmission) async throws -> RelayAnswer
+    ) async throws -> RelayAnswer {
+        let request = try named(request)
+        let admission = try await admission(request)
+        if !isCounted {
+            try access.turnstile.use(key: admission.key.id, of: admission.caller.settings)
+        }
+        return try await respond(request, admission)
     }
 
     private func admission(_ request: RelayRequest) async throws -> HeadAdmission {
