@@ -98,6 +98,18 @@ import Testing
         }
     }
 
+    @Test func `a field in brackets is held to the schema as one without`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.define(relay)
+            let entry = try await Self.save(relay, #""predicate":"SELF['year'] == 1503""#)
+            guard case .string(let text)? = entry?.value(at: ["reason"]) else {
+                Issue.record("\(entry?.text ?? "")")
+                return
+            }
+            #expect(text.contains("the field year is not queryable"), "\(text)")
+        }
+    }
+
     @Test(arguments: [
         (#""predicate":"creationDate > now()""#, #"["update"]"#, "create"),
         (#""rql":"createdUserRecordName == 'x'""#, #"["update","delete"]"#, "create"),

@@ -66,6 +66,8 @@ import Testing
     private static let meant: [String] = [
         #""predicate":"recordID == 'r1'""#, #""predicate":"___recordID IN {'r1', 'r2'}""#,
         #""predicate":"'r1' == recordID""#, #""predicate":"recordID BEGINSWITH 'r'""#,
+        #""predicate":"SELF['recordID'] == 'r1'""#,
+        #""predicate":"SELF['createdUserRecordName'] == 'alice'""#,
         #""predicate":"creatorUserRecordID == 'alice'""#,
         #""predicate":"___createdBy IN {'alice'}""#, #""rql":"creatorUserRecordID == 'alice'""#,
         #""predicate":"creatorUserRecordID BEGINSWITH[c] 'AL'""#,

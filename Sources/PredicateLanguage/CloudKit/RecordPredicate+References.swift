@@ -116,6 +116,10 @@ private struct ReferenceFitting {
             guard case .element(let index) = component else { return component }
             return .element(fitted(index))
         }
+        // `SELF["name"]` is a field in another spelling, with all that is known of it.
+        if case .element(.constant(.string(let name)))? = copy.components.first {
+            copy.components[0] = .member(name)
+        }
         return copy
     }
 }
