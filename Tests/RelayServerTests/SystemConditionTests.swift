@@ -168,6 +168,37 @@ import Testing
         }
     }
 
+    @Test func `what was never sent of a record is unknown to a query, as to a subscription`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let container = "containers/iCloud.com.example.Art/development"
+            _ = try await relay.admin(
+                .put, container + "/schema",
+                #"{"recordTypes":[{"name":"Row","shadow":true,"grants":[{"permission":"READ","#
+                    + #""role":"_world"}],"fields":[{"name":"a","type":"STRING","queryable":true},"#
+                    + #"{"name":"b","type":"INT64","queryable":true}]}]}"#)
+            _ = try await relay.admin(
+                .put, container + "/sources/app",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            let posted = try await relay.call(
+                .post, "/changes/1/iCloud.com.example.Art/development/app",
+                body: #"[{"operation":"update","recordType":"Row","recordName":"part","after":{"#
+                    + #""b":1},"afterCompleteness":"partial"},{"operation":"create","recordType":"#
+                    + #""Row","recordName":"whole","after":{"b":1}}]"#)
+            #expect(posted.status == 200, "\(posted.text)")
+            for (condition, names) in [
+                ("a == nil", ["whole"]), ("NOT a == 'x'", ["whole"]),
+                ("b == 1", ["part", "whole"]), ("b == 1 OR a == 'x'", ["part", "whole"]),
+            ] {
+                let answer = try await relay.post(
+                    "records/query",
+                    #"{"query":{"recordType":"Row","predicate":"\#(condition)"}}"#)
+                #expect(RecordScenarioTests.names(answer) == names, "\(condition) \(answer.text)")
+            }
+        }
+    }
+
     // MARK: Written kinds
 
     @Test func `a boolean for a field that is written as INT64 is a number`() async throws {

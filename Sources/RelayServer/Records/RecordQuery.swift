@@ -10,7 +10,7 @@ struct RecordQuery {
     let recordType: RecordType
     /// The zone; `nil` asks all of them.
     let zoneID: ZoneID?
-    let predicate: PreparedPredicate
+    private let condition: RecordCondition
     let order: [RecordSortKey]
     /// Records of this page, at most.
     let limit: Int
@@ -40,7 +40,7 @@ struct RecordQuery {
             try query.checkArguments()
             predicate = try query.recordPredicate(implying: caller.impliedOwner)
             try predicate.check(schema: schema)
-            self.predicate = try PreparedPredicate(predicate)
+            self.condition = try RecordCondition(predicate)
         } catch {
             throw error.refusal(of: query, path: reader.path)
         }
@@ -88,7 +88,7 @@ struct RecordQuery {
         var page = RecordPage(order: order, limit: limit, after: marker)
         var cursor = order.isEmpty ? marker?.recordID : nil
         var room = allowance.rows
-        let predicate = predicate
+        let condition = condition
         while true {
             let scan = RecordScan(
                 of: recordType, in: caller.place, zoneID: zoneID, after: cursor,
@@ -96,8 +96,7 @@ struct RecordQuery {
             let slice = try await shadow.scanRecords(scan, into: page) { page, scanned in
                 let record = scanned.record
                 guard caller.mayRead(record), page.wants(record) else { return true }
-                guard predicate.evaluate(on: record.judgedFields, now: now) == .true
-                else { return true }
+                guard condition.holds(for: record, at: now) else { return true }
                 return page.take(scanned)
             }
             page = slice.value
