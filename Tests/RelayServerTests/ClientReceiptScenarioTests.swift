@@ -105,6 +105,16 @@ import Testing
             #expect(try await Self.steps(try #require(pushes["tablet"]), relay) == [])
             let shown = try await relay.client.administer("GET", "deliveries/\(phone.apnsID)")
             #expect(shown["openedAt"] == first["notifications", "0", "openedAt"])
+            // The container's own call has it, and another container's has not.
+            let other = "containers/iCloud.com.example.Other/production"
+            try await relay.client.administer("PUT", other, ["topics": ["com.example.Art"]])
+                .expect(201)
+            let own = try await relay.client.administer(
+                "GET", "\(relay.container.path)/deliveries/\(phone.apnsID)")
+            #expect(own["receipts"] == shown["receipts"], "\(own.text)")
+            let none = try await relay.client.administer(
+                "GET", "\(other)/deliveries/\(phone.apnsID)")
+            #expect(none.status == 404, "\(none.text)")
             let listed = try await relay.client.administer(
                 "GET", "deliveries?position=\(phone.seq)")
             guard case .array(let rows)? = listed["deliveries"] else {

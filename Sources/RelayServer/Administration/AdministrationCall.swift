@@ -154,8 +154,8 @@ extension AdministrationCall {
         dropParked,
         listNotifications, listCouriers, listSessions, revokeSessions, listLiveClients,
         listLiveGroups,
-        listDeliveries, listContainerDeliveries, showDelivery, listReceipts, listRetries,
-        listDeadLetters,
+        listDeliveries, listContainerDeliveries, showDelivery, showContainerDelivery, listReceipts,
+        listRetries, listDeadLetters,
         redriveDeadLetters, resume, dropDeadLetters,
     ]
 }

@@ -103,16 +103,21 @@ extension AdministrationCall {
 
     package static let showDelivery = AdministrationCall(
         "GET", "/admin/1/deliveries/{delivery}", "Shows a delivery with all its attempts.",
-        answers: [
-            Answer(
-                200,
-                AdministrationRows.delivery.form.and([
-                    .always("receipts", .list(of: AdministrationRows.receipt.form)),
-                    .maybe("retry", AdministrationRows.retry.form),
-                    .maybe("deadLetter", AdministrationRows.deadLetter.form),
-                ]))
-        ],
+        answers: [oneDelivery],
         list: List(member: "receipts", columns: AdministrationRows.attemptColumns))
+
+    package static let showContainerDelivery = AdministrationCall(
+        "GET", "\(container)/deliveries/{delivery}",
+        "Shows a container's delivery with all its attempts.", answers: [oneDelivery],
+        list: List(member: "receipts", columns: AdministrationRows.attemptColumns))
+
+    private static let oneDelivery = Answer(
+        200,
+        AdministrationRows.delivery.form.and([
+            .always("receipts", .list(of: AdministrationRows.receipt.form)),
+            .maybe("retry", AdministrationRows.retry.form),
+            .maybe("deadLetter", AdministrationRows.deadLetter.form),
+        ]))
 
     package static let listReceipts = AdministrationCall(
         listing: "receipts", AdministrationRows.receipt, at: "/admin/1/receipts",

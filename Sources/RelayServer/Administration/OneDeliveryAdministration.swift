@@ -19,6 +19,7 @@ struct OneDeliveryAdministration: AdministrationTable {
             AdministrationRoute(.listDeliveries, respond: list),
             AdministrationRoute(.listContainerDeliveries, respond: list),
             AdministrationRoute(.showDelivery, respond: show),
+            AdministrationRoute(.showContainerDelivery, respond: show),
         ]
     }
 
@@ -109,7 +110,7 @@ struct OneDeliveryAdministration: AdministrationTable {
         let receipts = try await registry.receipts(
             matching: filter, limit: Self.receiptLimit)
         let exception = try await registry.exception(id)
-        guard let newest = receipts.first else {
+        guard let newest = receipts.first, try await isMeant(newest, by: request) else {
             throw APIError(
                 .notFound,
                 "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
@@ -138,6 +139,16 @@ struct OneDeliveryAdministration: AdministrationTable {
                 .object(AdministrationRows.receipt.json(NamedReceipt($0, names)))
             })
         return RelayAnswer(json: .object(shown))
+    }
+}
+
+private extension OneDeliveryAdministration {
+    /// Whether a delivery is of the container of the request, if that names one: its device says it.
+    func isMeant(_ receipt: DeliveryReceipt, by request: RelayRequest) async throws -> Bool {
+        guard request.parameters["container"] != nil else { return true }
+        let key = try await registry.key(in: request)
+        let serial = receipt.deviceSerial
+        return try await registry.holders(ofDevices: [serial])[serial]?.owner.container == key
     }
 }
 

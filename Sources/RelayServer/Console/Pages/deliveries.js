@@ -49,7 +49,8 @@ async function showAll(host, context) {
 function columns(context) {
   return [
     { title: "When", value: (row) => row.at, cell: (row) => when(row.at) },
-    { title: "State", value: (row) => row.state, cell: (row) => badge(row.state, tones[row.state]) },
+    { title: "State", value: (row) => row.state, cell: (row) => [badge(row.state, tones[row.state]), row.deliveredAt && [" ", badge(row.openedAt ? "opened" : "came", "good")]] },
+    { title: "Came to the device", hidden: true, value: (row) => row.deliveredAt ?? "" }, { title: "Opened", hidden: true, value: (row) => row.openedAt ?? "" },
     { title: "Device", value: (row) => row.deviceID ?? row.deviceSerial, cell: (row) => row.deviceID ? said(row.deviceID, 40) : h("span", { class: "dim" }, `#${row.deviceSerial}`) },
     {
       title: "User", value: (row) => row.userRecordName ?? "",
@@ -88,17 +89,18 @@ function waitingPart({ relay, signal, base, ...context }) {
 }
 
 async function showOne(host, context) {
-  const { relay, signal, params } = context;
+  const { relay, signal, params, base } = context;
   const place = h("div", { class: "stack" });
   fill(host, head("Delivery", null, link(context.to("deliveries"), "All deliveries"),
     link(context.to("explain", { delivery: params.delivery }), "Explain it")), place);
   await load(place, async () => {
-    const one = await relay.get(`/admin/1/deliveries/${encodeURIComponent(params.delivery)}`, {}, signal);
+    const one = await relay.get(`${base}/deliveries/${encodeURIComponent(params.delivery)}`, {}, signal);
     const held = one.deadLetter ?? one.retry;
     return [section("What it is", facts(["State", badge(one.state, tones[one.state])], ["apns-id", code(one.deliveryID)],
       ["Change", link(context.to("explain", { delivery: one.deliveryID, position: one.position }), code(one.position))],
       ["Device", said(one.deviceID ?? held?.deviceID ?? `#${one.deviceSerial}`)], ["User", said(one.userRecordName ?? held?.userRecordName ?? "–")],
       ["Subscription", said(one.subscriptionID ?? held?.subscriptionID ?? `#${one.subscriptionSerial}`)],
+      one.deliveredAt && ["Came to the device", when(one.deliveredAt)], one.openedAt && ["Opened", when(one.openedAt)],
       one.retry && ["Waits for", h("span", null, words(one.retry.pause.kind), " until ", when(one.retry.pause.until), ": ", said(one.retry.pause.reason, 200))],
       one.deadLetter && ["Ended because", said(one.deadLetter.reason, 200)])),
     section("Attempts", table({

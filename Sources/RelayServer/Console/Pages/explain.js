@@ -132,12 +132,13 @@ const verdicts = { fired: ["fired", "good"], didNotFire: ["did not fire", "bad"]
 /** One explanation. */
 export function explanation(one, context, isOpen = false) {
   const predicate = one.steps.find(({ facts }) => facts?.canonicalPredicate && facts.comparisons);
+  const subscription = { subscription: one.subscriptionID, user: one.userRecordName, database: one.steps.find(({ step, outcome }) => step === "database" && outcome === "passed")?.facts.database };
   return h("article", { class: "explanation" },
     h("header", null, h("div", { class: "row dim small" }, badge(...verdicts[one.verdict]),
       h("span", null, "change ", link(context.to("explain", { position: one.position, user: one.userRecordName, way: "change" }), code(one.position))),
-      one.subscriptionID && h("span", null, link(context.to("explain", { subscription: one.subscriptionID, user: one.userRecordName }), said(one.subscriptionID)),
+      one.subscriptionID && h("span", null, link(context.to("explain", subscription), said(one.subscriptionID)),
         " of ", link(context.to("users", { user: one.userRecordName }), said(one.userRecordName))),
-      one.subscriptionID && link(context.to("rehearse", { subscription: one.subscriptionID, user: one.userRecordName }), "Rehearse")),
+      one.subscriptionID && link(context.to("rehearse", subscription), "Rehearse")),
     h("p", { class: "sentence" }, said(one.sentence, 1000)), predicate && condition(predicate.facts)),
     folded(counted(one.steps.length, "step"), () => steps(one.steps), { open: isOpen }),
     (one.devices ?? []).map((device) => folded(h("span", null, badge(words(device.standing), tones[device.standing]), " ", h("b", null, said(device.deviceID)), " ",
