@@ -1,8 +1,13 @@
 // How values become texts. Everything here is pure, and what comes from elsewhere stays text.
 
+// Joiners make one picture of several, and forms of letters in scripts that have such: there they are seen.
+const joining = ["Arabic", "Syriac", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala"]
+  .map((script) => `\\p{Script=${script}}`).join("");
+const joiners = `(?!(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=[${joining}])[\\u200c\\u200d](?=[${joining}]))`;
+
 // Characters that nobody sees, or that turn the text around them: controls, marks of direction, invisible ones.
 const hidden = new RegExp(
-  "[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]", "g");
+  `${joiners}[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]`, "gu");
 const marks = { "\n": "↵", "\t": "⇥", "\r": "␍" };
 
 /** A text in pieces: what is seen as it is, and a mark for each character that is not. */
