@@ -56,8 +56,8 @@ let unixSignals = Target.Dependency.product(
 
 let package = Package(
     name: "belfry",
-    // For applications that link PredicateLanguage and RelayModel: the standard library's own way to
-    // look at the bytes of a text came with these.
+    // For applications that link PredicateLanguage and RelayModel: the standard library's own way
+    // to look at the bytes of a text came with these.
     platforms: [.iOS(.v26), .macOS(.v26), .tvOS(.v26), .visionOS(.v26), .watchOS(.v26)],
     products: [
         .executable(name: "belfry", targets: ["belfry"]),

@@ -60,7 +60,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         if !scheme.isEmpty, text.dropFirst(scheme.count).hasPrefix("://") { return true }
         guard let equals = text.firstIndex(of: "=") else { return false }
         let word = String(text[..<equals].filter { !$0.isWhitespace })
-        // What is refused is meant for a server too, and must not be repeated as the name of a file.
+        // What is refused is meant for a server too, and is not repeated as the name of a file.
         return allowed.contains(word) || word == "password" || word == "options"
     }
 

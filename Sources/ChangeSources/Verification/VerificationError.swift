@@ -39,14 +39,14 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
         case .missingHeader(let name): "the header \(name) is missing"
         case .malformedHeader(let name, let rule): "the header \(name) must be \(rule)"
         case .timestampTooOld(let name, let tolerance):
-            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds old: check "
-                + "the sender's clock"
+            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds old: "
+                + "check the sender's clock"
         case .timestampTooNew(let name, let tolerance):
             "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds ahead: "
                 + "check the sender's clock"
         case .signatureMismatch(let name):
-            "no signature in \(name) fits the body and a live secret of this source: \(Self.secret), "
-                + "and that nothing rewrites the body on its way"
+            "no signature in \(name) fits the body and a live secret of this source: "
+                + "\(Self.secret), and that nothing rewrites the body on its way"
         case .secretMismatch(let name):
             "the header \(name) does not hold this source's secret: \(Self.secret)"
         case .malformedToken: "the body is not a JSON Web Token of three base64url parts"

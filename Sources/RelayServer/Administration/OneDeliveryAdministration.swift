@@ -143,7 +143,8 @@ struct OneDeliveryAdministration: AdministrationTable {
 }
 
 private extension OneDeliveryAdministration {
-    /// Whether a delivery is of the container of the request, if that names one: its device says it.
+    /// Whether a delivery is of the container of the request, if that names one: its device says
+    /// so.
     func isMeant(_ receipt: DeliveryReceipt, by request: RelayRequest) async throws -> Bool {
         guard request.parameters["container"] != nil else { return true }
         let key = try await registry.key(in: request)

@@ -166,8 +166,8 @@ final class NodeAnswering: Sendable {
         state.withLock { $0.blindness = told }
     }
 
-    /// What whoever asks is told of a reason: the server's own words, with its address and the role,
-    /// are for the log.
+    /// What whoever asks is told of a reason: the server's own words, with its address and the
+    /// role, are for the log.
     static func told(_ reason: String) -> String { reason.replacing(#/ \(.*\)/#, with: "") }
 
     /// Notes what has the store's state as long as another relay owns it.

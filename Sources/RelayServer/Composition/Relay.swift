@@ -124,13 +124,7 @@ package final class Relay: Service {
                 observer: { event in logger.log(event) }), sink: ledger.take)
         courier = CourierPushGateway(
             queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: ledger.take,
-            onQueued: { polls.ring($0) },
-            onDropped: { count in
-                Counter(label: "belfry_courier_dropped_total").increment(by: count)
-                logger.info(
-                    "dropped couriers' oldest notifications",
-                    metadata: ["count": .stringConvertible(count)])
-            })
+            onQueued: { polls.ring($0) }, onDropped: { Self.noteDropped($0, logger) })
         let worker = DeliveryWorker(
             on: ledger, recordingTo: shard,
             through: GatewaySwitch(apns: gateway, courier: courier), clock: world.clock)
@@ -139,6 +133,13 @@ package final class Relay: Service {
             in: WalkSurroundings(
                 configuration: configuration, world: world, logger: logger, directory: directory,
                 indexes: indexes, events: events, watch: events.watch.and(watch)))
+    }
+
+    private static func noteDropped(_ count: Int, _ logger: Logger) {
+        Counter(label: "belfry_courier_dropped_total").increment(by: count)
+        logger.info(
+            "dropped couriers' oldest notifications",
+            metadata: ["count": .stringConvertible(count)])
     }
 
     // MARK: Running

@@ -4,8 +4,8 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "nodes.name", .text,
             "What this relay is called in belfry nodes, in /readyz and in the logs of others: "
-                + "\(NodeSettings.nameRule); unless given the machine and the port of http.port, as "
-                + "relay-a:8080.",
+                + "\(NodeSettings.nameRule); unless given the machine and the port of http.port, "
+                + "as relay-a:8080.",
             apply: { $1.nodes.call($0) }),
         ConfigurationKey(
             "nodes.advertise", .text, default: "auto",

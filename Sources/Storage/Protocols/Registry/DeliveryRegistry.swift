@@ -16,8 +16,8 @@ package protocol DeliveryRegistry: Sendable {
     /// What became of a delivery that was held back at `moment` and has no row: the digest that
     /// counts it; `nil` if none is kept.
     func digestFate(of delivery: Delivery, heldAt moment: Timestamp) async throws -> DigestFate?
-    /// The same of deliveries whose newest receipts these are; those are left out of which no digest
-    /// is kept, or whose subscription or device is known no more.
+    /// The same of deliveries whose newest receipts these are; those are left out of which no
+    /// digest is kept, or whose subscription or device is known no more.
     func digestFates(of receipts: [DeliveryReceipt]) async throws -> [DeliveryID: DigestFate]
     /// How many deliveries are held back, by why.
     func heldCounts() async throws -> [HoldReason: Int]
