@@ -192,10 +192,10 @@ extension ShadowRecord {
     /// The fields as conditions and orders see them: of CloudKit's system fields what the relay
     /// knows, and none where it knows nothing, whatever a database has in a column of that name.
     package var judgedFields: RecordFields {
-        let known = systemFields
         var judged = fields
         for field in SystemField.allCases {
-            for name in field.names { judged[name] = known[name] }
+            let value = value(of: field)
+            for name in field.names { judged[name] = value }
         }
         return judged
     }
