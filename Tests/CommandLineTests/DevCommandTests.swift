@@ -14,7 +14,9 @@ import Testing
             _ arguments: [String], home: URL, until end: String = "Its administrative side"
         ) async throws -> Sandbox {
             let sandbox = Sandbox(
-                child: Child(["dev"] + arguments, environment: ["HOME": home.path]),
+                child: Child(
+                    ["dev"] + arguments,
+                    environment: ["HOME": home.path, "TMPDIR": home.path]),
                 output: LogLines(), errors: LogLines())
             try sandbox.child.run(
                 input: .nullDevice, output: sandbox.output.pipe.fileHandleForWriting,
@@ -85,6 +87,23 @@ import Testing
             ["keys", "list", "-c", "iCloud.com.example.Art"], environment: ["HOME": home.path])
         #expect(keys.output.split(separator: "\n").count == 3, "\(keys.output)")
         #expect(await second.end() == 0)
+    }
+
+    @Test func `a folder that is not kept is for its user alone, and goes with it`() async throws {
+        let home = try Folder.make()
+        func made() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: home.path)
+                .filter { $0.hasPrefix("belfry-dev-") }
+        }
+        let sandbox = try await Sandbox.start(["--port", "0"], home: home)
+        let folder = try #require(try made().first)
+        let place = home.appending(path: folder).path
+        let mode = try FileManager.default.attributesOfItem(atPath: place)[.posixPermissions]
+        #expect(mode as? Int == 0o700)
+        // Nobody can guess the name, and take it before.
+        #expect(folder.count == "belfry-dev-".count + 16)
+        #expect(await sandbox.end() == 0)
+        #expect(try made().isEmpty)
     }
 
     @Test func `a port that is taken is said, and the process ends`() async throws {

@@ -69,12 +69,15 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     private func makeFolder() throws -> URL {
+        // In a place that all users share, nobody else can have taken this name before.
         let place =
             folder.map { URL(filePath: $0) }
             ?? FileManager.default.temporaryDirectory
-            .appending(path: "belfry-dev-\(ProcessInfo.processInfo.processIdentifier)")
+            .appending(path: "belfry-dev-\(Hexadecimal.encode(World.real.randomBytes(8)))")
         do {
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: place, withIntermediateDirectories: folder != nil,
+                attributes: [.posixPermissions: 0o700])
         } catch {
             throw DevFailure(
                 "the folder \(place.path) cannot be made: \(error.localizedDescription)")
