@@ -81,11 +81,49 @@ import Testing
         }
     }
 
+    @Test func `clients who stay leave room for those who ask and go`() async throws {
+        let settings = ["--http-connections", "32", "--http-connections-per-address", "32"]
+        try await RunningRelay.with(settings) { relay in
+            var inside: [LiveConnection] = []
+            for _ in 0..<30 { inside.append(try await Live.open(relay)) }
+            let next = try await Self.stranger(relay)
+            try await next.send(Live.hello(relay))
+            let bye = await next.frame("bye")
+            #expect(bye?["code"] == 4503)
+            try await next.close()
+            let raw = try await RawConnection.open(try await relay.relay.ports.port(of: "http"))
+            try await raw.send("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n")
+            let answer = await raw.hear(until: "}")
+            #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+            for connection in inside { try await connection.close() }
+        }
+    }
+
+    @Test func `one container has not all connections of live clients`() async throws {
+        try await RunningRelay.with(["--live-connections-per-container", "1"]) { relay in
+            let first = try await Live.open(relay)
+            let second = try await Self.stranger(relay)
+            try await second.send(Live.hello(relay, as: "bob"))
+            let bye = await second.frame("bye")
+            #expect(bye?["code"] == 4503)
+            #expect(bye?["reason"] == "a container has at most 1 live connections")
+            try await first.send(["type": "bye"])
+            _ = await first.frame("bye")
+        }
+        var bounds = LiveBounds()
+        #expect(bounds.containerConnections == 18_750)
+        #expect(bounds.besideRequests(10_000).connections == 9_375)
+        #expect(bounds.besideRequests(100_000).connections == 20_000)
+        bounds.connectionsPerContainer = 30_000
+        #expect(bounds.containerConnections == 20_000)
+    }
+
     @Test func `the return of many is spread over seconds that have room`() {
         var newcomers = LiveNewcomers()
         func waits(_ count: Int, at milliseconds: Int64) -> [Int64?] {
             (0..<count).map { _ in
-                newcomers.take(at: Timestamp(milliseconds: milliseconds), most: 2)
+                newcomers.take(
+                    at: Timestamp(milliseconds: milliseconds), of: Fixtures.container, most: 2)
             }
         }
         #expect(waits(7, at: 5_999) == [nil, nil, 1, 1, 2, 2, 3])
@@ -93,6 +131,18 @@ import Testing
         #expect(waits(400, at: 7_000).last == LiveNewcomers.mostPatience)
         // A clock that is set back does not keep anybody out.
         #expect(waits(1, at: 3_000) == [nil])
+    }
+
+    @Test func `however many of one container return, another one's get in`() {
+        var newcomers = LiveNewcomers()
+        let other = ContainerKey(container: known("quiet"), environment: .production)
+        func waits(_ count: Int, of container: ContainerKey) -> [Int64?] {
+            (0..<count).map { _ in
+                newcomers.take(at: Timestamp(milliseconds: 5_000), of: container, most: 32)
+            }
+        }
+        #expect(waits(100, of: Fixtures.container).count { $0 == nil } == 30)
+        #expect(waits(3, of: other) == [nil, nil, 1])
     }
 
     @Test func `a file with an origin that fits no page is refused`() {

@@ -24,7 +24,7 @@ extension Relay {
             return render()
         }
         let maker = nodeListeners?.maker ?? listenerMaker(isForwarding: false)
-        let live = live(dependencies, maker.connections)
+        let live = live(dependencies, maker)
         let walking = live.services + [LoopService { try await followers.run() }]
         dependencies.live = live.access
         dependencies.revoked = live.sockets.end

@@ -16,15 +16,16 @@ extension Relay {
     }
 
     /// Joins the room of connected clients with the store and the listeners.
-    func live(_ dependencies: RelayDependencies, _ connections: OpenConnections) -> LiveParts {
+    func live(_ dependencies: RelayDependencies, _ listeners: ListenerMaker) -> LiveParts {
         var generator = world.generator
         let form = LiveRecordForm(store: store.storeIdentity, secret: store.storeIdentity.bytes)
         let engine = LiveEngine(
             log: store, shadow: store, writing: form, store: StoreMark(store.storeIdentity).text,
             seed: generator.next(), settings: configuration.live.engine, clock: world.clock,
             logger: logger)
+        let bounds = configuration.live.besideRequests(listeners.clients.connections)
         let access = LiveAccess(
-            engine, bounds: configuration.live, form: form,
+            engine, bounds: bounds, form: form,
             clients: RouteTable(dependencies).clients, shadow: store,
             limits: dependencies.limits, turnstile: dependencies.turnstile,
             indexes: dependencies.indexes, inboxes: store, presence: presence,
@@ -32,7 +33,7 @@ extension Relay {
             identifiers: RandomIdentifiers(dependencies.randomBytes), clock: world.clock,
             now: world.now)
         let sockets = LiveSockets(
-            access, proxies: configuration.listening.proxies, connections: connections,
+            access, proxies: configuration.listening.proxies, connections: listeners.connections,
             clock: world.clock, now: world.now)
         return LiveParts(
             access: access, sockets: sockets,

@@ -63,7 +63,7 @@ final class HeldSession: Sendable {
         let set = await access.engine.declared(by: former.number)
         let (notified, charges) = (former.feed?.start, former.charges)
         end(former, past, saying: Self.taken)
-        try access.arrive()
+        try access.arrive(of: who.settings.key)
         try await session.begin(as: who, nil)
         access.note(hub, of: who, session.number)
         let isMine = state.withLock { state in

@@ -33,6 +33,7 @@ final class LiveAccess: Sendable {
     private struct State {
         var lastClient: UInt64 = 0
         var counts: [Holder: Int] = [:]
+        var containers: [ContainerKey: Int] = [:]
         /// All connections, streams and polls.
         var count = 0
         var newcomers = LiveNewcomers()
@@ -173,12 +174,14 @@ final class LiveAccess: Sendable {
 
     // MARK: How many
 
-    /// Counts one who begins a connection or a stream, and is known.
+    /// Counts one of `container` who begins a connection or a stream, and is known.
     ///
     /// - Throws: ``LiveEnd`` with when to come back.
-    func arrive() throws(LiveEnd) {
+    func arrive(of container: ContainerKey) throws(LiveEnd) {
         let (moment, most) = (now(), bounds.hellosPerSecond)
-        let wait = state.withLock { $0.newcomers.take(at: moment, most: most) }
+        let wait = state.withLock {
+            $0.newcomers.take(at: moment, of: container, most: most)
+        }
         guard let wait else { return }
         throw LiveEnd(
             .notNow,
@@ -189,15 +192,24 @@ final class LiveAccess: Sendable {
 
     /// Takes a place for a connection of the user.
     ///
-    /// - Throws: ``LiveEnd`` if the relay or the user has as many as there may be.
+    /// - Throws: ``LiveEnd`` if the relay, the container or the user has as many as there may be.
     func enter(_ identity: LiveIdentity) throws(LiveEnd) {
         let holder = identity.isServer ? nil : Holder(identity)
+        let container = identity.settings.key
         let refusal: LiveEnd? = state.withLock { state in
             guard state.count < bounds.connections else {
                 return LiveEnd(
                     .notNow,
                     APIError(
                         .tryAgainLater, "the relay has \(bounds.connections) live connections",
+                        retryAfter: 5))
+            }
+            guard state.containers[container, default: 0] < bounds.containerConnections else {
+                return LiveEnd(
+                    .notNow,
+                    APIError(
+                        .tryAgainLater,
+                        "a container has at most \(bounds.containerConnections) live connections",
                         retryAfter: 5))
             }
             if let holder {
@@ -211,6 +223,7 @@ final class LiveAccess: Sendable {
                 }
                 state.counts[holder, default: 0] += 1
             }
+            state.containers[container, default: 0] += 1
             state.count += 1
             return nil
         }
@@ -220,8 +233,11 @@ final class LiveAccess: Sendable {
     /// Gives the place back.
     func leave(_ identity: LiveIdentity) {
         let holder = identity.isServer ? nil : Holder(identity)
+        let container = identity.settings.key
         state.withLock { state in
             state.count -= 1
+            state.containers[container, default: 1] -= 1
+            if state.containers[container] == 0 { state.containers[container] = nil }
             guard let holder else { return }
             state.counts[holder, default: 1] -= 1
             if state.counts[holder] == 0 { state.counts[holder] = nil }

@@ -7,6 +7,8 @@ package struct LiveBounds: Sendable, Hashable {
     var engine = LiveSettings()
     /// Connections, streams and polls at a time.
     var connections = 20_000
+    /// Those of one container; `nil` for all but a sixteenth.
+    var connectionsPerContainer: Int?
     /// Those of one user.
     var connectionsPerUser = 50
     /// Queries of one set.
@@ -18,6 +20,22 @@ package struct LiveBounds: Sendable, Hashable {
     /// The origins of the pages that may come in, in small letters; none for any.
     var allowedOrigins: Set<String> = []
 
+    /// The connections of one container: however many clients one has, another one's get in.
+    var containerConnections: Int {
+        min(connections, connectionsPerContainer ?? Self.share(of: connections))
+    }
+
+    /// The same where the listener of clients takes `count` connections: live clients stay, and
+    /// what is left of them is for those who ask and go, change sources above all.
+    func besideRequests(_ count: Int) -> LiveBounds {
+        var bounds = self
+        bounds.connections = min(connections, Self.share(of: count))
+        return bounds
+    }
+
+    /// All but a sixteenth.
+    static func share(of count: Int) -> Int { count - count / 16 }
+
     /// Whether a page may come in, by the `Origin` of its browser; other programs send none.
     func admits(origin: String?) -> Bool {
         guard let origin, !allowedOrigins.isEmpty else { return true }
@@ -27,23 +45,32 @@ package struct LiveBounds: Sendable, Hashable {
 
 /// Who began a connection in the second that is now.
 ///
-/// Their number is bounded, so that the return of all after a start is no stampede; the others are
-/// told seconds in which there is room for them.
+/// So many are taken, so that the return of all after a start is no stampede; the others are told
+/// seconds in which there is room for them. One container has all but a sixteenth of the room.
 struct LiveNewcomers: Sendable {
     /// The most seconds that anybody is told to stay away.
     static let mostPatience: Int64 = 60
 
     private var second = Int64.min
     private var count: Int64 = 0
+    private var counts: [ContainerKey: Int64] = [:]
 
-    /// Counts one who comes at `moment`.
+    /// Counts one of `container` who comes at `moment`.
     ///
     /// - Returns: The seconds to stay away, where `most` have come in this second.
-    mutating func take(at moment: Timestamp, most: Int) -> Int64? {
+    mutating func take(
+        at moment: Timestamp, of container: ContainerKey, most: Int
+    ) -> Int64? {
         let second = moment.milliseconds / 1000
-        if self.second != second { (self.second, count) = (second, 0) }
-        let late = count / Int64(most)
-        count += 1
+        if self.second != second { (self.second, count, counts) = (second, 0, [:]) }
+        let own = counts[container, default: 0]
+        counts[container] = own + 1
+        var late = own / Int64(LiveBounds.share(of: most))
+        // Who is too many of their own container takes no other's place.
+        if late == 0 {
+            late = count / Int64(most)
+            count += 1
+        }
         return late == 0 ? nil : min(late, Self.mostPatience)
     }
 }

@@ -109,7 +109,7 @@ struct LiveRoutes: Sendable {
         let set = try body.reader("set")
         let access = try access
         do throws(LiveEnd) {
-            try access.arrive()
+            try access.arrive(of: admission.caller.settings.key)
         } catch {
             throw error.error
         }
@@ -150,7 +150,11 @@ struct LiveRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let set = try request.jsonBody().reader("set")
         let access = try access
-        do throws(LiveEnd) { try access.arrive() } catch { throw error.error }
+        do throws(LiveEnd) {
+            try access.arrive(of: admission.caller.settings.key)
+        } catch {
+            throw error.error
+        }
         let (session, hub, identity) = try await begin(request, admission)
         if let set { await session.declare(set, identity) }
         access.note(hub, of: identity, session.number)

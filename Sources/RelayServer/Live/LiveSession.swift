@@ -87,7 +87,7 @@ final class LiveSession: Sendable {
 
     private func hello(_ reader: JSONReader) async throws(LiveEnd) {
         let (identity, welcome) = try await access.identity(reader, at: head)
-        try access.arrive()
+        try access.arrive(of: identity.settings.key)
         let apiToken = try? reader.string("ckAPIToken")
         state.withLock { $0.apiToken = apiToken }
         try await begin(as: identity, LiveFrame(welcome))
