@@ -40,7 +40,8 @@ private let open = #""verification": {"scheme": "none"}"#
           "columns": {"t": "timestamp"}, "ignoredTables": ["x", "y"], "dedupe": [{"column": "v"}],
           "beforeImage": "keys", "order": "arrival", "table": {"header": "X-Table"},
           "tables": {"a": {"owner": null, "zone": {"column": "y"}, "origin": null},
-           "s.b": {"origin": {"user": {"column": "w"}}}},
+           "s.b": {"origin": {"user": {"column": "w"}}}, "c": {"origin": {"device": null}},
+           "d": {"origin": {"device": [], "user": null}}},
           "body": {"items": "/i", "operation": {"pointer": "/op"}, "operations": {"Neu": "create"},
            "before": "/b", "after": "", "afterCompleteness": "partial"}}}
         """,
@@ -150,6 +151,10 @@ private let open = #""verification": {"scheme": "none"}"#
             "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {\"key\": \"b\"}}}}",
             "mapping.tables.a.key: unknown field; allowed are zone, database, owner, readers, "
                 + "version, occurredAt, origin"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {\"origin\": {}}}}}",
+            "mapping.tables.a.origin: must name one of device, user at least"
         ),
         (
             "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": "

@@ -3,6 +3,8 @@ import RelayModel
 extension RowPlaces {
     /// The members of a mapping that are places.
     static let members = PlaceRole.allCases.map(\.rawValue) + ["origin"]
+    /// The members of `origin`.
+    static let originMembers = ["device", "user"]
 
     /// Reads the places that all tables have.
     init(reader: JSONReader) throws(JSONContractError) {
@@ -39,13 +41,25 @@ extension TablePlaces {
                 own[role] = .nowhere
             }
         }
-        if let origin = try reader.origin() {
-            originDevice = origin.device
-            originUser = origin.user
-        } else if reader.object["origin"] == .null {
+        if reader.object["origin"] == .null {
             originDevice = []
             originUser = []
+        } else if let origin = try reader.reader("origin") {
+            try readOrigin(origin)
         }
+    }
+
+    private mutating func readOrigin(_ origin: JSONReader) throws(JSONContractError) {
+        try origin.allowOnly(RowPlaces.originMembers)
+        // What names nothing would be stored as nothing, which cannot be read again.
+        guard !origin.object.members.isEmpty else {
+            throw JSONContractError(
+                path: origin.path,
+                reason: "must name one of \(RowPlaces.originMembers.joined(separator: ", ")) "
+                    + "at least")
+        }
+        originDevice = try origin.object["device"] == .null ? [] : origin.places("device")
+        originUser = try origin.object["user"] == .null ? [] : origin.places("user")
     }
 
     /// What was read.
@@ -83,7 +97,7 @@ private extension JSONReader {
         -> (device: [ValuePlace]?, user: [ValuePlace]?)?
     {
         guard let origin = try reader("origin") else { return nil }
-        try origin.allowOnly(["device", "user"])
+        try origin.allowOnly(RowPlaces.originMembers)
         return (try origin.places("device"), try origin.places("user"))
     }
 }
