@@ -225,6 +225,7 @@ struct FollowingTests {
         }
         #expect(seen.rows.map(line) == [#"create t[id] - {"id":1}"#, #"create t[id] - {"id":2}"#])
         #expect(seen.words.filter { $0 == "following" }.count == 2)
+        #expect(seen.words.contains("unreachable"))
     }
 
     @Test func `a partitioned table is told as one, and a key that was logged as a key`()

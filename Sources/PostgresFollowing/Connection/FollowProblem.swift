@@ -122,8 +122,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
         case .identityMissing(let tables):
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
-                + "of tables without a primary key (\(tables)): ALTER TABLE … REPLICA IDENTITY "
-                + "FULL, or name other tables with --tables."
+                + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "
+                + "TABLE … REPLICA IDENTITY FULL, or name other tables with --tables."
         case .tablesNotPublished(let publication, let tables):
             "The publication \(publication) is there, and has not all tables that were named "
                 + "(\(tables)): ALTER PUBLICATION \(publication) ADD TABLE …, or name another one "
@@ -185,6 +185,8 @@ extension PostgresError {
             }
         }
         return switch state {
+        // The server ends connections when it stops, when it has crashed, and when it is told to.
+        case "57P01", "57P02", "57P03", "57P05": .unreachable(message)
         case "42501": .notPermitted(message)
         case "53400", "53300": .serverFull(message)
         case "55006": .slotTaken(message)

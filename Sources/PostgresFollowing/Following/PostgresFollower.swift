@@ -85,6 +85,10 @@ package final class PostgresFollower: Sendable {
                 do {
                     try await follow()
                 } catch let problem as FollowProblem {
+                    // What it took to come back is no measure of the next break.
+                    if case .following = status.state, watch() - began > wait {
+                        wait = Self.waits.first
+                    }
                     enter(.waiting(problem))
                     if settings.endsBeforeItBegan, problem.needsSomebody,
                         !memory.current.hasFollowed
