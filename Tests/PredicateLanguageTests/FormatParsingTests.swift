@@ -142,7 +142,11 @@ import Testing
         ("a BEGINWITH 'x'", "did you mean BEGINSWITH?"),
         ("a STARTSWITH 'x'", "did you mean BEGINSWITH?"), ("a MATCH 'x'", "did you mean MATCHES?"),
         ("a xyzzy 3", "compare it with something: … == YES"), ("a === 3", "equality is written =="),
-        ("a !== 3", "did you mean !=?"),
+        ("a !== 3", "did you mean !=?"), ("a ≠ 3", "did you mean !=?"),
+        ("a == “x”", "a text stands between straight quotes: \"text\""),
+        ("a == «x»", "a text stands between straight quotes: \"text\""),
+        ("`a` == 3", "a field stands without quotes"),
+        ("a == 3;", "a condition ends without a sign"),
         (
             "a == %@",
             "a placeholder takes its value from the list of arguments beside the text, in order; "

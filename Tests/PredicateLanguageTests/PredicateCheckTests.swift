@@ -62,7 +62,10 @@ import Testing
         ("tags > 'x'", 0, "`>` needs an order"), ("spot < 3", 0, "`<` needs an order"),
         ("ANY age > 3", 4, "a quantifier needs a collection"),
         ("age BEGINSWITH 'x'", 0, "BEGINSWITH compares texts"),
-        ("tags CONTAINS 3", 0, "a number cannot be an element of a list"),
+        (
+            "tags CONTAINS 3", 0,
+            "a number cannot be an element of a list, each of whose elements is a text"
+        ),
         ("name IN {1, 2}", 8, "a text cannot be an element of a list"),
         ("age BETWEEN {'a', 'b'}", 12, "a number cannot lie between bounds of another kind"),
         ("age CONTAINS 3", 0, "CONTAINS needs a list or a text"),

@@ -129,6 +129,17 @@ import Testing
         #expect(warnings.first.map { $0.span.offset > 0 && $0.span.length > 0 } ?? true)
     }
 
+    @Test(arguments: [
+        (#""priority" > "2""#, "a field stands without quotes: priority"),
+        (#"a == 1 AND "b" == 3"#, "a field stands without quotes: b"),
+        (#"3 == "b""#, nil), (#""a b" == 3"#, nil), (#""a" IN tags"#, nil), ("1 == 1", nil),
+    ])
+    func `a field in quotes is told`(format: String, hint: String?) throws {
+        let warnings = try RecordPredicate(format: format).ownWarnings
+        #expect(warnings.map(\.kind) == (hint == nil ? [] : [.unknownField]))
+        #expect(warnings.first?.hint == hint)
+    }
+
     @Test func `the wire form has a place where there is one`() throws {
         let predicate = try RecordPredicate(format: "a LIKE 'x%'")
         #expect(

@@ -74,7 +74,9 @@ extension RecordPredicate {
     /// What shows in the condition itself, of records that keep to `schema`, which somebody wrote
     /// down; `nil` where nobody did.
     package func ownWarnings(by schema: RecordSchema?) -> [PredicateWarning] {
-        var warnings = comparisons.compactMap(Self.foreignWildcard)
+        let all = comparisons
+        var warnings = all.compactMap(Self.foreignWildcard)
+        warnings += all.compactMap(Self.quotedField)
         if let records = Self.neverTrue(root, by: schema) {
             warnings.append(
                 PredicateWarning(
@@ -115,6 +117,23 @@ extension RecordPredicate {
         case .and, .or: return "alternatives are joined by OR"
         case .constant, .comparison, .not: return nil
         }
+    }
+
+    /// A field in quotes, as SQL writes it: a text that is compared with another constant.
+    private static func quotedField(_ comparison: Comparison) -> PredicateWarning? {
+        guard case .string(let name)? = comparison.left.literal,
+            comparison.right.literal != nil, isName(name)
+        else { return nil }
+        return PredicateWarning(
+            .unknownField, "a text is compared here with another constant, and no field is",
+            hint: "a field stands without quotes: \(name)", at: comparison.leftSpan)
+    }
+
+    /// Whether a text could be a field's name as well.
+    private static func isName(_ text: String) -> Bool {
+        guard let first = text.first, text.utf8.count <= 60 else { return false }
+        return (first.isLetter || first == "_")
+            && text.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." }
     }
 
     /// SQL's `%` in a pattern without a wildcard of LIKE's own.

@@ -101,7 +101,8 @@ extension RecordSchema {
         case .list(let member):
             guard let element, !element.agrees(with: member) else { return }
             throw mismatch(
-                "\(element.word) cannot be an element of \(collection.word)", span,
+                "\(element.word) cannot be an element of \(collection.word), each of whose "
+                    + "elements is \(member.word)", span,
                 found: element.word, expected: member.word)
         case .string:
             guard let element, !element.agrees(with: .string) else { return }

@@ -252,13 +252,29 @@ extension FormatLexer {
         }
         let one = String(decoding: bytes[start..<start + 1], as: UTF8.self)
         guard Self.singleSymbols.contains(one) else {
-            position += bytes[start] >= 0xF0 ? 4 : bytes[start] >= 0xE0 ? 3 : 1
+            let lead = bytes[start]
+            position += lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1
+            position = min(position, bytes.count)
+            let sign = String(decoding: bytes[start..<position], as: UTF8.self)
             throw failure(
                 "this is not part of the language", from: start,
-                expected: "an operator, a field or a constant")
+                expected: "an operator, a field or a constant", hint: Self.hint(for: sign))
         }
         position += 1
         return token(.symbol(one), from: start)
+    }
+
+    /// What is probably meant by a sign that other programs, languages or keyboards write.
+    private static func hint(for sign: String) -> String? {
+        switch sign {
+        case "“", "”", "„", "‘", "’", "«", "»": "a text stands between straight quotes: \"text\""
+        case "`": "a field stands without quotes"
+        case ";": "a condition ends without a sign"
+        case "≠": "did you mean !=?"
+        case "≤": "did you mean <=?"
+        case "≥": "did you mean >=?"
+        default: nil
+        }
     }
 
     private static let doubleSymbols: Set<String> = [
