@@ -173,13 +173,14 @@ import Testing
                 "BELFRY_HTTP_PROT": "1", "BELFRY_NONSENSE_ALL_OVER": "x", "BELFRY_CONFIGS": "y",
                 "BELFRY_HTTP_PORT": "8080", "BELFRY_SOURCE_SECRET": "s", "BELFRY_PORT": "tcp://x",
                 "BELFRY_PORT_8080_TCP": "tcp://x", "BELFRY_SERVICE_HOST": "10.0.0.1",
-                "BELFRYX": "z",
+                "BELFRYX": "z", "BELFRY_SOURCE_SECERT": "s", "BELFRY_CRASH_AT": "x",
             ])
         #expect(
             values.remarks == [
                 "BELFRY_CONFIGS is no setting; did you mean BELFRY_CONFIG?",
                 "BELFRY_HTTP_PROT is no setting; did you mean BELFRY_HTTP_PORT?",
                 "BELFRY_NONSENSE_ALL_OVER is no setting; see docs/configuration.md",
+                "BELFRY_SOURCE_SECERT is no setting; did you mean BELFRY_SOURCE_SECRET?",
             ])
         #expect(try RelayConfiguration(values).http.port == 8080)
     }

@@ -139,14 +139,15 @@ package struct ConfigurationValues: Sendable {
         let known = (ConfigurationKeys.all + [fileKey]).map(\.variable)
         return environment.keys.sorted().filter { name in
             name.hasPrefix("BELFRY_") && !known.contains(name) && !otherVariables.contains(name)
+                && name != "BELFRY_CRASH_AT"
                 && name != "BELFRY_PORT" && !name.hasPrefix("BELFRY_PORT_")
                 && !name.hasPrefix("BELFRY_SERVICE_")
-        }.prefix(maximumRemarks).map { noSetting($0, among: known) }
+        }.prefix(maximumRemarks).map { noSetting($0, among: known + otherVariables) }
     }
 
     /// What commands read that is no setting of a relay.
     private static let otherVariables: Set<String> = [
-        "BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET", "BELFRY_CRASH_AT",
+        "BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET",
     ]
     /// More than these say nothing new.
     private static let maximumRemarks = 20
