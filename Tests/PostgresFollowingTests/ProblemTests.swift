@@ -57,6 +57,22 @@ struct ProblemTests {
         #expect(try await problem(name, on: server) == .publicationEmpty("belfry"))
     }
 
+    @Test func `a table that is not there is named, and nothing is made`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let tables = ["public.t", "public.tt", "nowhere.t", "T"]
+        let missing = FollowProblem.tableMissing("public.tt, nowhere.t, T")
+        #expect(try await problem(name, on: server) { $0.tables = tables } == missing)
+        #expect(
+            try await problem(name, on: server) {
+                $0.tables = tables
+                $0.way = .outbox
+            } == missing)
+        #expect(
+            try await problem(name, on: server) { $0.makes = false }
+                == .publicationMissing("belfry"))
+    }
+
     @Test func `tables that nothing names rows of are not published, and go on to be written`()
         async throws
     {
@@ -261,7 +277,7 @@ struct ProblemTests {
             .databaseMissing("x"),
             .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
             .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
-            .publicationLost("x"), .identityMissing("x"),
+            .publicationLost("x"), .tableMissing("x"), .identityMissing("x"),
             .tablesNotPublished(publication: "x", tables: "x"), .slotMissing("x"), .slotLost("x"),
             .slotTaken("x"),
             .slotOfOtherKind("x"),

@@ -70,6 +70,21 @@ final class Catalogue: @unchecked Sendable {
             + "WITH (publish_via_partition_root = true)"
     }
 
+    /// Refuses `tables` of which the database lacks some.
+    ///
+    /// - Throws: ``FollowProblem/tableMissing(_:)``.
+    func requireTables(_ tables: [String]) throws {
+        var missing: [String] = []
+        for table in tables {
+            let found = try connection.query(
+                "SELECT to_regclass($1) IS NOT NULL", [table.quotedTable])
+            if found.first?.first != "t" { missing.append(table) }
+        }
+        guard missing.isEmpty else {
+            throw FollowProblem.tableMissing(missing.prefix(5).joined(separator: ", "))
+        }
+    }
+
     /// The tables of a publication that is to be made whose rows nothing names, of none all
     /// tables: PostgreSQL would refuse each `UPDATE` and `DELETE` of them from then on.
     ///

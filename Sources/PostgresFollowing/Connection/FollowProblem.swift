@@ -14,6 +14,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case publicationMissing(String)
     case publicationEmpty(String)
     case publicationLost(String)
+    case tableMissing(String)
     case identityMissing(String)
     case tablesNotPublished(publication: String, tables: String)
     case slotMissing(String)
@@ -46,6 +47,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .publicationMissing: "publicationMissing"
         case .publicationEmpty: "publicationEmpty"
         case .publicationLost: "publicationLost"
+        case .tableMissing: "tableMissing"
         case .identityMissing: "identityMissing"
         case .tablesNotPublished: "tablesNotPublished"
         case .slotMissing: "slotMissing"
@@ -69,8 +71,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
     package static let codes = [
         "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
-        "publicationLost", "identityMissing", "tablesNotPublished", "slotMissing", "slotLost",
-        "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
+        "publicationLost", "tableMissing", "identityMissing", "tablesNotPublished", "slotMissing",
+        "slotLost", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
         "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "storeRestored",
         "brokenStream", "relayUnreachable", "relayRefuses",
     ]
@@ -120,6 +122,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The server cannot tell what was changed while the publication was not there "
                 + "(\(reason)): make the publication, drop the slot with SELECT "
                 + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
+        case .tableMissing(let tables):
+            "The database has no such table (\(tables)): name in --tables those that are there, "
+                + "with their schema."
         case .identityMissing(let tables):
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "

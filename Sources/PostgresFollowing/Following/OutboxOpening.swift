@@ -53,6 +53,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
 
     /// Makes what is missing: a trigger holds up who writes to its table while it is made.
     private static func make(_ settings: FollowSettings, _ catalogue: Catalogue) throws {
+        try catalogue.requireTables(settings.tables)
         var sql = OutboxSQL(tables: settings.tables)
         let isThere = try hasOutbox(catalogue.connection)
         if isThere {

@@ -41,6 +41,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             guard settings.makes, !memory.current.hasFollowed else {
                 throw FollowProblem.publicationMissing(settings.publication)
             }
+            try catalogue.requireTables(settings.tables)
             let nameless = try catalogue.tablesWithoutIdentity(settings.tables, limit: 4)
             guard nameless.isEmpty else {
                 throw FollowProblem.identityMissing(
