@@ -126,20 +126,32 @@ struct DevCommand: AsyncParsableCommand {
         _ seed: DevSeed?, until now: Timestamp
     ) async throws {
         defer { DevAddress.withdraw(ProcessInfo.processInfo.environment) }
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await withThrowingTaskGroup(of: (any Error)?.self) { tasks in
             tasks.addTask {
-                try await show(relay, sandbox, gateway, seed, until: now)
-                // The rehearsal is over: the relay ends as if it had been told to.
-                if once { await group.triggerGracefulShutdown() }
+                try await group.run()
+                return nil
             }
+            tasks.addTask {
+                var failure: (any Error)?
+                do {
+                    try await show(relay, sandbox, gateway, seed, until: now)
+                } catch {
+                    failure = error
+                }
+                // The relay ends as if it had been told to: its servers, cut off, would complain of
+                // that before anybody hears what was the matter.
+                if once || failure != nil { await group.triggerGracefulShutdown() }
+                return failure
+            }
+            var failure: (any Error)?
             do {
-                // Whichever fails ends the other: a relay that cannot be served says so.
-                while try await tasks.next() != nil {}
+                while let found = try await tasks.next() { failure = failure ?? found }
             } catch {
+                // A relay that cannot be served says so, and nobody waits for its ports.
                 await group.triggerGracefulShutdown()
-                throw error
+                throw failure ?? error
             }
+            if let failure { throw failure }
         }
     }
 
