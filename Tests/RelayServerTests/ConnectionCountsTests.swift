@@ -83,11 +83,12 @@ import Testing
         for number in 0..<10 {
             #expect(book.arrive(from: try Self.address("10.0.0.\(number)")) == .served)
         }
+        #expect(book.room == 4)
         for _ in 0..<4 { #expect(book.arrive(from: nil) == .refused(.full)) }
-        #expect(!book.takes)
+        #expect(!book.takes && book.room == 0)
         #expect(book.arrive(from: nil) == .dropped(.full))
         book.leave(.refused(.full), from: nil)
-        #expect(book.takes)
+        #expect(book.takes && book.room == 1)
         book.leave(.served, from: try Self.address("10.0.0.3"))
         #expect(book.arrive(from: nil) == .served)
     }

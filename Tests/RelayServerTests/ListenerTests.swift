@@ -52,6 +52,25 @@ import Testing
         }
     }
 
+    @Test func `a crowd at a full listener waits in line, and each is told`() async throws {
+        let settings = ["--http-connections", "8", "--http-connections-per-address", "8"]
+        try await RunningRelay.with(settings) { relay in
+            let port = try await Self.port(relay)
+            let (inside, _) = try await Self.fill(port)
+            var crowd: [RawConnection] = []
+            for _ in 0..<40 {
+                let connection = try await RawConnection.open(port)
+                try? await connection.send(Self.question)
+                crowd.append(connection)
+            }
+            for connection in crowd {
+                let answer = await connection.hear(until: "}")
+                #expect(answer.hasPrefix("HTTP/1.1 503"), "\(answer)")
+            }
+            for connection in inside { try await connection.close() }
+        }
+    }
+
     @Test func `one address gets no more than its share of the listener`() async throws {
         try await RunningRelay.with(["--http-connections-per-address", "3"]) { relay in
             let port = try await Self.port(relay)

@@ -57,8 +57,12 @@ struct ConnectionCounts: Sendable {
         self.bounds = bounds
     }
 
+    /// How many may be taken from the system's line together, so that each is served or told to
+    /// come again, as far as one address has not too many.
+    var room: Int { bounds.connections - served + bounds.refusals - refused }
+
     /// Whether anybody should be taken from the system's line.
-    var takes: Bool { served < bounds.connections || refused < bounds.refusals }
+    var takes: Bool { room > 0 }
 
     /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
     mutating func arrive(from address: ClientAddress?) -> Verdict {

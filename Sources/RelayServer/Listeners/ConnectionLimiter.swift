@@ -24,7 +24,7 @@ final class ConnectionLimiter: Sendable {
     /// one, two, four seconds, and so on for minutes.
     static let backlog = 4096
     /// How many are taken from the line at a time; in between, the event loop serves the others.
-    private static let takenTogether: UInt = 16
+    private static let takenTogether = 16
 
     private let state: Mutex<State>
     private let proxies: TrustedProxies
@@ -50,8 +50,8 @@ final class ConnectionLimiter: Sendable {
         self.logger = logger
     }
 
-    /// Whether anybody should be taken from the system's line.
-    var takes: Bool { state.withLock { $0.counts.takes } }
+    /// How many are to be taken from the system's line now; none where there is no room.
+    var taken: Int { min(state.withLock { $0.counts.room }, Self.takenTogether) }
 
     /// Decides on a newcomer, once: whoever asks again is told the same.
     func verdict(on channel: any Channel) -> ConnectionCounts.Verdict {
@@ -101,7 +101,7 @@ final class ConnectionLimiter: Sendable {
                 try listener.pipeline.syncOperations.addHandler(
                     AcceptHandler(limiter: self), position: .first)
                 try listener.syncOptions?.setOption(
-                    .maxMessagesPerRead, value: Self.takenTogether)
+                    .maxMessagesPerRead, value: UInt(Self.takenTogether))
             }.get()
         } catch {
             // The listener was closed at once: there is nothing to keep.
@@ -167,8 +167,12 @@ private final class AcceptHandler: ChannelDuplexHandler {
     }
 
     private func goOn(_ context: ChannelHandlerContext) {
-        guard isAsked, !isPausing, limiter.takes else { return }
+        guard isAsked, !isPausing else { return }
+        let taken = limiter.taken
+        guard taken > 0 else { return }
         isAsked = false
+        // More than there is room for would be closed without a word.
+        try? context.channel.syncOptions?.setOption(.maxMessagesPerRead, value: UInt(taken))
         context.read()
     }
 
