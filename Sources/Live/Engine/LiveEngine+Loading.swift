@@ -10,16 +10,14 @@ extension LiveEngine {
     func load(_ group: LiveGroup, in container: LiveContainer) {
         guard let tableKey = LiveContainer.tableKey(of: group.query) else { return }
         container.tables[tableKey]?.unread.insert(group.number)
-        let isQueued = waitingTables.contains { $0.0 == container.key && $0.1 == tableKey }
-        if container.tables[tableKey]?.loading == nil, !isQueued {
-            waitingTables.append((container.key, tableKey))
+        if container.tables[tableKey]?.loading == nil {
+            waitingTables.append(tableKey, of: container.key)
         }
         beginReading()
     }
 
     private func beginReading() {
-        while readings < settings.readings, !waitingTables.isEmpty {
-            let (key, tableKey) = waitingTables.removeFirst()
+        while readings < settings.readings, let (key, tableKey) = waitingTables.next() {
             guard let container = containers[key], let table = container.tables[tableKey],
                 table.loading == nil
             else { continue }
@@ -138,7 +136,7 @@ extension LiveEngine {
         let there = groups.filter { container.groups[$0] != nil }
         if loading.isTooFar {
             container.tables[tableKey]?.unread.formUnion(there)
-            if !there.isEmpty { waitingTables.append((container.key, tableKey)) }
+            if !there.isEmpty { waitingTables.append(tableKey, of: container.key) }
             return
         }
         var members: [UInt32: [LiveRecord]] = [:]
@@ -169,7 +167,7 @@ extension LiveEngine {
         }
         for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
         if container.tables[tableKey]?.unread.isEmpty == false {
-            waitingTables.append((container.key, tableKey))
+            waitingTables.append(tableKey, of: container.key)
         }
         beginResuming()
     }

@@ -38,7 +38,7 @@ package actor LiveEngine {
     /// Readings of records that are under way.
     var readings = 0
     /// Tables that wait for one.
-    var waitingTables: [(ContainerKey, LiveContainer.TableKey)] = []
+    var waitingTables = TableTurns()
     /// Those who come back and have not caught up.
     var returning: [ContainerKey: Set<UInt32>] = [:]
     var isResuming = false
