@@ -82,10 +82,12 @@ import Testing
     }
 
     @Test func `clients who stay leave room for those who ask and go`() async throws {
-        let settings = ["--http-connections", "32", "--http-connections-per-address", "32"]
+        let settings = ["--http-connections", "64", "--http-connections-per-address", "64"]
         try await RunningRelay.with(settings) { relay in
             var inside: [LiveConnection] = []
-            for _ in 0..<30 { inside.append(try await Live.open(relay)) }
+            for number in 0..<60 {
+                inside.append(try await Live.open(relay, as: number < 30 ? "alice" : "bob"))
+            }
             let next = try await Self.stranger(relay)
             try await next.send(Live.hello(relay))
             let bye = await next.frame("bye")
