@@ -253,6 +253,28 @@ struct FollowingTests {
             ])
     }
 
+    @Test func `a row that only a replica identity names has one name, as it is and as it changes`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE u (id int, b text NOT NULL, a text NOT NULL, UNIQUE (a, b));
+            ALTER TABLE u REPLICA IDENTITY USING INDEX u_a_b_key; INSERT INTO u VALUES (1, 'b', 'a')
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("DELETE FROM u", in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create u[b,a] - {"a":"a","b":"b","id":1} snapshot"#,
+                #"delete u[b,a] ~{"a":"a","b":"b"} -"#,
+            ])
+    }
+
     @Test func `only what a publication says is followed`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

@@ -212,6 +212,26 @@ struct OutboxTests {
         #expect(positions.count == 2 && Set(positions).count == 1)
     }
 
+    @Test func `a replica identity names the rows of an outbox as those of a slot`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int, email text NOT NULL UNIQUE); INSERT INTO t VALUES (1, 'a');
+            ALTER TABLE t REPLICA IDENTITY USING INDEX t_email_key
+            """)
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("DELETE FROM t", in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[email] - {"email":"a","id":1} snapshot"#,
+                #"delete t[email] {"email":"a","id":1} -"#,
+            ])
+    }
+
     @Test func `an outbox has one follower, and is made again for more tables, and dropped`()
         async throws
     {

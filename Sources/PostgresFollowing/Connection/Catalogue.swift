@@ -141,7 +141,7 @@ final class Catalogue: @unchecked Sendable {
     /// A table of a publication, with the condition that its rows must meet.
     struct PublishedTable {
         let relation: Relation
-        let primaryKey: [String]
+        let namingKey: [String]
         let filter: String?
         let isPartitioned: Bool
 
@@ -205,7 +205,22 @@ final class Catalogue: @unchecked Sendable {
                     RelationColumn(
                         name: $0[0] ?? "", type: UInt32($0[1] ?? "") ?? 0, isIdentity: false)
                 }),
-            primaryKey: try primaryKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
+            namingKey: try namingKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
+    }
+
+    /// The columns that name a row: of the primary key, else of the index that is the replica
+    /// identity, in the table's order, as the log marks them.
+    func namingKey(of table: UInt32) throws -> [String] {
+        let key = try primaryKey(of: table)
+        guard key.isEmpty else { return key }
+        return try connection.query(
+            """
+            SELECT a.attname FROM pg_index AS i
+            JOIN pg_class AS c ON c.oid = i.indrelid AND c.relreplident = 'i'
+            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+            WHERE i.indrelid = $1::oid AND i.indisreplident ORDER BY a.attnum
+            """, [String(table)]
+        ).compactMap { $0[0] }
     }
 
     /// The columns of the primary key, in its order.

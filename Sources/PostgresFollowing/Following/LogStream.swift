@@ -109,13 +109,14 @@ final class LogStream: RowStream, @unchecked Sendable {
         for step in try reader.take(message) {
             switch step {
             case .unknownTable(let relation):
+                // What the replica identity was then, the log says itself.
                 let key = try catalogue.primaryKey(of: relation.id)
                 if !relation.columns.allSatisfy({ types.knows($0.type) }) {
                     types = try catalogue.types()
                 }
                 reader.learn(
                     TableShape(
-                        relation, primaryKey: key, types: types,
+                        relation, namingKey: key, types: types,
                         isPartitioned: try catalogue.isPartitioned(relation.id)))
             case .row(let row, let place):
                 if let last, place <= last { continue }

@@ -104,7 +104,7 @@ struct OutboxReader {
             columns: described.filter { $0.type != 0 })
         let shape = Shape(
             table: TableShape(
-                relation, primaryKey: try catalogue.primaryKey(of: id), types: types),
+                relation, namingKey: try catalogue.namingKey(of: id), types: types),
             isTold: isTold)
         if shapes.count >= Self.maximumShapes { shapes = [:] }
         shapes[key] = shape

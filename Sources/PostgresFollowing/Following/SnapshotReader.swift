@@ -78,7 +78,7 @@ final class SnapshotReader: @unchecked Sendable {
     }
 
     private func begin(_ published: Catalogue.PublishedTable) throws {
-        let shape = TableShape(published.relation, primaryKey: published.primaryKey, types: types)
+        let shape = TableShape(published.relation, namingKey: published.namingKey, types: types)
         table = "\(published.relation.schema).\(published.relation.name)"
         try connection.query(
             "DECLARE belfry_rows NO SCROLL CURSOR FOR \(published.select)", within: nil)

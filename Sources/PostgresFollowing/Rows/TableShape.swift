@@ -9,19 +9,20 @@ package struct TableShape: Sendable, Hashable {
 
     /// - Parameters:
     ///   - relation: the table as the log has it.
-    ///   - primaryKey: the columns of the primary key in its order, as the catalogue has them.
+    ///   - namingKey: the columns that name a row, of the primary key in its order, as the
+    ///     catalogue has them; empty where only the log may say.
     ///   - types: the types that users made.
     ///   - isPartitioned: whether its rows are those of its partitions.
     package init(
-        _ relation: Relation, primaryKey: [String], types: TypeCatalogue,
+        _ relation: Relation, namingKey: [String], types: TypeCatalogue,
         isPartitioned: Bool = false
     ) {
         self.relation = relation
         self.isPartitioned = isPartitioned
         kinds = relation.columns.map { types.kind(of: $0.type) }
         let names = Set(relation.columns.map(\.name))
-        if !primaryKey.isEmpty, primaryKey.allSatisfy(names.contains) {
-            key = primaryKey
+        if !namingKey.isEmpty, namingKey.allSatisfy(names.contains) {
+            key = namingKey
         } else if relation.identity == UInt8(ascii: "f") {
             // All columns are marked then, and say nothing of which name the row.
             key = []
