@@ -253,6 +253,32 @@ struct FollowingTests {
             ])
     }
 
+    @Test func `a value that is too large is left out of a row where it did not change too`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, a text, b text);
+            ALTER TABLE t REPLICA IDENTITY FULL
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO t SELECT 1, string_agg(md5(i::text), ''), 'x'
+                FROM generate_series(1, 40000) AS i; UPDATE t SET b = 'y'
+                """, in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - ~{"b":"x","id":1}"#,
+                #"update t[id] ~{"b":"x","id":1} ~{"b":"y","id":1}"#,
+            ])
+    }
+
     @Test func `a row that only a replica identity names has one name, as it is and as it changes`()
         async throws
     {

@@ -33,17 +33,13 @@ package struct RowBuilder {
         guard values.count == columns.count else {
             throw MalformedMessage("has \(values.count) values for \(columns.count) columns")
         }
+        // What is taken from the row before counts as what came.
+        let values = Self.completed(values, by: unchanged)
         var image = RecordImage([:])
         image.fields.reserveCapacity(values.count)
         let longest = Self.longestKept(of: values)
         for index in values.indices {
-            var value = values[index]
-            if value == .unchanged, case .whole(let before)? = unchanged,
-                before.indices.contains(index)
-            {
-                value = before[index]
-            }
-            switch value {
+            switch values[index] {
             case .null: image.fields[columns[index].name] = .null
             case .unchanged: image.completeness = .partial
             case .text(let text) where text.count > longest:
@@ -54,6 +50,17 @@ package struct RowBuilder {
             }
         }
         return image
+    }
+
+    /// The values with those of the row before, if that is whole, where they did not change.
+    private static func completed(
+        _ values: [ColumnValue], by former: FormerRow?
+    ) -> [ColumnValue] {
+        guard case .whole(let before)? = former, values.contains(.unchanged) else { return values }
+        return values.indices.map { index in
+            values[index] == .unchanged && before.indices.contains(index)
+                ? before[index] : values[index]
+        }
     }
 
     /// How long a value may be, so that all of its row fit a record: usually any.
