@@ -34,12 +34,12 @@ package struct RowBuilder {
             throw MalformedMessage("has \(values.count) values for \(columns.count) columns")
         }
         // What is taken from the row before counts as what came.
-        let values = Self.completed(values, by: unchanged)
+        let completed = Self.completed(values, by: unchanged)
         var image = RecordImage([:])
         image.fields.reserveCapacity(values.count)
-        let longest = Self.longestKept(of: values)
-        for index in values.indices {
-            switch values[index] {
+        let longest = Self.longestKept(of: completed)
+        for index in completed.indices {
+            switch completed[index] {
             case .null: image.fields[columns[index].name] = .null
             case .unchanged: image.completeness = .partial
             case .text(let text) where text.count > longest:
