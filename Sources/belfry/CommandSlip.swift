@@ -15,7 +15,8 @@ struct CommandSlip: CustomStringConvertible {
     init?(_ arguments: [String], below root: any ParsableCommand.Type) {
         var command = root
         var path = [root._commandName]
-        for word in arguments {
+        // Help on a command that nobody has would be help on all.
+        for word in arguments.first == "help" ? arguments.dropFirst() : arguments[...] {
             let known = command.configuration.subcommands
             guard !word.hasPrefix("-"), word != "help", !known.isEmpty,
                 command.configuration.defaultSubcommand == nil

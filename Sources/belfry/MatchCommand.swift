@@ -105,7 +105,10 @@ struct MatchCommand: ParsableCommand {
                 lines.append(try SubscriptionLine(bytes, place))
             } catch {
                 refused += 1
-                if refused <= Self.refusalsShown { try Self.complain("\(place): \(error)") }
+                let hint = (error as? PredicateError)?.hint.map { "; \($0)" } ?? ""
+                if refused <= Self.refusalsShown {
+                    try Self.complain("\(place): \(error)\(hint)")
+                }
             }
         }
         if refused > Self.refusalsShown {

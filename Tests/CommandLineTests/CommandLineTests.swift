@@ -120,6 +120,9 @@ import Testing
             "overveiw", code: 64,
             "Error: there is no command 'belfry overveiw'; did you mean 'belfry overview'?\n"),
         Refusal(
+            "help overveiw", code: 64,
+            "Error: there is no command 'belfry overveiw'; did you mean 'belfry overview'?\n"),
+        Refusal(
             "sources lst -c c", code: 64,
             "Error: there is no command 'belfry sources lst'; did you mean 'belfry sources list'?"
         ),

@@ -16,6 +16,7 @@ import Testing
         {"id":8,"recordType":"Art","filterBy":[{"comparator":"EQUALS","fieldName":"artist","fieldValue":{"value":"bob"}}]}
         {"id":"refused","recordType":"Art","rql":"artist =="}
         {"id":"two","recordType":"Art","rql":"a == 1","where":{"a":{"$eq":1}}}
+        {"id":"sql","recordType":"Art","predicate":"artist IS NOT NULL"}
         """#
 
     private static let changes = #"""
@@ -38,13 +39,17 @@ import Testing
         #expect(ending.code == 1, "\(ending.complaint)")
         #expect(ending.complaint.contains("s.jsonl:9: "))
         #expect(ending.complaint.contains("s.jsonl:10: "))
+        #expect(
+            ending.complaint.contains(
+                "an expression alone is not a predicate; a value that is there is found by != NULL")
+        )
         let report = try JSONValue(parsing: ending.output)
         guard case .object(let object) = report else {
             Issue.record("no report: \(ending.output)")
             return
         }
         #expect(object["subscriptions"] == 8)
-        #expect(object["refused"] == 2)
+        #expect(object["refused"] == 3)
         #expect(object["matches"] == 10)
         let lines = try String(contentsOfFile: paths[2], encoding: .utf8)
         // A list without a quantifier means ANY to Realm and Minapp alone.
