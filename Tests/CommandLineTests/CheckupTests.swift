@@ -47,6 +47,25 @@ import Testing
         #expect(diagnosis.state == .ok)
     }
 
+    @Test func `a relay without a container is told what to do first`() throws {
+        let overview: JSONValue = ["now": "2026-11-23T12:00:01Z", "containers": []]
+        let diagnosis = Checkup(overview: overview, now: Self.now, isRunning: true).diagnosis
+        #expect(
+            diagnosis.verdict == "warn: there is no container: nobody can save or post anything")
+        #expect(!diagnosis.isBad(strict: false))
+        #expect(diagnosis.findings.last?.next == "belfry containers create --help")
+    }
+
+    @Test func `a container without a source is told how to make one`() throws {
+        let diagnosis = try Self.checkup([
+            (#""webhooks": {"sources": ["#, #""webhooks": {"sources": [], "others": ["#)
+        ]).diagnosis
+        #expect(diagnosis.state == .ok)
+        #expect(
+            diagnosis.findings.first { $0.check == "source" }?.next
+                == "belfry sources set NAME --preset belfry \(Self.container)")
+    }
+
     @Test func `nothing is to be done where all is well`() throws {
         let diagnosis = try Self.checkup().diagnosis
         #expect(diagnosis.state == .ok)
@@ -121,7 +140,7 @@ import Testing
             #""deadLetters": 0"#, #""deadLetters": 3"#, .warn, "3 dead letters",
             "belfry deliveries dead-letters \(container)"),
         Wrong(
-            #""parked": 0"#, #""parked": 4"#, .warn, "4 parked changes",
+            #""parked": 0"#, #""parked": 4"#, .warn, "production has 4 parked changes",
             "belfry changes parked \(container)"),
         Wrong(
             "2026-11-23T11:58:00Z", "2026-11-21T11:58:00Z", .warn,

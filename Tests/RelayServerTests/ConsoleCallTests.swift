@@ -33,7 +33,8 @@ import Testing
             }
             #expect(
                 kinds == [
-                    "relay", "log", "disk", "intake", "gateway", "credential", "leftovers",
+                    "relay", "log", "disk", "intake", "gateway", "credential", "source",
+                    "leftovers",
                 ])
         }
         let halt: @Sendable () -> [IntakeBound: String] = { [.memory: "2 GB are in use"] }

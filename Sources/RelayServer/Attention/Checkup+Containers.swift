@@ -65,6 +65,15 @@ extension Checkup {
         guard
             case .array(let sources)? = container.member(["webhooks", "sources"])
         else { return [] }
+        guard !sources.isEmpty else {
+            return [
+                Finding(
+                    check: "source", state: .unknown,
+                    text: "there is none: nothing can post changes",
+                    next: "belfry sources set NAME --preset belfry \(flags(container))"
+                ).about(.source, of: container)
+            ]
+        }
         return sources.map { source in
             self.source(source, of: container)
                 .about(.source, of: container, source: source.words(["name"]))
@@ -142,9 +151,11 @@ extension Checkup {
         guard dead + parked > 0 else {
             return Finding(check: check, state: .ok, text: "no dead letters, no parked changes")
         }
+        let words = [(dead, "dead letters"), (parked, "parked changes")]
+            .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return Finding(
             check: check, state: .warn,
-            text: "\(name(container)) has \(dead) dead letters and \(parked) parked changes",
+            text: "\(name(container)) has \(words.joined(separator: " and "))",
             next: dead > 0
                 ? "belfry deliveries dead-letters \(flags(container))"
                 : "belfry changes parked \(flags(container))")

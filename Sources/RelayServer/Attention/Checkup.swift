@@ -58,7 +58,7 @@ package struct Checkup: Sendable {
             [
                 serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
                 backups.about(.backup), intake.about(.intake),
-            ] + settings
+            ] + settings + containersMissing
         return Diagnosis(
             findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
@@ -192,6 +192,19 @@ package struct Checkup: Sendable {
                 check: "settings", state: words.isEmpty ? .ok : .warn,
                 text: words.isEmpty ? "all relays of the store have the same" : words,
                 next: words.isEmpty ? nil : "belfry nodes"
+            ).about(.relay)
+        ]
+    }
+
+    /// A relay without a container serves nobody, however well it is.
+    private var containersMissing: [Finding] {
+        guard case .array(let containers)? = value("containers"), containers.isEmpty
+        else { return [] }
+        return [
+            Finding(
+                check: "container", state: .warn,
+                text: "there is no container: nobody can save or post anything",
+                next: "belfry containers create --help"
             ).about(.relay)
         ]
     }
