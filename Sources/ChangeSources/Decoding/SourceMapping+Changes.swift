@@ -31,8 +31,8 @@ extension SourceMapping {
         guard reported.operation == .update, let before = reported.before,
             let formerImage = images.before, reported.recordName == nil
         else { return [change] }
-        // A row before that has the key alone is there because the key changed.
-        let isKeyAlone = reported.keyColumns != nil
+        // A row before that has the key alone says what the record was called.
+        let isKeyAlone = reported.keyColumns != nil || reported.formerIsNamed
         guard formerImage.completeness == .full || isKeyAlone else { return [change] }
         let rest = formerImage.completeness == .full ? [:] : images.after?.fields ?? [:]
         let former = try self.identity(

@@ -28,11 +28,7 @@ enum WAL2JSONReading {
         let columns = try tuple(reader.array("columns") ?? [], path: reader.path(of: "columns"))
         let identity = try tuple(reader.array("identity") ?? [], path: reader.path(of: "identity"))
         fill(&change, columns, identity, paths: ("columns", "identity"), reader)
-        let key = try primaryKey(reader)
-        change.recordName = name(of: key, columns, identity)
-        if !key.isEmpty, identity.keys.allSatisfy(key.contains) {
-            change.before?.completeness = .partial
-        }
+        name(&change, by: try primaryKey(reader), identity)
         change.occurredAt = reader.anyMoment("timestamp")
         if let text = reader.anyText("lsn"), let place = LogSequenceNumber.read(text),
             let version = Int64(exactly: place)
@@ -67,6 +63,7 @@ enum WAL2JSONReading {
             let keys = try inner.reader("oldkeys")
             let identity = if let keys { try tuple(keys, "key") } else { RecordFields() }
             fill(&change, columns, identity, paths: ("columnvalues", "oldkeys"), inner)
+            name(&change, by: try inner.reader("pk")?.strings("pknames") ?? [], identity)
             change.occurredAt = time
             if let end { change.key = (.position, "\(end);\(index)") }
             changes.append(change)
@@ -142,14 +139,14 @@ enum WAL2JSONReading {
         }
     }
 
-    /// The values of the primary key, joined as those of configured keys.
+    /// Says what names the row; `key` is empty where the primary key was not included.
     private static func name(
-        of key: [String], _ columns: RecordFields, _ identity: RecordFields
-    ) -> String? {
-        let parts = key.compactMap { (columns[$0] ?? identity[$0])?.nameText }
-        guard !parts.isEmpty, parts.count == key.count else { return nil }
-        return parts.count == 1
-            ? parts[0] : parts.map(\.escapedForJoining).joined(separator: ",")
+        _ change: inout ReportedChange, by key: [String], _ identity: RecordFields
+    ) {
+        change.formerIsNamed = true
+        guard !key.isEmpty else { return }
+        change.keyColumns = key
+        if identity.keys.allSatisfy(key.contains) { change.before?.completeness = .partial }
     }
 
     /// A value as its column's type says; what does not fit stays as it came.

@@ -11,6 +11,8 @@ struct ReportedChange {
     var recordName: String?
     /// The columns that name the record, where the source knows the primary key.
     var keyColumns: [String]?
+    /// Whether a row before that is not whole has what named it then, where that is known.
+    var formerIsNamed = false
     /// What only the relay's own format says by itself.
     var stated = StatedPlace()
     var deviceID: String?
