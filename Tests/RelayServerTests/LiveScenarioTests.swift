@@ -144,6 +144,7 @@ import Testing
 
     @Test(arguments: [
         (#"{"type":"set"}"#, UInt16(4400)), ("no json", 4400),
+        (#"{"type":"hello","set":5}"#, 4400),
         (#"{"type":"hello","ckAPIToken":"wrong"}"#, 4403), (#"{"type":"hello"}"#, 4403),
     ])
     func `who does not say hello as it should is told why`(text: String, code: UInt16) async throws

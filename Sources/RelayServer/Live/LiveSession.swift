@@ -86,12 +86,18 @@ final class LiveSession: Sendable {
     }
 
     private func hello(_ reader: JSONReader) async throws(LiveEnd) {
+        let set: JSONReader?
+        do {
+            set = try reader.reader("set")
+        } catch {
+            throw LiveEnd(.notUnderstood, ErrorMapping(error).apiError)
+        }
         let (identity, welcome) = try await access.identity(reader, at: head)
         try access.arrive(of: identity.settings.key)
         let apiToken = try? reader.string("ckAPIToken")
         state.withLock { $0.apiToken = apiToken }
         try await begin(as: identity, LiveFrame(welcome))
-        if let set = try? reader.reader("set") { await declare(set, identity) }
+        if let set { await declare(set, identity) }
     }
 
     /// Lets a client in who is known; `welcome` is told first.
