@@ -160,6 +160,8 @@ final class LiveGroup {
     /// Of a result that coalesces: the records that were changed by what is read now, as they were
     /// members before it; `nil` for those that were none.
     var touched: [RecordID: LiveRecord?] = [:]
+    /// Why they come, or go.
+    var fates: [RecordID: LiveFate] = [:]
     /// Clients that are told what comes.
     var clients: Set<UInt64> = []
     /// Queries that end with the first change that they are told.

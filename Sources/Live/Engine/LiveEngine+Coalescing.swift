@@ -22,12 +22,14 @@ struct Coalescing {
         }
     }
 
-    /// Notes that a record of a result was changed, as it was a member before.
+    /// Notes that a record of a result was changed, as it was a member before, and why it comes or
+    /// goes by that.
     mutating func note(
-        _ record: RecordID, _ earlier: LiveRecord?, in group: LiveGroup,
+        _ record: RecordID, _ earlier: LiveRecord?, _ fate: LiveFate, in group: LiveGroup,
         of container: LiveContainer
     ) {
         if group.touched[record] == nil { group.touched.updateValue(earlier, forKey: record) }
+        group.fates[record] = group.fates[record]?.followed(by: fate) ?? fate
         results[group.number] = container
     }
 }
@@ -42,8 +44,9 @@ extension LiveEngine {
                 continue
             }
             let items = members.difference(
-                since: group.touched, showing: group.query.desiredKeys)
+                since: group.touched, group.fates, showing: group.query.desiredKeys)
             group.touched.removeAll()
+            group.fates.removeAll()
             if !group.clients.isEmpty, let told = told(items, of: group, by: nil) {
                 frames.append(told)
             }

@@ -178,7 +178,8 @@ extension LiveEngine {
                 of: past.change, past.entry, for: group, past.transitions[group.number])
         }
         let isTooFar = past.tooFar.contains(group.number)
-        for waiter in group.waiting.sorted(by: { $0.client < $1.client }) {
+        var told: Told?
+        for waiter in group.waiting.sorted(by: Self.precedes) {
             // Who came while the log was read, and has to be told more, stands in line.
             guard let since = waiter.since, clients[waiter.client] != nil, since >= start else {
                 continue
@@ -186,12 +187,44 @@ extension LiveEngine {
             if isTooFar || since < prunedTo {
                 begin(anew: waiter, group, isTooFar ? .tooFar : .expired)
             } else {
-                welcome(waiter, group, frames(for: waiter, since, group, &telling))
+                let former = told.flatMap { $0.client == waiter.client ? $0 : nil }
+                let news = frames(for: waiter, since, group, &telling, after: former)
+                welcome(waiter, group, news)
+                let isSome = former?.isSome == true || !news.isEmpty
+                if isSome, group.query.kind == .changes { endIfOnce(waiter, group) }
+                told = Told(client: waiter.client, since: since, isSome: isSome)
             }
             clients[waiter.client]?.isLagging = false
             finishIfComplete(waiter.client)
         }
         forgetIfAllTold(group, in: container)
+    }
+
+    /// What a client has been told of a group by another query of its set: frames are a group's, so
+    /// that what is told of one query is told of all that it shows.
+    private struct Told {
+        let client: UInt64
+        let since: LogPosition
+        let isSome: Bool
+    }
+
+    /// Queries of one client stand together, and what has to be told most comes first.
+    private static func precedes(_ left: LiveWaiter, _ right: LiveWaiter) -> Bool {
+        guard left.client == right.client else { return left.client < right.client }
+        let places = (left.since ?? .start, right.since ?? .start)
+        return places.0 == places.1 ? left.query < right.query : places.0 < places.1
+    }
+
+    /// Ends a query of one change that has been told it.
+    private func endIfOnce(_ waiter: LiveWaiter, _ group: LiveGroup) {
+        guard clients[waiter.client]?.queries[waiter.query]?.query.isOnce == true else { return }
+        clients[waiter.client]?.queries[waiter.query]?.group = 0
+        leave(group, waiter)
+    }
+
+    /// Whether all of a client's queries that a group shows end with one change.
+    private func endsWithOne(_ client: LiveClient, in group: LiveGroup) -> Bool {
+        client.queries.values.allSatisfy { $0.group != group.number || $0.query.isOnce }
     }
 
     private func forgetIfAllTold(_ group: LiveGroup, in container: LiveContainer) {
@@ -213,16 +246,21 @@ extension LiveEngine {
     }
 
     private func frames(
-        for waiter: LiveWaiter, _ since: LogPosition, _ group: LiveGroup, _ telling: inout Telling
+        for waiter: LiveWaiter, _ since: LogPosition, _ group: LiveGroup, _ telling: inout Telling,
+        after former: Told?
     ) -> [LiveFrame] {
         guard let client = clients[waiter.client] else { return [] }
         switch group.query.kind {
         case .changes:
-            return telling.changes(since: since).compactMap {
+            // Each change once: those since another place are among what was told before.
+            guard former == nil else { return [] }
+            let frames = telling.changes(since: since).compactMap {
                 $0.frame(for: client.reader, on: client.device)
             }
+            return endsWithOne(client, in: group) ? Array(frames.prefix(1)) : frames
         case .notifications: return []
         case .result:
+            guard former?.since != since else { return [] }
             return telling.items(since: since, for: client.reader, by: writer).map { [$0] } ?? []
         }
     }

@@ -115,7 +115,7 @@ package actor LiveEngine {
                 try await log.waitForGrowth(beyond: position)
                 continue
             }
-            let head = try await log.head()
+            let head = try await patience.attempt { [log] in try await log.head() }
             let whole = Self.wholeRequests(of: held, upTo: head)
             meter.show(behind: head.rawValue - min(head.rawValue, position.rawValue))
             try await work(held.prefix(whole))
@@ -329,7 +329,7 @@ package actor LiveEngine {
                 - (wasMember ? step.earlier?.bytes ?? 0 : 0), in: container)
         if group.traits.coalesces {
             coalescing.note(
-                change.recordID, wasMember ? step.earlier : nil, in: group, of: container)
+                change.recordID, wasMember ? step.earlier : nil, fate, in: group, of: container)
         } else if !group.clients.isEmpty,
             var told = told(outcome.items, of: group, by: change.origin)
         {

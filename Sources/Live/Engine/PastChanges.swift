@@ -74,6 +74,37 @@ struct PastChanges {
         if weight > settings.toldPerResume { forgetMost(in: container) }
     }
 
+    /// What some of the entries have done to a record together.
+    ///
+    /// - Parameters:
+    ///   - indices: where the entries of the record stand, ascending.
+    ///   - earlier: the record before them; `nil` if there was none.
+    ///   - reader: whose own result it is, if it is somebody's.
+    /// - Returns: Why the record comes, or goes.
+    func fate(
+        of indices: ArraySlice<Int>, from earlier: LiveRecord?, for reader: LiveReader?
+    ) -> LiveFate {
+        let couldRead = reader?.isAmong(earlier?.readers) ?? true
+        var coming: LiveItem.Reason = couldRead ? .entered : .readable
+        var isThere = earlier != nil
+        for index in indices {
+            let change = entries[index].change
+            switch change.operation {
+            case .create where !isThere: coming = change.isSnapshot ? .loaded : .created
+            case .create, .update: break
+            case .delete: coming = .entered
+            }
+            isThere = change.operation != .delete
+        }
+        guard let last = indices.last else { return .entered }
+        let change = entries[last].change
+        if change.operation == .delete {
+            return LiveFate(coming: coming, going: change.isSnapshot ? .forgotten : .deleted)
+        }
+        let canRead = reader?.isAmong(change.readers) ?? true
+        return LiveFate(coming: coming, going: canRead ? .left : .unreadable)
+    }
+
     private func logged(_ entry: FollowedEntry) throws -> RecordChange? {
         guard case .change(let logged, let isStale) = entry.body, !isStale else { return nil }
         return try logged.change()
@@ -175,21 +206,21 @@ struct Telling {
         guard let tableKey = LiveContainer.tableKey(of: group.query), let members = group.members
         else { return [] }
         var touched: [RecordID: LiveRecord?] = [:]
+        var fates: [RecordID: LiveFate] = [:]
         let touches = past.touches[tableKey] ?? [:]
         let now = members.all.lazy.map(\.record).filter { $0.record.position > since }.map(\.id)
         for id in (past.members[group.number] ?? []).union(now) {
             let indices = touches[id] ?? []
             let first = indices.partitioningIndex { past.entries[$0].position > since }
-            guard first < indices.count else { continue }
+            let last = indices.partitioningIndex { past.entries[$0].position > end }
+            guard first < last else { continue }
             let touch = past.entries[indices[first]]
-            guard touch.position <= end else { continue }
+            let earlier = touch.change.keptBefore(touch.position, at: touch.entry.appendedAt)
             let wasMember = touch.before.contains(group.number)
-            touched.updateValue(
-                wasMember
-                    ? touch.change.keptBefore(touch.position, at: touch.entry.appendedAt) : nil,
-                forKey: id)
+            touched.updateValue(wasMember ? earlier : nil, forKey: id)
+            fates[id] = past.fate(of: indices[first..<last], from: earlier, for: group.reader)
         }
-        return members.difference(since: touched, showing: group.query.desiredKeys)
+        return members.difference(since: touched, fates, showing: group.query.desiredKeys)
     }
 }
 

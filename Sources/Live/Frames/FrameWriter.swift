@@ -114,7 +114,8 @@ struct FrameWriter: Sendable {
         to text: inout JSONObjectText
     ) {
         if item.moved { text.append("moved", true) }
-        let tellsBefore = item.operation == .changed || item.reason != .unreadable
+        let tellsBefore =
+            item.operation == .changed || item.reason != .unreadable && item.reason != .forgotten
         if shown.traits.showsBefore, tellsBefore, let before = item.before {
             text.append("before", written: written.record(before, for: shown, by: writing))
         }

@@ -80,7 +80,17 @@ struct LiveFate: Sendable {
             }
     }
 
-    private init(coming: LiveItem.Reason, going: LiveItem.Reason) {
+    /// A record comes for one reason, and goes for another.
+    init(coming: LiveItem.Reason, going: LiveItem.Reason) {
         (self.coming, self.going) = (coming, going)
     }
+
+    /// What becomes of a record by this change after those before it, which are told as one.
+    ///
+    /// What came into being by one of them did so, however often it was changed since.
+    func followed(by fate: LiveFate) -> LiveFate {
+        LiveFate(coming: isNew && !fate.isNew ? coming : fate.coming, going: fate.going)
+    }
+
+    private var isNew: Bool { coming == .created || coming == .loaded }
 }

@@ -98,8 +98,10 @@ struct ResultMembers: Sendable {
         if let edgeBefore, edgeBefore != old {
             let now = Self.moved(edgeBefore, without: old, with: place)
             if !after.contains(now) {
+                let record = all[now].record
                 outcome.items.append(
-                    LiveItem(operation: .removed, reason: .windowed, record: all[now].record))
+                    LiveItem(
+                        operation: .removed, reason: .windowed, record: record, before: record))
             }
         }
         if !wasShown, isShown, let place {
@@ -182,10 +184,14 @@ struct ResultMembers: Sendable {
     /// - Parameters:
     ///   - touched: the records that were changed since, as they were members then; `nil` for those
     ///     that were none.
+    ///   - fates: why they come, or go.
     ///   - keys: the fields that are shown.
     /// - Returns: Removed, added, changed, each in order.
     /// - Complexity: That of sorting what was touched, and linear in the members.
-    func difference(since touched: [RecordID: LiveRecord?], showing keys: [String]?) -> [LiveItem] {
+    func difference(
+        since touched: [RecordID: LiveRecord?], _ fates: [RecordID: LiveFate] = [:],
+        showing keys: [String]?
+    ) -> [LiveItem] {
         var then = all.filter { touched[$0.record.id] == nil }
         let earlier = touched.values.compactMap { $0.map(order.member) }.filter(order.admits)
         then = Self.merged(then, earlier.sorted(by: order.precedes), order)
@@ -203,7 +209,8 @@ struct ResultMembers: Sendable {
             shownNow.insert(id)
             guard let former = shownThen[id] else {
                 let wasMember = touched[id].map { $0 != nil } ?? true
-                let reason: LiveItem.Reason = wasMember ? .windowed : .entered
+                let fate = fates[id] ?? .entered
+                let reason: LiveItem.Reason = wasMember ? .windowed : fate.coming
                 added.append(item(.added, reason, at: index, window))
                 continue
             }
@@ -218,9 +225,10 @@ struct ResultMembers: Sendable {
         let members = Set(
             touched.keys.filter { id in shownThen[id] != nil && !isMember(id, shownNow) })
         let removed = past.shown.filter { !shownNow.contains($0.record.id) }.map { member in
-            LiveItem(
+            let fate = fates[member.record.id] ?? .entered
+            return LiveItem(
                 operation: .removed,
-                reason: members.contains(member.record.id) ? .left : .windowed,
+                reason: members.contains(member.record.id) ? fate.going : .windowed,
                 record: member.record, before: member.record)
         }
         return removed + added + changed

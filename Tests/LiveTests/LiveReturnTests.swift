@@ -1,0 +1,171 @@
+import Live
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import Synchronization
+import Testing
+
+/// What clients are told who come back.
+@Suite struct LiveReturnTests {
+    /// A client, and why records came to it and went.
+    private final class Listener: LiveHub {
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        private let reasons = Mutex<[String]>([])
+
+        /// Each as record and reason, sorted.
+        func takeReasons() -> [String] {
+            reasons.withLock { reasons in
+                defer { reasons = [] }
+                return reasons.sorted()
+            }
+        }
+
+        func room() async {}
+
+        func post(_ commands: [LiveCommand]) {
+            for command in commands {
+                switch command {
+                case .send(_, let frames): note(frames)
+                case .deliver(let frames, _, _): note(frames.compactMap(\.whole))
+                default: break
+                }
+            }
+            client.post(commands)
+        }
+
+        private func note(_ frames: [LiveFrame]) {
+            for frame in frames where frame.type == "items" {
+                let json = try? JSONValue(parsing: frame.bytes)
+                guard case .array(let items)? = json?.value(at: ["items"]) else { continue }
+                for item in items {
+                    guard case .string(let reason)? = item.value(at: ["why"]),
+                        case .string(let name)? = item.value(at: ["record", "recordName"])
+                    else { continue }
+                    reasons.withLock { $0.append("\(name) \(reason)") }
+                }
+            }
+        }
+    }
+
+    private static func price(_ price: Int64) -> RecordFields { ["price": .integer(price)] }
+
+    private static func come(
+        _ listener: Listener, _ engine: LiveEngine, _ queries: [String: LiveQuery],
+        version: Int64
+    ) async throws {
+        let client = listener.client
+        await engine.connect(1, at: listener, of: Fixtures.container, as: client.reader)
+        try await engine.declare(queries, version: version, by: client)
+        await client.wait { $0.isComplete }
+    }
+
+    @Test(
+        "who comes back is told why records came and went as who stayed",
+        arguments: [false, true])
+    func tellsWhy(isOrdered: Bool) async throws {
+        let scenario = try await LiveScenario()
+        for name in ["gone", "moved", "low"] {
+            try await scenario.modify([
+                LiveScenario.edit(.create, name, Self.price(name == "low" ? 50 : 5))
+            ])
+        }
+        let order = isOrdered ? [LiveSortKey("price")] : []
+        let queries = ["cheap": LiveScenario.query(.result, where: "price < 10", order: order)]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        _ = listener.takeReasons()
+        try await scenario.modify([
+            LiveScenario.edit(.forceDelete, "gone"), LiveScenario.edit(.create, "new"),
+            LiveScenario.edit(.create, "brief", Self.price(1)),
+            LiveScenario.edit(.forceReplace, "moved", Self.price(20)),
+            LiveScenario.edit(.forceReplace, "low", Self.price(4)),
+        ])
+        try await scenario.modify([
+            LiveScenario.edit(.forceReplace, "new", Self.price(3)),
+            LiveScenario.edit(.forceDelete, "brief"),
+        ])
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 2)
+        }
+        #expect(
+            listener.takeReasons() == ["gone deleted", "low entered", "moved left", "new created"])
+        let shown = listener.client.state.withLock { $0.shown["cheap"] ?? [:] }
+        #expect(shown.keys.sorted() == ["low", "new"])
+    }
+
+    @Test("a result that coalesces says what was created and deleted")
+    func tellsWhyTogether() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([
+            LiveScenario.edit(.create, "gone", Self.price(5)),
+            LiveScenario.edit(.create, "low", Self.price(50)),
+        ])
+        var query = LiveScenario.query(.result, where: "price < 10")
+        query.coalesces = true
+        let queries = ["cheap": query]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            _ = listener.takeReasons()
+            try await scenario.modify([
+                LiveScenario.edit(.forceDelete, "gone"),
+                LiveScenario.edit(.create, "new", Self.price(3)),
+                LiveScenario.edit(.forceReplace, "low", Self.price(4)),
+            ])
+            try await engine.fence("f", of: 1)
+        }
+        #expect(listener.takeReasons() == ["gone deleted", "low entered", "new created"])
+    }
+
+    @Test("of two queries that show the same each change is told once")
+    func tellsOnce() async throws {
+        let scenario = try await LiveScenario()
+        let queries = [
+            "one": LiveScenario.query(.changes), "two": LiveScenario.query(.changes),
+            "all": LiveScenario.query(.result), "same": LiveScenario.query(.result),
+        ]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        _ = listener.takeReasons()
+        try await scenario.modify(["a", "b"].map { LiveScenario.edit(.create, $0) })
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 2)
+            try await scenario.modify([LiveScenario.edit(.create, "c")])
+            try await engine.fence("f", of: 1)
+        }
+        let state = listener.client.state.withLock { $0 }
+        #expect(state.changes["one"]?.count == 3 && state.changes["two"]?.count == 3)
+        #expect(state.shown["all"]?.count == 3 && state.shown["same"]?.count == 3)
+        #expect(listener.takeReasons() == ["a created", "b created", "c created"])
+    }
+
+    @Test("a query of one change that comes back is told one, and ends")
+    func endsWithOne() async throws {
+        let scenario = try await LiveScenario()
+        var query = LiveScenario.query(.changes)
+        query.isOnce = true
+        let queries = ["next": query]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        try await scenario.modify(["a", "b"].map { LiveScenario.edit(.create, $0) })
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 2)
+            try await scenario.modify([LiveScenario.edit(.create, "c")])
+            try await engine.fence("f", of: 1)
+        }
+        #expect(listener.client.state.withLock { $0.changes["next"]?.count } == 1)
+    }
+}
