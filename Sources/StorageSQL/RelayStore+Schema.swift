@@ -23,11 +23,20 @@ extension RelayStore {
     }
 
     package func replaceSchema(
-        of container: ContainerKey, with schema: ContainerSchema
+        of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
     ) async throws {
         try await write { commit in
-            try SchemaStep(container: try commit.container(container))
-                .replace(with: schema, in: commit.db)
+            let step = SchemaStep(container: try commit.container(container))
+            let known = try step.read(commit.db).recordTypes.values
+            let unkept = known.filter { type in
+                type.isKept && schema.recordTypes[type.name]?.isKept != true
+            }
+            // Whoever comes back after the type is kept again has to hear that it was not.
+            for name in unkept.map(\.name).sorted(by: { $0.rawValue < $1.rawValue }) {
+                guard let row = try step.someRecord(of: name, in: commit.db) else { continue }
+                try Self.tell(of: row, withItsType: true, at: now, in: &commit)
+            }
+            try step.replace(with: schema, in: commit.db)
         }
         schemas.forget(container)
     }

@@ -148,6 +148,32 @@ import Testing
         #expect(listener.takeReasons() == ["a created", "b created", "c created"])
     }
 
+    @Test("who comes back after its type was forgotten, and kept again, begins anew")
+    func beginsAnewWithType() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "old")])
+        let queries = ["all": LiveScenario.query(.result), "new": LiveScenario.query(.changes)]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        for isKept in [false, true] {
+            let type = RecordTypeDefinition(LiveScenario.type, isKept: isKept, isInferred: true)
+            try await scenario.store.replaceSchema(
+                of: Fixtures.container, with: ContainerSchema([type]), at: Fixtures.moment)
+        }
+        try await scenario.modify([LiveScenario.edit(.create, "fresh")])
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 2)
+        }
+        let state = listener.client.state.withLock { $0 }
+        #expect(state.resets == ["changed"])
+        #expect(state.shown["all"]?.keys.sorted() == ["fresh"])
+        #expect(state.changes["new"]?.count == 1)
+    }
+
     @Test("a query of one change that comes back is told one, and ends")
     func endsWithOne() async throws {
         let scenario = try await LiveScenario()

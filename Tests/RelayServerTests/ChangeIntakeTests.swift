@@ -24,7 +24,8 @@ import Testing
         if changes {
             let type = RecordTypeDefinition(
                 change.recordType, fields: ["done": FieldDefinition(.init(.int64))])
-            try await store.replaceSchema(of: Fixtures.container, with: ContainerSchema([type]))
+            try await store.replaceSchema(
+                of: Fixtures.container, with: ContainerSchema([type]), at: Fixtures.moment)
         }
         let results = try await intake.take(
             batch, prepared: prepared,

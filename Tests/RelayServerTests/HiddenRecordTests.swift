@@ -95,7 +95,8 @@ import Testing
             try await Self.keepPrivate(relay)
             var schema = try await relay.store.schema(of: TestRelay.container)
             schema.recordTypes[known("Artwork")]?.grants.append(RecordGrant(.write, to: .icloud))
-            try await relay.store.replaceSchema(of: TestRelay.container, with: schema)
+            try await relay.store.replaceSchema(
+                of: TestRelay.container, with: schema, at: Fixtures.moment)
             let answer = try await Self.answer(
                 relay, "forceUpdate", "hidden-1", tag: nil, type: "Artwork",
                 #"{"link":{"value":{"recordName":"x"},"type":"REFERENCE"}}"#)

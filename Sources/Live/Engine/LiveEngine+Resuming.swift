@@ -177,15 +177,16 @@ extension LiveEngine {
             self.frame(
                 of: past.change, past.entry, for: group, past.transitions[group.number])
         }
-        let isTooFar = past.tooFar.contains(group.number)
         var told: Told?
         for waiter in group.waiting.sorted(by: Self.precedes) {
             // Who came while the log was read, and has to be told more, stands in line.
             guard let since = waiter.since, clients[waiter.client] != nil, since >= start else {
                 continue
             }
-            if isTooFar || since < prunedTo {
-                begin(anew: waiter, group, isTooFar ? .tooFar : .expired)
+            var reset = past.reset(of: group, since: since)
+            if reset == nil, since < prunedTo { reset = .expired }
+            if let reset {
+                begin(anew: waiter, group, reset)
             } else {
                 let former = told.flatMap { $0.client == waiter.client ? $0 : nil }
                 let news = frames(for: waiter, since, group, &telling, after: former)

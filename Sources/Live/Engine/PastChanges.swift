@@ -28,6 +28,8 @@ struct PastChanges {
     private(set) var members: [UInt32: Set<RecordID>] = [:]
     /// Groups for which it was too much.
     private(set) var tooFar: Set<UInt32> = []
+    /// Where the records of types were forgotten, last, because the container kept them no longer.
+    private var forgotten: [RecordType: LogPosition] = [:]
     private var weights: [UserID: Int] = [:]
     private var weight = 0
     private var bytes = 0
@@ -46,6 +48,7 @@ struct PastChanges {
         _ entry: FollowedEntry, in container: LiveContainer, _ settings: LiveSettings
     ) throws(DearChange) {
         guard tooFar.count < targets.count, let change = try? logged(entry) else { return }
+        if change.forgetsType { forgotten[change.recordType] = entry.position }
         let tableKey = LiveContainer.tableKey(of: change)
         let table = container.tables[tableKey]
         guard table != nil || container.changeGroups > 0 else { return }
@@ -72,6 +75,15 @@ struct PastChanges {
         }
         entries.append(past)
         if weight > settings.toldPerResume { forgetMost(in: container) }
+    }
+
+    /// Why a group cannot be told what happened since a position, where the entries say so.
+    func reset(of group: LiveGroup, since: LogPosition) -> LiveReset? {
+        if tooFar.contains(group.number) { return .tooFar }
+        guard group.query.kind == .result, let type = group.query.recordType,
+            let end = forgotten[type], end > since
+        else { return nil }
+        return .changed
     }
 
     /// What some of the entries have done to a record together.

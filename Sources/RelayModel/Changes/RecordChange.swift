@@ -106,7 +106,8 @@ public struct RecordChange: Sendable, Hashable {
     /// What the relay kept of the record before, where the images do not say the same: a source may
     /// have left out a change, or know more than it sent.
     public var kept: KeptState?
-    /// Whether the record was not written to what the relay keeps, because a quota is reached.
+    /// Whether the record was not written to what the relay keeps, because a quota is reached; of
+    /// the deletion of a row of a snapshot, that its type is kept no longer.
     public var isUnkept = false
     /// When it happened, by the source's clock.
     public var occurredAt: Timestamp?
@@ -114,6 +115,9 @@ public struct RecordChange: Sendable, Hashable {
     public var version: Int64?
     /// Whether it is a row of an initial snapshot, which fires nothing.
     public var isSnapshot: Bool
+
+    /// Whether all records of its type have been forgotten with this one.
+    public var forgetsType: Bool { operation == .delete && isSnapshot && isUnkept }
 
     /// Creates a change in the public database; set the rest on the value.
     public init(_ operation: ChangeOperation, of recordType: RecordType, _ recordID: RecordID) {

@@ -52,7 +52,7 @@ struct SchemaAdministration: AdministrationTable {
         } else {
             schema = try ContainerSchema(json: .object(body.object))
         }
-        try await shadow.replaceSchema(of: container, with: schema)
+        try await shadow.replaceSchema(of: container, with: schema, at: request.receivedAt)
         await revoked(.schema(container))
         return RelayAnswer(
             json: .object(try await shadow.schema(of: container).json))
@@ -68,7 +68,7 @@ struct SchemaAdministration: AdministrationTable {
         var type = schema.recordTypes[name] ?? RecordTypeDefinition(name, isInferred: true)
         type.isKept = isKept
         schema.recordTypes[name] = type
-        try await shadow.replaceSchema(of: container, with: schema)
+        try await shadow.replaceSchema(of: container, with: schema, at: request.receivedAt)
         await revoked(.schema(container))
         return RelayAnswer(json: .object(type.json))
     }

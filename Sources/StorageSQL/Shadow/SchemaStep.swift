@@ -56,6 +56,17 @@ struct SchemaStep {
         }
     }
 
+    /// One of the records of a type that are kept.
+    func someRecord(of type: RecordType, in db: Database) throws -> Row? {
+        try Row.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT * FROM shadowRecord
+                    WHERE container = ? AND recordType = ? AND isKept = 1 AND isDeleted = 0
+                    LIMIT 1
+                    """), arguments: [container.id, type.rawValue])
+    }
+
     func replace(with schema: ContainerSchema, in db: Database) throws {
         for table in ["recordField", "recordType", "schemaRole"] {
             try db.execute(

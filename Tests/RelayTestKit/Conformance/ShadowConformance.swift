@@ -142,7 +142,18 @@ package enum ShadowConformance {
     private static func forgotten(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         _ = try await modify(store, [create("a", "One")])
-        try await store.replaceSchema(of: container, with: ContainerSchema())
+        let head = try await store.head()
+        for second in [2, 3] {
+            try await store.replaceSchema(
+                of: container, with: ContainerSchema(), at: Sample.moment(Int64(second)))
+        }
+        // Of each type the log says once that its records are forgotten.
+        let told = try await store.entries(after: head, limit: 10)
+        guard case .change(let change, _, false)? = told.first?.body, told.count == 1 else {
+            Issue.record("the log says \(told)")
+            return
+        }
+        #expect(change.forgetsType && change.recordID == id("a"))
         #expect(try await store.records(named: [id("a")], in: place) == [])
         #expect(try await store.schema(of: container) == ContainerSchema())
     }

@@ -15,8 +15,10 @@ package protocol Shadow: Sendable {
         of container: ContainerKey, with additions: [RecordTypeDefinition]
     ) async throws
     /// Puts a schema in the place of the one before. Records of types that it does not have, or
-    /// does not keep, are forgotten.
-    func replaceSchema(of container: ContainerKey, with schema: ContainerSchema) async throws
+    /// does not keep, are forgotten; of each type the log says so once.
+    func replaceSchema(
+        of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
+    ) async throws
 
     // MARK: Records
 
