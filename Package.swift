@@ -179,7 +179,9 @@ let package = Package(
                 "Fanout", "Gateway", "RelayServer", "GatewaySimulator", "CBuildStamp",
                 argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
                 nioPosix, nioSSL, serviceLifecycle, unixSignals,
-            ]),
+            ],
+            // Commands wait for people and for answers: they are to be small, and not quick.
+            swiftSettings: [.unsafeFlags(["-Osize"], .when(configuration: .release))]),
 
         // What is not Swift, and the schema.
         .target(name: "CBuildStamp"),
