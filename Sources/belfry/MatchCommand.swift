@@ -105,7 +105,8 @@ struct MatchCommand: ParsableCommand {
                 lines.append(try SubscriptionLine(bytes, place))
             } catch {
                 refused += 1
-                let hint = (error as? PredicateLanguage.PredicateError)?.hint.map { "; \($0)" } ?? ""
+                let failure = error as? PredicateLanguage.PredicateError
+                let hint = failure?.hint.map { "; \($0)" } ?? ""
                 if refused <= Self.refusalsShown {
                     try Self.complain("\(place): \(error)\(hint)")
                 }
