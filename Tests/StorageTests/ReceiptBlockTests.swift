@@ -11,6 +11,14 @@ import Testing
         let receipts = (0..<500).map { _ in Self.receipt(&generator) }
         let block = try #require(ReceiptBlock(receipts))
         #expect(ReceiptBlock.decode(block.body) == receipts)
+        for wanted in receipts.prefix(5) {
+            let own = ReceiptBlock.decode(block.body, of: wanted.deliveryID)
+            #expect(own == receipts.filter { $0.deliveryID == wanted.deliveryID })
+            let serial = wanted.subscriptionSerial
+            let ofSubscription = ReceiptBlock.decode(
+                block.body, where: { _, subscription, _ in subscription == serial.stored })
+            #expect(ofSubscription == receipts.filter { $0.subscriptionSerial == serial })
+        }
         #expect(block.count == 500)
         #expect(receipts.allSatisfy { block.positions.contains($0.ordinal.position) })
         #expect(block.lastAt == receipts.map(\.at).max())

@@ -42,9 +42,18 @@ package struct ReceiptBlock: Sendable {
     }
 
     /// The receipts in `body`, in the order in which they were written; `nil` if it is damaged.
-    package static func decode(_ body: some Collection<UInt8>) -> [DeliveryReceipt]? {
+    ///
+    /// Those of other deliveries than `delivery`, if that is given, and those that are not wanted by
+    /// their change, subscription and device, as they are stored, are passed over: a change that
+    /// was told to very many has one or two that somebody asks for.
+    package static func decode(
+        _ body: some Collection<UInt8>, of delivery: DeliveryID? = nil,
+        where isWanted: (_ position: Int64, _ subscription: Int64, _ device: Int64) -> Bool = {
+            _, _, _ in true
+        }
+    ) -> [DeliveryReceipt]? {
         var reader = ReceiptReader(bytes: Array(body))
-        return reader.receipts()
+        return reader.receipts(of: delivery.map { Array($0.uuid.bytes) }, where: isWanted)
     }
 }
 
@@ -118,16 +127,33 @@ private struct ReceiptReader {
         self.bytes = bytes
     }
 
-    mutating func receipts() -> [DeliveryReceipt]? {
+    /// What one receipt has beside what the next is written relative to.
+    private struct Fields {
+        /// Where its identity begins.
+        let identity: Int
+        let offset: UInt64
+        let outcome: DeliveryReceipt.Outcome
+        let status: UInt64
+        let reason: Int
+        let attempt: UInt64
+    }
+
+    private static let identityBytes = 16
+
+    mutating func receipts(
+        of identity: [UInt8]?, where isWanted: (Int64, Int64, Int64) -> Bool
+    ) -> [DeliveryReceipt]? {
         guard bytes.first == ReceiptBlock.version else { return nil }
         index = 1
         guard let reasons = reasons(), let count = number(), count <= UInt64(bytes.count) else {
             return nil
         }
         var receipts: [DeliveryReceipt] = []
-        receipts.reserveCapacity(Int(count))
         for _ in 0..<count {
-            guard let receipt = receipt(reasons) else { return nil }
+            guard let fields = fields(reasons: reasons.count) else { return nil }
+            guard isWanted(base.position, base.subscription, base.device) else { continue }
+            if let identity, !has(identity, at: fields.identity) { continue }
+            guard let receipt = receipt(fields, reasons) else { return nil }
             receipts.append(receipt)
         }
         return index == bytes.count ? receipts : nil
@@ -143,31 +169,52 @@ private struct ReceiptReader {
         return reasons
     }
 
-    private mutating func receipt(_ reasons: [String]) -> DeliveryReceipt? {
-        guard let uuid = take(16).flatMap({ UUIDBytes(bytes: $0) }),
-            let position = sum(\.position), let offset = number(),
-            let subscription = sum(\.subscription), let device = sum(\.device),
+    /// Reads the next receipt, of which the base has the rest then.
+    private mutating func fields(reasons: Int) -> Fields? {
+        let identity = index
+        guard bytes.count - index >= Self.identityBytes else { return nil }
+        index += Self.identityBytes
+        guard let position = difference(), let offset = number(),
+            let subscription = difference(), let device = difference(),
             let outcome = number().flatMap({
                 DeliveryReceipt.Outcome(rawValue: UInt8(clamping: $0))
             }),
-            let status = number(), let reason = number(), reason < UInt64(reasons.count),
-            let attempt = number(), let moment = sum(\.at)
+            let status = number(), let reason = number(), reason < UInt64(reasons),
+            let attempt = number(), let at = difference()
         else { return nil }
+        base.position &+= position
+        base.subscription &+= subscription
+        base.device &+= device
+        base.at &+= at
+        return Fields(
+            identity: identity, offset: offset, outcome: outcome, status: status,
+            reason: Int(reason), attempt: attempt)
+    }
+
+    private func has(_ identity: [UInt8], at index: Int) -> Bool {
+        for place in identity.indices where bytes[index + place] != identity[place] {
+            return false
+        }
+        return true
+    }
+
+    private func receipt(_ fields: Fields, _ reasons: [String]) -> DeliveryReceipt? {
+        let identity = bytes[fields.identity..<(fields.identity + Self.identityBytes)]
+        guard let uuid = UUIDBytes(bytes: identity) else { return nil }
         return DeliveryReceipt(
             deliveryID: DeliveryID(uuid),
             ordinal: DeliveryOrdinal(
-                position: LogPosition(stored: position), offset: UInt32(clamping: offset)),
-            subscriptionSerial: UInt64(clamping: subscription),
-            deviceSerial: UInt64(clamping: device), outcome: outcome,
-            status: UInt16(clamping: status), reason: reasons[Int(reason)],
-            attempt: UInt16(clamping: attempt), at: Timestamp(stored: moment))
+                position: LogPosition(stored: base.position),
+                offset: UInt32(clamping: fields.offset)),
+            subscriptionSerial: UInt64(clamping: base.subscription),
+            deviceSerial: UInt64(clamping: base.device), outcome: fields.outcome,
+            status: UInt16(clamping: fields.status), reason: reasons[fields.reason],
+            attempt: UInt16(clamping: fields.attempt), at: Timestamp(stored: base.at))
     }
 
-    private mutating func sum(_ part: WritableKeyPath<ReceiptBase, Int64>) -> Int64? {
+    private mutating func difference() -> Int64? {
         guard let coded = number() else { return nil }
-        let difference = Int64(bitPattern: coded >> 1) ^ -Int64(bitPattern: coded & 1)
-        base[keyPath: part] &+= difference
-        return base[keyPath: part]
+        return Int64(bitPattern: coded >> 1) ^ -Int64(bitPattern: coded & 1)
     }
 
     private mutating func number() -> UInt64? { LEB128.read(bytes, at: &index) }
