@@ -85,6 +85,23 @@ test("a cut connection loses nothing and repeats nothing", { timeout: 10_000 }, 
   assert.deepEqual(seen, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 }));
 
+test("a clock that is set back holds nothing up", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const clock = Date.now;
+  const values = client.results(query)[Symbol.asyncIterator]();
+  try {
+    await until(values, has("a", "b"));
+    client.onConnection = ({ state }) => {
+      if (state === "offline") Date.now = () => clock() - 3_600_000;
+    };
+    for (const { channel } of relay.connections) channel.cut();
+    relay.change("c", 3);
+    await until(values, has("a", "b", "c"));
+    assert.ok(Math.abs(client.connection.asOf - Date.now()) < 60_000);
+  } finally {
+    Date.now = clock;
+  }
+}));
+
 test("notifications come once each, cut off or not", { timeout: 10_000 }, () => world(async (relay, client) => {
   relay.notify("before");
   const inbox = client.notifications();

@@ -103,13 +103,15 @@ const states = {
 const comesBack = (code) =>
   [4401, 4408, 4429, 1001, 1005, 1006, 1011, 1012, 1013].includes(code) || code >= 4500;
 
-// `handle` takes an event and the time in milliseconds, and gives effects, in order.
+// `handle` takes an event and the time in milliseconds, which never goes back, and gives effects, in order.
+// `moment` is the time as the page's clock has it, which may.
 // Events are the methods with `_`, frames those with `$`.
 export class LiveMachine {
   #greeting;
   #hasCredentials;
   #random;
   #now = 0;
+  #moment = 0;
   #effects = [];
 
   #phase = "idle"; // waiting, authorizing, opening, greeting, bootstrapping, current, closed
@@ -149,8 +151,9 @@ export class LiveMachine {
     this.#random = random;
   }
 
-  handle(event, now) {
+  handle(event, now, moment = now) {
     this.#now = now;
+    this.#moment = moment;
     this.#effects = [];
     if (this.#phase !== "closed") this[`_${event.type}`](event);
     const connection = this.connection;
@@ -167,7 +170,7 @@ export class LiveMachine {
       state, asOf: this.#times.asOf, error: this.#error,
       progress: this.#phase === "bootstrapping" ? this.#progress : undefined,
       transport: this.#isUp ? this.#transport : undefined,
-      retryAt: this.#phase === "waiting" ? this.#times.retry : undefined,
+      retryAt: this.#phase === "waiting" ? this.#times.retry - this.#now + this.#moment : undefined,
     };
   }
 
@@ -602,7 +605,7 @@ export class LiveMachine {
       if (query.definition.kind !== "notifications") query.since = frame.at;
       query.fingerprint = query.nextFingerprint;
     }
-    this.#times.asOf = this.#now;
+    this.#times.asOf = this.#moment;
     this.#isClosed = true;
     this.#settle();
     for (const ask of this.#asks.values()) if (ask.isReached) this.#answer(ask);
@@ -730,6 +733,8 @@ export class LiveClient {
   #isWorking = false;
   #timer;
   #timerAt = Infinity;
+  #last = 0;
+  #ahead = 0; // Of a clock that was set back.
   #ending = new AbortController();
 
   constructor({ url = globalThis.location?.origin, container, environment = "development", apiToken, credentials,
@@ -840,12 +845,18 @@ export class LiveClient {
 
   // What the application does while it is told changes the machine at once; what follows is done in turn.
   _handle(event) {
-    this.#effects.push(...this.#machine.handle(event, Date.now()));
+    this.#effects.push(...this.#machine.handle(event, this.#now(), Date.now()));
     if (this.#isWorking) return;
     this.#isWorking = true;
     while (this.#effects.length) guard(() => this.#perform(this.#effects.shift()));
     this.#isWorking = false;
     this.#arm();
+  }
+
+  // Where the clock is set back, what was to come in a second must not wait for an hour.
+  #now() {
+    this.#ahead = Math.max(this.#ahead, this.#last - Date.now());
+    return (this.#last = Date.now() + this.#ahead);
   }
 
   // A deadline that only moves away needs no new timer: the old one looks again.
@@ -857,7 +868,7 @@ export class LiveClient {
     this.#timer = setTimeout(() => {
       this.#timerAt = Infinity;
       this._handle({ type: "tick" });
-    }, Math.max(0, at - Date.now()));
+    }, Math.max(0, at - this.#now()));
     this.#timer.unref?.();
   }
 
