@@ -98,6 +98,50 @@ import Testing
         #expect(shown.keys.sorted() == ["low", "new"])
     }
 
+    private static func naming(_ readers: [String]) -> RecordChange {
+        var change = RecordChange(
+            .update, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier("named")))
+        change.after = RecordImage(Self.price(5))
+        change.readers = readers
+        return change
+    }
+
+    @Test(
+        "who may read a record by a change of its readers alone, or may no more, is told so",
+        arguments: [false, true])
+    func tellsOfReaders(isAway: Bool) async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "first")])
+        try await scenario.append(Self.naming(["bob"]))
+        let queries = ["all": LiveScenario.query(.result)]
+        let listener = Listener()
+        var version: Int64 = 1
+        for (readers, shown) in [
+            (["bob", "cy"], ["first"]), (["alice", "bob"], ["first", "named"]),
+            (["bob", "alice"], ["first", "named"]), (["bob"], ["first"]),
+        ] {
+            let told = version
+            try await scenario.withEngine { engine in
+                try await Self.come(listener, engine, queries, version: told)
+                if isAway { await engine.disconnect(1) }
+                try await scenario.append(Self.naming(readers))
+                if !isAway { try await engine.fence("f", of: 1) }
+            }
+            listener.client.leave()
+            try await scenario.withEngine { engine in
+                try await Self.come(listener, engine, queries, version: told + 1)
+            }
+            listener.client.leave()
+            version += 2
+            let state = listener.client.state.withLock { $0 }
+            #expect(state.shown["all"]?.keys.sorted() == shown && state.resets == [])
+        }
+        // The model hears what is told to all alone, and forms for some readers besides.
+        if isAway {
+            #expect(listener.takeReasons() == ["named readable", "named unreadable"])
+        }
+    }
+
     @Test("a result that coalesces says what was created and deleted")
     func tellsWhyTogether() async throws {
         let scenario = try await LiveScenario()

@@ -193,6 +193,14 @@ final class LiveGroup {
         return records
     }
 
+    /// A record with those who may read it by the grants of its type, if it names nobody.
+    func granted(_ record: LiveRecord) -> LiveRecord {
+        guard record.readers == nil, query.subscription.database == .public,
+            let readers = grant.readers(createdBy: record.record.created.userID)
+        else { return record }
+        return LiveRecord(record.record, readers: readers)
+    }
+
     /// Whether nobody needs it.
     var isIdle: Bool { clients.isEmpty && waiting.isEmpty }
 }

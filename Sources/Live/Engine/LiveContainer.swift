@@ -170,6 +170,14 @@ final class LiveContainer {
         return serials.map { UInt32(truncatingIfNeeded: $0) }.sorted()
     }
 
+    /// The record with those who may read it by the grants of its type, if it names nobody.
+    func granted(_ record: LiveRecord, on tableKey: TableKey) -> LiveRecord {
+        guard record.readers == nil, let number = tables[tableKey]?.groups.first else {
+            return record
+        }
+        return groups[number]?.granted(record) ?? record
+    }
+
     /// Whether a group that is somebody's own may show a record.
     func isReadable(_ record: LiveRecord, _ group: UInt32) -> Bool {
         guard let reader = groups[group]?.reader else { return true }

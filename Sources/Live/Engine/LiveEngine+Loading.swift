@@ -153,7 +153,7 @@ extension LiveEngine {
                 guard row.record.record.position >= change.position else { continue }
                 isAhead.insert(row.record.id)
             }
-            let record = granted(row.record, tableKey, container)
+            let record = container.granted(row.record, on: tableKey)
             add(
                 record,
                 to: record.readers == nil

@@ -10,13 +10,14 @@ extension LiveEngine {
     func told(
         _ items: [LiveItem], of group: LiveGroup, by origin: ChangeOrigin?
     ) -> LiveGroupFrame? {
+        // Somebody's own result holds what that one may read: who else may makes no difference.
+        let items = group.reader == nil ? items : items.filter { !$0.isSilent }
         guard let first = items.first else { return nil }
         let number = group.number
         func frame(_ items: [LiveItem]) -> LiveFrame? {
             writer.items(items, of: group.content, number, by: origin, &written)
         }
-        var told = LiveGroupFrame(number, frame(items))
-        // Somebody's own result holds what that one may read, and nothing else.
+        var told = LiveGroupFrame(number, first.isSilent ? nil : frame(items))
         guard group.reader == nil else { return told }
         told.readers = first.record.readers
         told.readersBefore = first.record.readers
@@ -172,13 +173,13 @@ extension LiveGroup {
 
     /// An item as one reader may be told of it.
     private func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
-        guard self.reader == nil else { return item }
+        guard self.reader == nil else { return item.isSilent ? nil : item }
         let reads = reader.isAmong(item.record.readers)
         guard item.operation == .changed, let before = item.before else {
             return reads ? item : nil
         }
         switch (reader.isAmong(before.readers), reads) {
-        case (true, true): return item
+        case (true, true): return item.isSilent ? nil : item
         case (false, false): return nil
         case (false, true): return item.whereEntered
         case (true, false): return item.whereLeft

@@ -272,7 +272,7 @@ package actor LiveEngine {
         let member = table.records[change.recordID]
         if change.isUnkept, member == nil { return }
         let later = change.keptAfter(entry.position, at: entry.appendedAt, base: member?.record)
-            .map { granted($0, tableKey, container) }
+            .map { container.granted($0, on: tableKey) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
         let matched: [UInt32]
@@ -297,18 +297,6 @@ package actor LiveEngine {
             shown.isEmpty
             ? nil : later.map { LiveContainer.Member(record: $0, groups: shown.map(\.number)) }
         bound(shown, later, in: container)
-    }
-
-    /// The record with those who may read it by the grants of its type, if it names nobody.
-    func granted(
-        _ record: LiveRecord, _ tableKey: LiveContainer.TableKey, _ container: LiveContainer
-    ) -> LiveRecord {
-        guard record.readers == nil, tableKey.database == .public,
-            let number = container.tables[tableKey]?.groups.first,
-            let grant = container.groups[number]?.grant,
-            let readers = grant.readers(createdBy: record.record.created.userID)
-        else { return record }
-        return LiveRecord(record.record, readers: readers)
     }
 
     /// Replaces a record in one result, and notes what its clients are told.

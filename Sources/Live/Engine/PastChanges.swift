@@ -65,6 +65,7 @@ struct PastChanges {
         }
         if table != nil {
             if let record = change.keptBefore(entry.position, at: entry.appendedAt) {
+                let record = container.granted(record, on: tableKey)
                 past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
             }
             for number in past.before {
@@ -228,6 +229,7 @@ struct Telling {
             guard first < last else { continue }
             let touch = past.entries[indices[first]]
             let earlier = touch.change.keptBefore(touch.position, at: touch.entry.appendedAt)
+                .map(group.granted)
             let wasMember = touch.before.contains(group.number)
             touched.updateValue(wasMember ? earlier : nil, forKey: id)
             fates[id] = past.fate(of: indices[first..<last], from: earlier, for: group.reader)

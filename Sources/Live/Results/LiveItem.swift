@@ -38,6 +38,9 @@ struct LiveItem: Sendable {
     var moved = false
     /// The record before.
     var before: LiveRecord?
+    /// Whether a changed record shows the same as before, and only its readers are others: who
+    /// could read it, and can, is told nothing.
+    var isSilent = false
 
     /// What somebody is told who may read the record only since.
     var whereEntered: LiveItem { told(.added, .readable) }
@@ -48,6 +51,7 @@ struct LiveItem: Sendable {
     private func told(_ operation: Operation, _ reason: Reason) -> LiveItem {
         var item = self
         (item.operation, item.reason, item.before) = (operation, reason, nil)
+        item.isSilent = false
         return item
     }
 }

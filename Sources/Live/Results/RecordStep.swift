@@ -24,6 +24,8 @@ struct RecordStep {
     let earlier: LiveRecord?
     /// The record as it is; `nil` if it is gone.
     let later: LiveRecord?
+    /// Whether others may read it now.
+    let changesReaders: Bool
     /// One for each order that was asked for.
     private var sorted: [Sorted] = []
     /// One for each list of fields that was asked for.
@@ -36,6 +38,7 @@ struct RecordStep {
     init(from earlier: LiveRecord?, to later: LiveRecord?) {
         self.earlier = earlier
         self.later = later
+        changesReaders = earlier?.readers != later?.readers
     }
 
     /// The record by the values that `order` sorts by.

@@ -114,10 +114,13 @@ struct ResultMembers: Sendable {
                 outcome.items.append(item(.added, .windowed, at: edgeAfter, after))
             }
         }
-        if wasShown, isShown, let place, sorted.isMoved || !step.isSame(keys) {
+        if wasShown, isShown, let place {
+            let isSilent = !sorted.isMoved && step.isSame(keys)
+            guard !isSilent || step.changesReaders else { return outcome }
             var changed = item(.changed, nil, at: place, after)
             changed.moved = sorted.isMoved
             changed.before = step.earlier
+            changed.isSilent = isSilent
             outcome.items.append(changed)
         }
         return outcome
@@ -216,8 +219,10 @@ struct ResultMembers: Sendable {
             }
             guard touched[id] != nil else { continue }
             let moved = !order.areSame(former.values, member.values)
-            guard moved || !member.record.isSame(as: former.record, keys) else { continue }
+            let isSilent = !moved && member.record.isSame(as: former.record, keys)
+            guard !isSilent || member.record.readers != former.record.readers else { continue }
             var item = item(.changed, nil, at: index, window)
+            item.isSilent = isSilent
             item.moved = moved
             item.before = former.record
             changed.append(item)
