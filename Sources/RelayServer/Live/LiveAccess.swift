@@ -276,16 +276,23 @@ final class LiveAccess: Sendable {
     }
 
     /// Ends the streams of those who fit, by a last frame that says why.
-    func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
-        let bye = end.bye(uuid: identifiers.uuid())
+    private func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool) {
+        endStreams(where: fits, saying: { _ in end })
+    }
+
+    /// Ends the streams of those who fit, each by a last frame of its own.
+    func endStreams(
+        where fits: (LiveIdentity) -> Bool = { _ in true }, saying end: (UInt64) -> LiveEnd
+    ) {
         let ending = state.withLock { state in
             let ending = state.streams.filter { fits($0.value.identity) }
             for number in ending.keys { state.streams[number] = nil }
             return ending
         }
         for (number, stream) in ending {
-            count(end)
-            stream.hub.post([.send(number, [bye])])
+            let last = end(number)
+            count(last)
+            stream.hub.post([.send(number, [last.bye(uuid: identifiers.uuid())])])
             stream.hub.end()
         }
     }

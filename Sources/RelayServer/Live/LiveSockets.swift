@@ -134,15 +134,21 @@ final class LiveSockets: Sendable {
         }
     }
 
+    /// Tells one of so many when to come back.
+    private static func farewell(to number: UInt64, of count: Int) -> LiveEnd {
+        LiveEnd(
+            .goingAway,
+            APIError(
+                .tryAgainLater, "the relay is shutting down",
+                retryAfter: 1 + Int64(number % UInt64(2 + count / 1000))))
+    }
+
     /// Tells all to come back, spread over time, so that neither their going nor their return is a
     /// stampede: a second for each thousand, as many at most as were configured.
     func drain() async {
         state.withLock { $0.isOpen = false }
-        access.endStreams(
-            LiveEnd(
-                .goingAway,
-                APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)))
         let count = await access.engine.counts.clients
+        access.endStreams(saying: { Self.farewell(to: $0, of: count) })
         let duration = min(access.bounds.drain, Duration.milliseconds(count))
         for slice in 0..<Self.slices {
             let isLast = slice == Self.slices - 1
@@ -151,12 +157,7 @@ final class LiveSockets: Sendable {
                     guard isLast || socket.number % UInt64(Self.slices) == UInt64(slice) else {
                         return
                     }
-                    socket.close(
-                        LiveEnd(
-                            .goingAway,
-                            APIError(
-                                .tryAgainLater, "the relay is shutting down",
-                                retryAfter: 1 + Int64(socket.number % UInt64(2 + count / 1000)))))
+                    socket.close(Self.farewell(to: socket.number, of: count))
                 }
             }
             if !isLast { try? await clock.sleep(for: duration / Self.slices) }
