@@ -72,6 +72,41 @@ import Testing
         }
     }
 
+    @Test("a query of one change is told it also where the client fell behind before")
+    func catchesUpWithOne() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let hub = Lagging(client)
+        var query = LiveScenario.query(.changes)
+        query.isOnce = true
+        let queries = ["next": query]
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: hub, of: Fixtures.container, as: client.reader)
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            let behind = try await scenario.store.head()
+            hub.stall()
+            for name in ["x", "y"] {
+                try await scenario.modify([LiveScenario.edit(.create, name)])
+                try await engine.reachHead()
+            }
+            await engine.catchUp(1, from: behind)
+            let isTold = await Turns.yield {
+                client.state.withLock { $0.changes["next"]?.count ?? 0 } > 0
+            }
+            #expect(isTold)
+            try await scenario.modify([LiveScenario.edit(.create, "z")])
+            try await engine.fence("f", of: 1)
+            // It has been told, and does not come again.
+            let head = try await scenario.store.head()
+            await engine.catchUp(1, from: head)
+            try await engine.fence("g", of: 1)
+            #expect(client.state.withLock { $0.changes["next"]?.count } == 1)
+            let states = await engine.clientStates(of: Fixtures.container, after: 0, limit: 1)
+            #expect(states.map(\.isLagging) == [false])
+        }
+    }
+
     /// A log that has been pruned, and of which nothing is left where it is read first.
     private final class PrunedLog: ShardLog {
         private struct State {

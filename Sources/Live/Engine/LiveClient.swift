@@ -17,6 +17,8 @@ struct LiveClient {
         let declaration: DeclaredQuery.Declaration
         /// As of where its beginning was told: what came before that does not come again.
         var begun = LogPosition.start
+        /// As of where a query of one change was told it, together with others.
+        var ended: LogPosition?
 
         var query: LiveQuery { shown.query }
         var grant: ReadGrant { shown.grant }

@@ -6,6 +6,7 @@ import Storage
 extension LiveEngine {
     /// Tells a client that fell behind, and has read what was under way, what happened since.
     package func catchUp(_ number: UInt64, from since: LogPosition) {
+        takeUp(number, after: since)
         guard let client = clients[number], let container = containers[client.container] else {
             clients[number]?.hub.post([.caughtUp(number)])
             return
@@ -34,7 +35,22 @@ extension LiveEngine {
             let since = max(since, declared.begun)
             enter(LiveWaiter(client: number, query: id, since: since), group, in: container)
         }
+        if clients[number]?.waiting.isEmpty == true { clients[number]?.isLagging = false }
         finishIfComplete(number)
+    }
+
+    /// Takes up the queries that ended with a change which the client was not sent.
+    private func takeUp(_ number: UInt64, after since: LogPosition) {
+        guard let client = clients[number] else { return }
+        for (id, declared) in client.queries {
+            guard let ended = declared.ended, ended > since,
+                let group = group(
+                    for: declared.query, declared.grant, reader: client.reader,
+                    in: container(of: client.container))
+            else { continue }
+            clients[number]?.queries[id]?.group = group.number
+            clients[number]?.queries[id]?.ended = nil
+        }
     }
 
     /// Reads for those who come back what happened since, once for all who wait.

@@ -230,6 +230,7 @@ package actor LiveEngine {
     private func endOnce() {
         for (waiter, group) in ending {
             clients[waiter.client]?.queries[waiter.query]?.group = 0
+            clients[waiter.client]?.queries[waiter.query]?.ended = position
             leave(group, waiter)
         }
         ending.removeAll()
