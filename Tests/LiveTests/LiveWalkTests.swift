@@ -90,6 +90,10 @@ import Testing
                 try await scenario.modify([LiveScenario.edit(.create, name)])
                 try await engine.reachHead()
             }
+            // Whoever has not heard of x declares it again, and nobody else.
+            for (place, count) in [(behind, 1), (behind.next, 0)] {
+                #expect(await engine.declared(by: 1, after: place)?.queries.count == count)
+            }
             await engine.catchUp(1, from: behind)
             let isTold = await Turns.yield {
                 client.state.withLock { $0.changes["next"]?.count ?? 0 } > 0

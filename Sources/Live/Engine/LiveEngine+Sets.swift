@@ -50,10 +50,13 @@ extension LiveEngine {
     }
 
     /// The set that is in force, to be declared again as it was; `nil` where there is none.
-    package func declared(by number: UInt64) -> LiveSet? {
+    ///
+    /// Queries that ended with a change after `place` are in it, because that was not heard.
+    package func declared(by number: UInt64, after place: LogPosition?) -> LiveSet? {
         guard let client = clients[number], client.version > 0 else { return nil }
-        let queries = client.queries.filter {
-            $0.value.group != 0 && !$0.key.hasPrefix(LiveWaiter.getMark)
+        let queries = client.queries.filter { id, declared in
+            let isUnheard = place.map { declared.ended ?? .start > $0 } ?? false
+            return (declared.group != 0 || isUnheard) && !id.hasPrefix(LiveWaiter.getMark)
         }.map { id, declared in
             var query = DeclaredQuery(
                 id: id, declared.query, grant: declared.grant, fingerprint: declared.fingerprint,

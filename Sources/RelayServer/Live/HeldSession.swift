@@ -60,7 +60,8 @@ final class HeldSession: Sendable {
         let session = LiveSession(access, at: hub, head: head)
         let (former, past) = state.withLock { ($0.session, $0.hub) }
         let who = former.identity ?? identity
-        let set = await access.engine.declared(by: former.number)
+        let heard = place?.token.position
+        let set = await access.engine.declared(by: former.number, after: heard)
         let (notified, charges) = (former.feed?.start, former.charges)
         end(former, past, saying: Self.taken)
         try access.arrive(of: who.settings.key)
