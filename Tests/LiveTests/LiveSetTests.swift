@@ -55,6 +55,46 @@ import Testing
         }
     }
 
+    @Test("what has been told of a set is a part of all of it, in whatever order its queries begin")
+    func tellsParts() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let hub = Recorder()
+        // The result is never read; changes begin at once.
+        var settings = LiveSettings()
+        settings.readings = 0
+        var queries = ["all": LiveScenario.query(.result)]
+        for price in 1...3 {
+            queries["price \(price)"] = LiveScenario.query(.changes, where: "price == \(price)")
+        }
+        let declared = queries
+        try await scenario.withEngine(settings) { engine in
+            await engine.connect(1, at: hub, of: Fixtures.container, as: client.reader)
+            try await engine.declare(declared, version: 1, by: client)
+            // The answer, and one more for each quarter.
+            #expect(hub.told == Array(repeating: "bootstrapping", count: 4))
+        }
+    }
+
+    @Test("of two gets of one name the second is refused while the first waits")
+    func refusesSecondGet() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        var settings = LiveSettings()
+        settings.readings = 0
+        try await scenario.withEngine(settings) { engine in
+            await engine.connect(1, at: Recorder(), of: Fixtures.container, as: client.reader)
+            let schema = await engine.schema(of: Fixtures.container)
+            let query = DeclaredQuery(
+                id: "g", LiveScenario.query(.result), grant: .world, fingerprint: "")
+            try await engine.get("g", query, under: schema, for: 1)
+            try await engine.get("h", query, under: schema, for: 1)
+            await #expect(throws: APIError.self) {
+                try await engine.get("g", query, under: schema, for: 1)
+            }
+        }
+    }
+
     @Test("fences that wait are bounded")
     func bounds() async throws {
         let scenario = try await LiveScenario()

@@ -62,12 +62,18 @@ extension LiveEngine {
 extension LiveEngine {
     /// Sends a client a result once; nothing of it remains.
     ///
-    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now.
+    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now, or
+    ///   one of this name has not been answered.
     package func get(
         _ id: String, _ declared: DeclaredQuery, under schema: LiveSchema, for number: UInt64
     ) throws(APIError) {
         guard let client = clients[number] else { return }
         try check(schema, of: client.container)
+        guard client.queries[LiveWaiter.getMark + id] == nil else {
+            throw APIError(
+                .exists, "id: a get of this name has not been answered yet",
+                details: ["liveError": "duplicateQuery"])
+        }
         let container = container(of: client.container)
         guard
             let group = group(

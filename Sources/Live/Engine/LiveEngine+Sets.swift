@@ -133,9 +133,10 @@ extension LiveEngine {
             assign(declared, to: number, in: container)
         }
         tell(number, set)
-        for declared in set.queries where !kept.contains(declared.id) {
-            begin(declared, for: number, in: container)
-        }
+        let new = set.queries.filter { !kept.contains($0.id) }
+        // All before the first, so that what has been told is a part of them.
+        clients[number]?.waiting.formUnion(new.map(\.id))
+        for declared in new { begin(declared, for: number, in: container) }
         finishIfComplete(number)
         if container.groups.isEmpty { containers[container.key] = nil }
     }
@@ -295,7 +296,10 @@ extension LiveEngine {
     ) {
         guard let client = clients[number],
             let group = container.groups[client.queries[declared.id]?.group ?? 0]
-        else { return }
+        else {
+            clients[number]?.waiting.remove(declared.id)
+            return
+        }
         // What has not been written yet was told by another store, or by this one before it was
         // set back.
         let isAhead = declared.since.map { $0 > position } ?? false
@@ -385,15 +389,5 @@ extension LiveEngine {
             commands.append(.join(waiter.client, group.number))
         }
         if !commands.isEmpty { client.hub.post(commands) }
-    }
-}
-
-extension ReadGrant {
-    /// Whether who looks decides for every record that names no readers.
-    package var isPersonal: Bool {
-        switch self {
-        case .world, .users: false
-        case .creator, .nobody: true
-        }
     }
 }

@@ -167,3 +167,13 @@ package enum LiveReader: Sendable, Hashable {
         }
     }
 }
+
+extension ReadGrant {
+    /// Whether who looks decides for every record that names no readers.
+    package var isPersonal: Bool {
+        switch self {
+        case .world, .users: false
+        case .creator, .nobody: true
+        }
+    }
+}
