@@ -100,6 +100,16 @@ import Testing
         #expect(two.pending <= 1000)
     }
 
+    @Test(
+        arguments: [
+            ([], []), ([0x03, 0xE8], [0x03, 0xE8]), ([0x03, 0xE8, 98, 121, 101], [0x03, 0xE8]),
+            ([0x0F, 0xA0], [0x0F, 0xA0]), ([0x03, 0xED], [0x03, 0xEA]), ([0x03], [0x03, 0xEA]),
+            ([0x03, 0xE8, 0xFF], [0x03, 0xEA]), ([0, 0], [0x03, 0xEA]),
+        ] as [([UInt8], [UInt8])])
+    func `a close is answered with its code, if it is one`(reason: [UInt8], answer: [UInt8]) {
+        #expect(WebSocketReader.answer(toClose: reason) == answer)
+    }
+
     @Test func `whoever wants no more is told no more`() throws {
         var reader = WebSocketReader(most: 100)
         var count = 0

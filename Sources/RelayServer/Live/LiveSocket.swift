@@ -187,8 +187,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func answerClose(_ reason: [UInt8]) {
-        let bytes = Array(reason.prefix(2))
-        write(LoopSockets.control(0x88, bytes.count == 2 ? bytes : []))
+        write(LoopSockets.control(0x88, WebSocketReader.answer(toClose: reason)))
         isClosing = true
         outbox.removeAll()
         context?.close(promise: nil)

@@ -50,6 +50,20 @@ struct WebSocketReader: Sendable {
     /// Bytes that wait for their ends.
     var pending: Int { rest.count + (message?.count ?? 0) }
 
+    /// What a client's close is answered with: its code, if that may stand in a close, or else that
+    /// it broke the protocol (RFC 6455, §7.4).
+    static func answer(toClose reason: [UInt8]) -> [UInt8] {
+        guard let first = reason.first else { return [] }
+        let broken: [UInt8] = [0x03, 0xEA]
+        guard reason.count >= 2 else { return broken }
+        let code = UInt16(first) << 8 | UInt16(reason[1])
+        let isUTF8 = String(validating: reason.dropFirst(2), as: UTF8.self) != nil
+        switch code {
+        case 1000...1003, 1007...1014, 3000...4999: return isUTF8 ? [first, reason[1]] : broken
+        default: return broken
+        }
+    }
+
     /// Reads what came, and calls `tell` with each event, in order, until it says that it wants no
     /// more.
     ///
