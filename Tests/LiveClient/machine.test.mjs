@@ -558,6 +558,19 @@ test("a connection that does not get through in ten seconds is given up", () => 
   assert.equal(drive.state, "offline");
 });
 
+test("what is shown is as of when all of it was right, and not of what came while catching up", () => {
+  const drive = Drive.current();
+  drive.step("lost", { code: 1006 });
+  const { hello } = opened(drive.retry());
+  drive.step("opened");
+  drive.frames(welcome, state(hello.set.version, "bootstrapping", [told("q1", 9, true)]));
+  drive.pass(5_000);
+  drive.frames(at("t2"));
+  assert.deepEqual([drive.state, drive.machine.connection.asOf], ["catchingUp", 0]);
+  drive.frames(state(hello.set.version, "complete"), at("t3"));
+  assert.deepEqual([drive.state, drive.machine.connection.asOf], ["current", drive.now]);
+});
+
 test("never complete while offline", () => {
   const drive = Drive.current();
   drive.pass(3_000);

@@ -605,7 +605,7 @@ export class LiveMachine {
       if (query.definition.kind !== "notifications") query.since = frame.at;
       query.fingerprint = query.nextFingerprint;
     }
-    this.#times.asOf = this.#moment;
+    if (this.#isComplete) this.#times.asOf = this.#moment;
     this.#isClosed = true;
     this.#settle();
     for (const ask of this.#asks.values()) if (ask.isReached) this.#answer(ask);
