@@ -93,6 +93,23 @@ import Testing
     }
 
     @Test(arguments: [
+        ("nam == 'x'", "did you mean name?"), ("activ == YES", "did you mean active?"),
+        ("zzzz == 1", nil),
+        (
+            "due > '2026-01-01'",
+            "a date is CAST(seconds since 2001, \"NSDate\"), "
+                + "or an argument {\"$date\": seconds since 1970} for %@"
+        ),
+        ("due == YES", nil),
+    ])
+    func `what is refused by a schema says what was meant`(format: String, hint: String?) throws {
+        let error = #expect(throws: PredicateError.self) {
+            try RecordPredicate(format: format).check(schema: Self.schema)
+        }
+        #expect(error?.hint == hint)
+    }
+
+    @Test(arguments: [
         ("store == 1 AND (p < 5 OR n < 10)", true), ("store IN {1, 2} AND r == 'x'", true),
         ("1 == store", true), ("store IN {1, 2} OR r == 'x'", false),
         ("store == 1 AND p < 5 OR n < 10", false), ("store > 2 AND r == 'x'", false),

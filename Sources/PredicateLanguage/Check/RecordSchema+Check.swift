@@ -59,7 +59,19 @@ extension RecordSchema {
             constantIsLeft ? sides.comparison.leftSpan : sides.comparison.rightSpan,
             found: constantIsLeft ? left.word : right.word,
             expected: constantIsLeft ? right.word : left.word,
-            hint: Self.hint(left, right))
+            hint: Self.hint(left, right)
+                ?? (sides.comparison.rules == .apple ? Self.hintForDate(left, right) : nil))
+    }
+
+    /// How a date is written, where a text or a number stands for one.
+    private static func hintForDate(_ left: FieldType, _ right: FieldType) -> String? {
+        guard (left == .timestamp) != (right == .timestamp) else { return nil }
+        switch left == .timestamp ? right : left {
+        case .string, .integer, .double:
+            return "a date is CAST(seconds since 2001, \"NSDate\"), "
+                + "or an argument {\"$date\": seconds since 1970} for %@"
+        default: return nil
+        }
     }
 
     /// How to ask for the record to which a reference leads.

@@ -114,7 +114,10 @@ extension RecordSchema {
     ) throws(PredicateError) -> FieldType? {
         guard let field = known[name] else {
             if isTop, let type = Self.systemFields[name] { return type }
-            let nearest = known.keys.filter { $0.lowercased() == name.lowercased() }.sorted().first
+            let fields = known.keys.sorted()
+            let nearest =
+                fields.first { $0.lowercased() == name.lowercased() }
+                ?? NearestWord.to(name, among: fields)
             let names = known.filter(\.value.isQueryable).keys.sorted().prefix(20)
             throw PredicateError(
                 .check, "the field \(name.prefix(60)) is unknown", at: span,
