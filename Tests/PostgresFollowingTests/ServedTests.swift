@@ -114,9 +114,11 @@ struct ServedTests {
             #expect(other.value(at: ["following", "verdict"]) == "broken")
             #expect(other.value(at: ["follow", "slot"]) == .string(name))
             // Whoever ends lets go of the slot.
-            try await relay.client.administer(
+            let gone = try await relay.client.administer(
                 "DELETE", "\(relay.container.path)/sources/shop"
             ).expect(200)
+            #expect(
+                gone.text.contains("SELECT pg_drop_replication_slot('\(name)')"), "\(gone.text)")
             try server.wait(
                 for: "f",
                 of: "SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'")

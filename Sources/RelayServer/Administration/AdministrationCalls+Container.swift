@@ -88,7 +88,13 @@ extension AdministrationCall {
 
     package static let deleteSource = AdministrationCall(
         "DELETE", "\(container)/sources/{source}", "Deletes a change source.",
-        answers: [Answer(200, .members([.always("name", .text), .always("deleted", .yes)]))])
+        answers: [
+            Answer(
+                200,
+                .members([
+                    .always("name", .text), .always("deleted", .yes), .maybe("left", .text),
+                ]))
+        ])
 
     // MARK: Schema
 

@@ -157,12 +157,26 @@ struct SourceAdministration: AdministrationTable {
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
+        let stored = try await registry.source(name, of: container)
         guard try await registry.deleteSource(name, of: container) else {
             throw unknown(name)
         }
         ledger.forget(name, of: container)
         followers?.lookAgain(at: SourcePlace(container: container, source: name))
-        return RelayAnswer(json: ["name": .string(name.rawValue), "deleted": true])
+        var object: JSONObject = ["name": .string(name.rawValue), "deleted": true]
+        // What cannot be read can be deleted all the same.
+        if let follow = (try? stored?.changeSource())?.follow {
+            object["left"] = .string(Self.left(by: follow))
+        }
+        return RelayAnswer(json: .object(object))
+    }
+
+    /// What stays in the database that was followed, and grows there.
+    private static func left(by follow: FollowDefinition) -> String {
+        follow.readsOutbox
+            ? "the outbox fills on: belfry follow postgres --outbox --drop --url … removes it"
+            : "the server keeps its log for the slot \(follow.slot) until it is dropped: SELECT "
+                + "pg_drop_replication_slot('\(follow.slot)')"
     }
 
     /// The definition without secrets, where to post, and what became of webhooks.
