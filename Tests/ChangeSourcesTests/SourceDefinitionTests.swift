@@ -88,6 +88,31 @@ import Testing
         #expect(renamed.source.verification.secrets.map(\.value) == [secret])
     }
 
+    @Test func `a table that is named leaves the others as they were, and null takes it away`()
+        throws
+    {
+        let first = try defined(
+            """
+            {"preset": "supabase", "mapping": {
+              "recordTypes": {"a": "A", "b": "B"}, "keys": {"a": "x"}, "columns": {"t": "seconds"},
+              "tables": {"a": {"owner": {"column": "u"}}, "b": {"owner": null}}}}
+            """)
+        let second = try defined(
+            """
+            {"mapping": {"recordTypes": {"a": null, "c": "C"}, "keys": {"b": ["y"]},
+              "columns": {"t": "milliseconds"},
+              "tables": {"b": null, "c": {"zone": {"column": "z"}}}}}
+            """, over: first.source)
+        let mapping = second.source.mapping
+        #expect(mapping.recordTypes.mapValues(\.rawValue) == ["b": "B", "c": "C"])
+        #expect(mapping.keys == ["a": ["x"], "b": ["y"]])
+        #expect(mapping.columns == ["t": .milliseconds])
+        #expect(mapping.tables.keys.sorted() == ["a", "c"])
+        #expect(mapping.tables["a"] == first.source.mapping.tables["a"])
+        let none = try defined(#"{"mapping": {"tables": null}}"#, over: second.source)
+        #expect(none.source.mapping.tables.isEmpty && !none.source.mapping.keys.isEmpty)
+    }
+
     @Test func `a recipe under which an event's attributes could move is refused, and read still`()
         throws
     {

@@ -24,7 +24,7 @@ package struct SourceDefinition: Sendable {
     ) throws(JSONContractError) {
         var json = Self.overlaid(
             former?.json ?? [:], by: given, except: ["mapping", "verification", "follow"])
-        json["mapping"] = Self.part(given["mapping"], over: former?.mapping.json)
+        json["mapping"] = Self.mapping(given["mapping"], over: former?.mapping.json)
         json["follow"] = Self.part(given["follow"], over: former?.follow?.json)
         let reader = try JSONReader(.object(json))
         let preset: SourcePreset = try reader.require("preset", try reader.choice("preset"))
@@ -73,6 +73,20 @@ package struct SourceDefinition: Sendable {
         case .object(let members)?: .object(overlaid(former ?? [:], by: members))
         case let other?: other
         }
+    }
+
+    /// A mapping that is completed by the one before, of its tables and columns each by itself.
+    ///
+    /// Whoever names one table would otherwise make the rows of all others somebody else's.
+    private static func mapping(_ given: JSONValue?, over former: JSONObject?) -> JSONValue? {
+        guard case .object(var members)? = given else { return part(given, over: former) }
+        for name in ["recordTypes", "keys", "tables", "columns"] {
+            guard case .object(let entries)? = members[name] else { continue }
+            var known: JSONObject = [:]
+            if case .object(let before)? = former?[name] { known = before }
+            members[name] = .object(overlaid(known, by: entries))
+        }
+        return part(.object(members), over: former)
     }
 
     /// The parts of another scheme are of no use, and its secrets belong to it.
