@@ -55,6 +55,7 @@ import Testing
             }
             #expect(error?.path == "verification.secrets")
             #expect(error?.reason.contains("makes the secret") == true)
+            #expect(error?.reason.contains("--secret-file") == true)
             let given = try defined(
                 #"{"preset":"\#(preset)","verification":{"secrets":[{"secret":"AAECAw=="}]}}"#)
             #expect(given.madeSecret == nil)

@@ -43,7 +43,8 @@ package struct SourceDefinition: Sendable {
                 reader: try JSONReader(.object(verification), path: "verification"))
             if let place = scheme.placeOfSecret {
                 throw JSONContractError(
-                    path: "verification.secrets", reason: "one is needed: \(place)")
+                    path: "verification.secrets",
+                    reason: "one is needed: \(place) (belfry sources set … --secret-file FILE)")
             }
             let secret = scheme.secret(of: randomBytes(Self.secretBytes))
             verification["secrets"] = [["secret": .string(secret)]]
