@@ -72,7 +72,7 @@ package struct ListenerSettings: Sendable, Hashable {
     /// The proxies that are believed.
     package var proxies = TrustedProxies()
     /// Connections of clients.
-    var connections = 10_000
+    var connections = 12_000
     /// Those of one address; `nil` for the half.
     var connectionsPerAddress: Int?
     /// Connections of the operator.

@@ -10,12 +10,12 @@ extension ConfigurationKeys {
             apply: { $1.live.setOrigins($0) }),
         ConfigurationKey(
             "live.connections", number: \.live.connections, 1...1_000_000,
-            "The connections, streams and polls of connected clients at a time; fewer, so that a "
-                + "sixteenth of http.connections is left."),
+            "The connections, streams and polls of connected clients at a time; fewer, so that one "
+                + "in thirty-two of http.connections is left."),
         ConfigurationKey(
             "live.connectionsPerContainer", zeroForNone: \.live.connectionsPerContainer,
             0...1_000_000,
-            "Those of one container; 0 for all but a sixteenth."),
+            "Those of one container; 0 for all but one in sixty-four."),
         ConfigurationKey(
             "live.connectionsPerUser", number: \.live.connectionsPerUser, 1...100_000,
             "Those of one user."),

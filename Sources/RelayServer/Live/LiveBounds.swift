@@ -7,7 +7,7 @@ package struct LiveBounds: Sendable, Hashable {
     var engine = LiveSettings()
     /// Connections, streams and polls at a time.
     var connections = 20_000
-    /// Those of one container; `nil` for all but a sixteenth.
+    /// Those of one container; `nil` for all but a sixty-fourth.
     var connectionsPerContainer: Int?
     /// Those of one user.
     var connectionsPerUser = 50
@@ -29,12 +29,12 @@ package struct LiveBounds: Sendable, Hashable {
     /// what is left of them is for those who ask and go, change sources above all.
     func besideRequests(_ count: Int) -> LiveBounds {
         var bounds = self
-        bounds.connections = min(connections, Self.share(of: count))
+        bounds.connections = min(connections, count - max(1, count / 32))
         return bounds
     }
 
-    /// All but a sixteenth.
-    static func share(of count: Int) -> Int { count - count / 16 }
+    /// What one container has of what all share: all but a sixty-fourth.
+    static func share(of count: Int) -> Int { count - count / 64 }
 
     /// Whether a page may come in, by the `Origin` of its browser; other programs send none.
     func admits(origin: String?) -> Bool {
@@ -46,7 +46,8 @@ package struct LiveBounds: Sendable, Hashable {
 /// Who began a connection in the second that is now.
 ///
 /// So many are taken, so that the return of all after a start is no stampede; the others are told
-/// seconds in which there is room for them. One container has all but a sixteenth of the room.
+/// seconds in which there is room for them. One container has all but a sixty-fourth of the
+/// room.
 struct LiveNewcomers: Sendable {
     /// The most seconds that anybody is told to stay away.
     static let mostPatience: Int64 = 60
