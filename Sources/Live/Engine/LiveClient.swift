@@ -1,4 +1,5 @@
 package import RelayModel
+import Storage
 
 /// A client as the engine knows it.
 struct LiveClient {
