@@ -100,7 +100,6 @@ import Testing
             "a date is CAST(seconds since 2001, \"NSDate\"), "
                 + "or an argument {\"$date\": seconds since 1970} for %@"
         ),
-        ("due == YES", nil),
     ])
     func `what is refused by a schema says what was meant`(format: String, hint: String?) throws {
         let error = #expect(throws: PredicateError.self) {

@@ -62,8 +62,8 @@ extension LiveEngine {
 extension LiveEngine {
     /// Sends a client a result once; nothing of it remains.
     ///
-    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now, or
-    ///   one of this name has not been answered.
+    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now,
+    ///   or one of this name has not been answered.
     package func get(
         _ id: String, _ declared: DeclaredQuery, under schema: LiveSchema, for number: UInt64
     ) throws(APIError) {

@@ -43,8 +43,8 @@ package struct ReceiptBlock: Sendable {
 
     /// The receipts in `body`, in the order in which they were written; `nil` if it is damaged.
     ///
-    /// Those of other deliveries than `delivery`, if that is given, and those that are not wanted by
-    /// their change, subscription and device, as they are stored, are passed over: a change that
+    /// Those of other deliveries than `delivery`, if that is given, and those that are not wanted
+    /// by their change, subscription and device, as they are stored, are passed over: a change that
     /// was told to very many has one or two that somebody asks for.
     package static func decode(
         _ body: some Collection<UInt8>, of delivery: DeliveryID? = nil,
