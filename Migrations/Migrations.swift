@@ -140,5 +140,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0005_tellSettings",
             sql: EmbeddedFile("p0005_tellSettings.sql").text,
             checksum: "a658acc58fb7a95aacc673412ddd7cc0eef6ec1b5b035690e1d138bb9acf943b"),
+        Migration(
+            name: "p0006_nameMachines",
+            sql: EmbeddedFile("p0006_nameMachines.sql").text,
+            checksum: "f064d7edc43143680a5ba5a1860fda0915a2b8473a71913834fe1e9bbfd93be2"),
     ]
 }

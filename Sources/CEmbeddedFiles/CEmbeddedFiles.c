@@ -191,6 +191,9 @@ static const unsigned char p0004_tellWarmth_sql[] = {
 static const unsigned char p0005_tellSettings_sql[] = {
 #embed "../../Migrations/postgresql/p0005_tellSettings.sql"
 };
+static const unsigned char p0006_nameMachines_sql[] = {
+#embed "../../Migrations/postgresql/p0006_nameMachines.sql"
+};
 
 static const struct {
     const char *name;
@@ -258,6 +261,7 @@ static const struct {
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
     {"p0004_tellWarmth.sql", p0004_tellWarmth_sql, sizeof p0004_tellWarmth_sql},
     {"p0005_tellSettings.sql", p0005_tellSettings_sql, sizeof p0005_tellSettings_sql},
+    {"p0006_nameMachines.sql", p0006_nameMachines_sql, sizeof p0006_nameMachines_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

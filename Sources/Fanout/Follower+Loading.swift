@@ -134,6 +134,8 @@ extension Follower {
 
     /// Offers a snapshot, if one is due.
     mutating func offerSnapshot() {
+        // What is lent is in no image.
+        guard putOff.isEmpty else { return }
         let entries = state.subscriptionCount + state.deviceCount
         guard let snapshots, snapshots.isDue(edits: edits, of: entries) else { return }
         var image: StateImage?
@@ -145,6 +147,7 @@ extension Follower {
 
     /// The state where following ended, if it is worth a snapshot.
     package mutating func lastImage() -> StateImage? {
+        guard putOff.isEmpty else { return nil }
         let entries = state.subscriptionCount + state.deviceCount
         guard let snapshots, snapshots.isWorthwhile(edits: edits, of: entries) else { return nil }
         return image()

@@ -16,7 +16,7 @@ package struct Follower: ~Copyable {
     package typealias Taker = @Sendable (OwedBatch) async throws -> Void
 
     /// Entries that are read at a time.
-    private static let entriesPerRead = 256
+    static let entriesPerRead = 256
     /// Deliveries that are handed over at a time.
     private static let deliveriesPerBatch = 512
     /// Deliveries that wait for those behind them while several containers are there.
@@ -24,7 +24,7 @@ package struct Follower: ~Copyable {
     /// Fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
     /// Subscriptions of one range.
-    private static let subscriptionsPerRange = 1000
+    static let subscriptionsPerRange = 1000
 
     var state: ShardState
     /// The last entry that has been worked: the state is that of this position.
@@ -35,33 +35,38 @@ package struct Follower: ~Copyable {
     private var pendingInbox: [InboxEntry] = []
     /// What the entries that were worked did to subscriptions.
     var pendingFirings = PendingFirings()
-    private var handedOver = LogPosition.start
+    var handedOver = LogPosition.start
     private var turns = LogTurns()
+    /// What is judged beside the log, and what waits for it.
+    var putOff = PutOffEntries()
     private let identity: DeliveryIdentity
     let log: any ShardLog
     private let progress: any ShardProgress
-    private let settings: SettingsSource
+    let settings: SettingsSource
     /// Who is told what became of each change.
     let watch: ChangeWatch?
-    private let take: Taker
+    let take: Taker
+    /// Judges dear changes beside the log; `nil` if all are judged in its turn.
+    let beside: BesideLog?
     let snapshots: SnapshotStore?
     let logger: Logger
     let meter = FanoutMeter()
     private let rangeThreshold: Int
     let now: @Sendable () -> Timestamp
-    private let patience: StorePatience
+    let patience: StorePatience
     /// Where the state is loaded from, once it has been.
     var registry: (any ActiveVersions)?
     /// Where changes were set aside before the start: they are not judged again.
     private var setAsideBefore: Set<LogPosition> = []
-    private let pulse: FollowerPulse?
+    let pulse: FollowerPulse?
 
     /// Creates a follower that has not recovered yet.
     ///
     /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
     /// `rangeThreshold` is left to ranges. `now` tells when something was set aside; `clock`
     /// measures how long a disk that is full, or a file that is locked, is waited for. A change
-    /// whose conditions take more than `mostSteps` is set aside. `pulse` is told what is worked.
+    /// whose conditions take more than `mostSteps` is set aside; one that is dear is judged by
+    /// `beside`, if there is any, while other containers write too. `pulse` is told what is worked.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(),
@@ -71,8 +76,9 @@ package struct Follower: ~Copyable {
         settings: @escaping SettingsSource, logger: Logger,
         directory: IndexDirectory? = nil, snapshots: SnapshotStore? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange, pulse: FollowerPulse? = nil,
-        watch: ChangeWatch? = nil, take: @escaping Taker
+        watch: ChangeWatch? = nil, beside: BesideLog? = nil, take: @escaping Taker
     ) {
+        self.beside = beside
         state = ShardState(
             indexSeed: indexSeed, badges: badges, directory: directory, mostSteps: mostSteps)
         self.pulse = pulse
@@ -101,7 +107,19 @@ package struct Follower: ~Copyable {
     // MARK: Following
 
     /// Follows the log from `mark` until the task is cancelled.
+    ///
+    /// When it is cancelled, what is judged beside the log is made up first.
     package mutating func follow(from mark: ProgressMark) async throws {
+        do {
+            try await work(from: mark)
+        } catch let error as CancellationError {
+            // Otherwise all that follows it would be owed again at the next start.
+            try await makeUpAll()
+            throw error
+        }
+    }
+
+    private mutating func work(from mark: ProgressMark) async throws {
         var position = mark.position
         var offset = mark.offset
         handedOver = mark.position
@@ -124,6 +142,7 @@ package struct Follower: ~Copyable {
                 offset = 0
                 position = entry.position
                 worked = position
+                try await makeUpJudged()
                 // Nobody's push waits long for what follows it.
                 let isAwaited =
                     turns.isContended && pending.count >= Self.deliveriesBesideOthers
@@ -132,7 +151,8 @@ package struct Follower: ~Copyable {
                 }
             }
             if entries.isEmpty {
-                try await waitForGrowth(beyond: position)
+                try await waitForNews(beyond: position)
+                try await makeUpJudged()
             } else {
                 try await handOver(finished: position)
                 try await refile(after: entries.count)
@@ -141,27 +161,30 @@ package struct Follower: ~Copyable {
         }
     }
 
-    /// Hands over what is pending, once every entry up to `position` has been worked.
-    private mutating func handOver(
+    /// Hands over what is pending, once every entry up to `position` has been worked, or was put
+    /// off.
+    mutating func handOver(
         finished position: LogPosition, ranges: [NewRange] = []
     ) async throws {
         let isProgress = handedOver < position
         guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
         let batch = OwedBatch(
             deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox,
-            ranges: ranges, firings: pendingFirings.take())
+            ranges: ranges, firings: pendingFirings.take(), behind: putOff.first)
         pending.removeAll(keepingCapacity: true)
         pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
         CrashPoint.handOver.reach()
         // Whoever waits for room does not stand still.
         let entry = pulse?.rest()
+        try await makeRoom(for: batch)
         try await take(batch)
         if let entry { pulse?.work(on: entry) }
     }
 
     /// Applies an edit, or fans a change out.
     private mutating func work(_ entry: FollowedEntry, from offset: UInt32) async throws {
+        if try await waits(entry) { return }
         switch entry.body {
         case .change(let change, let isStale):
             try await work(change, isStale: isStale, entry, from: offset)
@@ -171,7 +194,7 @@ package struct Follower: ~Copyable {
         }
     }
 
-    private mutating func apply(_ edit: LogEntryBody, of container: ContainerKey) {
+    mutating func apply(_ edit: LogEntryBody, of container: ContainerKey) {
         switch edit {
         case .subscriptionSaved(let version, let replaced):
             if let replaced { state.removeSubscription(replaced, of: container) }
@@ -195,10 +218,12 @@ package struct Follower: ~Copyable {
     ) async throws {
         CrashPoint.match.reach()
         if setAsideBefore.remove(entry.position) != nil { return }
-        guard
-            let found = try await found(by: change, isStale: isStale, entry),
-            !found.serials.isEmpty
-        else { return noteFirings([], [], entry) }
+        let found: FiredChange
+        switch try await judged(change, isStale: isStale, entry, from: offset) {
+        case .fires(let fired): found = fired
+        case .firesNothing: return noteFirings([], [], entry)
+        case .isPutOff: return
+        }
         guard let settings = settings(entry.container) else {
             // A container is saved before anything of it is appended, so nobody is owed this.
             logger.error(
@@ -227,29 +252,61 @@ package struct Follower: ~Copyable {
         count > rangeThreshold || turns.yields(count, of: entry.container, at: entry.appendedAt)
     }
 
-    /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
-    private mutating func found(
-        by change: LoggedChange, isStale: Bool, _ entry: FollowedEntry
+    /// What is known of a change.
+    private enum Judgement {
+        case fires(FiredChange)
+        case firesNothing
+        /// It is judged beside the log.
+        case isPutOff
+    }
+
+    /// Matches a change; one that is dear is left to be judged beside the log.
+    private mutating func judged(
+        _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry, from offset: UInt32
+    ) async throws -> Judgement {
+        // With an offset it was worked in the log's turn before a crash, and so it is again.
+        let mayBePutOff =
+            turns.isContended && offset == 0
+            && beside.map { state.allows(moreThan: $0.stepsInTurn) } ?? false
+        let steps = mayBePutOff ? beside?.stepsInTurn : nil
+        let found = Result {
+            try state.firedSerials(
+                by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container,
+                within: steps ?? .max)
+        }
+        if mayBePutOff, case .failure(let error) = found, error is DearChange {
+            try await putOff(change, isStale: isStale, entry)
+            return .isPutOff
+        }
+        guard let fired = try await settled(found, of: change, isStale: isStale, entry) else {
+            return .firesNothing
+        }
+        return .fires(fired)
+    }
+
+    /// What a change fires, once it is judged; one that turns out to be unreadable, or takes too
+    /// many steps, is set aside, and fires nothing.
+    ///
+    /// - Returns: `nil` if it fires nothing.
+    mutating func settled(
+        _ found: Result<FiredChange?, any Error>, of change: LoggedChange, isStale: Bool,
+        _ entry: FollowedEntry
     ) async throws -> FiredChange? {
         do {
-            let found = try state.firedSerials(
-                by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
-            meter.countChange(matches: found?.serials.count ?? 0)
-            pulse?.judged(matches: found?.serials.count ?? 0)
-            if found?.serials.isEmpty != false {
-                watch(change, isStale ? .stale : .judged, entry)
-            }
-            return found
+            let fired = try found.get()
+            meter.countChange(matches: fired?.serials.count ?? 0)
+            pulse?.judged(matches: fired?.serials.count ?? 0)
+            if let fired, !fired.serials.isEmpty { return fired }
+            watch(change, isStale ? .stale : .judged, entry)
         } catch StorageError.damaged(_, let reason) {
             try await setAside(
                 UnreadableEntry(position: entry.position, isChange: true, reason: reason))
             watch(change, .setAside(reason), entry)
-            return nil
         } catch let dear as DearChange {
             try await setAside(dear, entry)
             watch(change, .setAside("its conditions take too many steps"), entry)
-            return nil
         }
+        return nil
     }
 
     /// Hands over what a change owes by the subscriptions with these serials.
@@ -286,11 +343,7 @@ package struct Follower: ~Copyable {
             fired, of: change, in: entry.container)
         // What ranges fire is told by them.
         noteFirings(unreached.map(\.serial), unreached, entry)
-        let ranges = stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
-            NewRange(
-                container: entry.container, position: entry.position,
-                serials: Array(serials[$0..<min($0 + Self.subscriptionsPerRange, serials.count)]))
-        }
+        let ranges = ranges(of: serials, entry)
         logger.info(
             "left a huge fan-out to ranges",
             metadata: [
@@ -299,11 +352,20 @@ package struct Follower: ~Copyable {
         try await handOver(finished: entry.position, ranges: ranges)
     }
 
+    /// The ranges of a fan-out to the subscriptions with these serials.
+    func ranges(of serials: [UInt64], _ entry: FollowedEntry) -> [NewRange] {
+        stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
+            NewRange(
+                container: entry.container, position: entry.position,
+                serials: Array(serials[$0..<min($0 + Self.subscriptionsPerRange, serials.count)]))
+        }
+    }
+
     /// Keeps of the once subscriptions those that this change may fire: the claim is durable before
     /// anything is sent.
     ///
     /// - Returns: All of them, which end after this change, whoever fires them.
-    private mutating func claimOnce(
+    mutating func claimOnce(
         _ fired: inout [UInt64], at position: LogPosition, of container: ContainerKey
     ) async throws -> [UInt64] {
         let once = state.onceSerials(among: fired, of: container)
@@ -320,75 +382,5 @@ package struct Follower: ~Copyable {
         }
         if !lost.isEmpty { fired.removeAll { lost.contains($0) } }
         return once
-    }
-
-    // MARK: What cannot be read
-
-    /// The next entries; `nil` if the next one could not be read and was passed over.
-    ///
-    /// A change that cannot be read is set aside, and the log goes on: it is one record's word
-    /// against everybody's notifications. What an edit says is in the registry too, which is read
-    /// anew as of that position.
-    private mutating func readableEntries(
-        after position: inout LogPosition
-    ) async throws -> [FollowedEntry]? {
-        do {
-            let last = position
-            return try await patience.attempt { [log] in
-                try await log.followedEntries(after: last, limit: Self.entriesPerRead)
-            }
-        } catch StorageError.unreadable(let entry) {
-            if entry.isChange {
-                try await setAside(entry)
-            } else {
-                warn(of: entry)
-                try await reload(at: entry.position)
-            }
-            position = entry.position
-            worked = position
-            try await handOver(finished: position)
-            return nil
-        }
-    }
-
-    private func setAside(_ entry: UnreadableEntry) async throws {
-        warn(of: entry)
-        try await patience.attempt { [log, now] in try await log.quarantine(entry, at: now()) }
-        meter.countQuarantined()
-    }
-
-    /// A change that takes too many steps would keep all others waiting: it is set aside, and told
-    /// of whoever's conditions it was.
-    private mutating func setAside(_ dear: DearChange, _ entry: FollowedEntry) async throws {
-        let blamed = dear.blamed { state.subscription($0, of: entry.container)?.owner }
-        let named = blamed.map { "\($0)" }.joined(separator: ", ")
-        logger.critical(
-            "a change is set aside: its conditions take too many steps",
-            metadata: [
-                "position": "\(entry.position)", "container": "\(entry.container)",
-                "steps": .stringConvertible(dear.steps), "subscriptions": "\(named)",
-            ])
-        let aside = DearEntry(
-            position: entry.position, container: entry.container, dearest: blamed,
-            reason: "its conditions take more than \(dear.steps) steps; most take those of the "
-                + "subscriptions with the serials \(named)")
-        let ended = try await patience.attempt { [log, now] in
-            try await log.setAside(aside, at: now())
-        }
-        meter.countQuarantined()
-        guard !ended.isEmpty else { return }
-        meter.countDisabled(ended.count)
-        logger.error(
-            "disabled subscriptions for which changes were set aside again and again",
-            metadata: [
-                "container": "\(entry.container)",
-                "subscriptions": "\(ended.map { "\($0)" }.joined(separator: ", "))",
-            ])
-    }
-
-    private func warn(of entry: UnreadableEntry) {
-        logger.critical(
-            "an entry of the log cannot be read",
-            metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
     }
 }

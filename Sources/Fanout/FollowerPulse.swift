@@ -44,6 +44,8 @@ package final class FollowerPulse: Sendable {
 
     private struct State {
         var current: (entry: Entry, since: Duration)?
+        /// What is judged beside the log, since when.
+        var beside: [LogPosition: Duration] = [:]
         var work: [ContainerKey: Work] = [:]
 
         /// Notes what the entry in hand took until `now`, and lays it aside.
@@ -90,6 +92,25 @@ package final class FollowerPulse: Sendable {
         }
     }
 
+    /// The change in hand is judged beside the log from now on.
+    func putOff(_ position: LogPosition) {
+        let now = clock()
+        state.withLock { state in
+            _ = state.rest(at: now)
+            state.beside[position] = now
+        }
+    }
+
+    /// A change that was put off is judged: what that took counts as the follower's work.
+    func makeUp(_ entry: Entry) {
+        let now = clock()
+        state.withLock { state in
+            guard let since = state.beside.removeValue(forKey: entry.position) else { return }
+            state.work[entry.container, default: Work()].entries += 1
+            state.work[entry.container]?.time += now - since
+        }
+    }
+
     /// A change was judged, and fired so many subscriptions.
     func judged(matches count: Int) {
         changes.wrappingAdd(1, ordering: .relaxed)
@@ -114,10 +135,12 @@ package final class FollowerPulse: Sendable {
     package var stand: Stand? {
         let now = clock()
         return state.withLock { state in
-            guard let (entry, since) = state.current, now - since >= Self.patience else {
-                return nil
-            }
-            return Stand(position: entry.position, duration: now - since)
+            var all = state.beside
+            if let (entry, since) = state.current { all[entry.position] = since }
+            guard let oldest = all.min(by: { $0.value < $1.value }),
+                now - oldest.value >= Self.patience
+            else { return nil }
+            return Stand(position: oldest.key, duration: now - oldest.value)
         }
     }
 }

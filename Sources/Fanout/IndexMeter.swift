@@ -18,7 +18,10 @@ package final class IndexMeter: Sendable {
     /// Brings the metrics up to date.
     package func update() {
         for container in directory.containers {
-            guard let index = directory.index(of: container) else { continue }
+            // What is judged at length is shown the next time.
+            guard !directory.turns.isJudging(container),
+                let index = directory.index(of: container)
+            else { continue }
             let statistics = index.statistics
             let before = shown.withLock { $0.updateValue(statistics, forKey: container) }
             show(statistics, since: before ?? IndexStatistics(), Self.labels(container))

@@ -32,7 +32,7 @@ package struct ReferenceScan {
     /// Whether a predicate holds on a change, whatever is unknown of it.
     private static func holds(_ prepared: PreparedPredicate, on change: RecordChange) -> Bool {
         let now = change.occurredAt
-        guard let judged = prepared.predicate.judged(change, at: now) else { return false }
+        let judged = prepared.predicate.judged(change, at: now)
         // The prepared form may only be used where every field is known.
         return judged.predicate == prepared.predicate
             ? prepared.evaluate(on: judged.fields, now: now) == .true

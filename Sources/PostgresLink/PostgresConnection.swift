@@ -13,6 +13,8 @@ package final class PostgresConnection: @unchecked Sendable {
     let wake: PostgresWake
     let watch: @Sendable () -> Duration
     let isStopped: @Sendable () -> Bool
+    /// Which history the server writes, as far as whoever made the connection has asked.
+    package var timeline: ServerTimeline?
 
     /// Connects, which waits: only `connect_timeout` bounds it, and a look-up of a name waits too.
     ///
@@ -60,6 +62,10 @@ package final class PostgresConnection: @unchecked Sendable {
 
     /// The version, as 150018.
     package var serverVersion: Int { Int(PQserverVersion(handle)) }
+    /// What the database's texts are written in, as `UTF8`; empty where the server does not say.
+    package var serverEncoding: String {
+        PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? ""
+    }
     /// The number of the server's process, as the server told it when the connection was made.
     package var serverProcess: Int { Int(PQbackendPID(handle)) }
     /// The address of this end, as `10.0.0.5`; the loopback's where no network is between.
@@ -103,11 +109,12 @@ package final class PostgresConnection: @unchecked Sendable {
 
     /// Runs one statement and returns its rows.
     @discardableResult package func query(
-        _ sql: String, _ values: [String?] = [], within patience: Duration? = patience
+        _ sql: String, _ values: [String?] = [], within patience: Duration? = patience,
+        meanwhile: () throws -> Void = {}
     ) throws -> [[String?]] {
         var rows: [[String?]] = []
         try send(sql, values)
-        try results(within: patience) { result in
+        try results(within: patience, meanwhile: meanwhile) { result in
             for row in 0..<PQntuples(result) {
                 rows.append(
                     (0..<PQnfields(result)).map { column in
@@ -120,9 +127,9 @@ package final class PostgresConnection: @unchecked Sendable {
     }
 
     /// Runs one statement and returns its rows as they are written, `nil` where there is no value.
-    package func rows(_ sql: String) throws -> [[[UInt8]?]] {
+    package func rows(_ sql: String, _ values: [String?] = []) throws -> [[[UInt8]?]] {
         var rows: [[[UInt8]?]] = []
-        try send(sql, [])
+        try send(sql, values)
         try results(within: nil) { result in
             for row in 0..<PQntuples(result) {
                 rows.append(
@@ -151,7 +158,8 @@ package final class PostgresConnection: @unchecked Sendable {
 
     /// Hands over the results of what was sent.
     private func results(
-        within patience: Duration?, _ body: (OpaquePointer) -> Void
+        within patience: Duration?, meanwhile: () throws -> Void = {},
+        _ body: (OpaquePointer) -> Void
     ) throws {
         let start = watch()
         var refusal: PostgresError?
@@ -159,13 +167,13 @@ package final class PostgresConnection: @unchecked Sendable {
             while PQflush(handle) > 0 || PQisBusy(handle) != 0 {
                 if isStopped() { throw CancellationError() }
                 if let patience, watch() - start > patience {
-                    throw PostgresError(
-                        state: "", message: "no answer within \(patience.components.seconds) s")
+                    throw PostgresError.noAnswer(within: patience)
                 }
                 wake.wait(
                     socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
                     for: .seconds(1))
                 guard PQconsumeInput(handle) == 1 else { throw failure }
+                try meanwhile()
             }
             guard let result = PQgetResult(handle) else { break }
             defer { PQclear(result) }
@@ -185,7 +193,12 @@ package final class PostgresConnection: @unchecked Sendable {
         let message =
             PQresultErrorField(result, 0x4D).map { String(cString: $0) }
             ?? String(cString: PQresultErrorMessage(result))
-        return PostgresError(state: state, message: PostgresError.line(message))
+        let line = PostgresError.line(message)
+        // Of what is a table of another kind than is needed, the reason stands below the message.
+        guard ["22023", "42809"].contains(state),
+            let detail = PQresultErrorField(result, 0x44).map({ String(cString: $0) })
+        else { return PostgresError(state: state, message: line) }
+        return PostgresError(state: state, message: "\(line): \(PostgresError.line(detail))")
     }
 
     // MARK: The stream

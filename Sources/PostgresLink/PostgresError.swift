@@ -4,16 +4,30 @@ package struct PostgresError: Error, Sendable, Hashable {
     package let state: String
     /// What is wrong in the server's language, in one line.
     package let message: String
+    /// Whether a connection is there, and nobody answers on it.
+    package let isUnanswered: Bool
 
     package init(state: String, message: String) {
+        self.init(state: state, message: message, isUnanswered: false)
+    }
+
+    private init(state: String, message: String, isUnanswered: Bool) {
         self.state = state
         self.message = message
+        self.isUnanswered = isUnanswered
     }
 
     /// The first line of a text, which has what is wrong; libpq's go on with hints.
     package static func line(_ text: String) -> String {
         let lines = text.split(whereSeparator: \.isNewline)
         return lines.first.map { String($0.prefix(300)) } ?? "no reason was given"
+    }
+
+    /// Nobody answered what was asked on a connection that is there.
+    static func noAnswer(within patience: Duration) -> PostgresError {
+        PostgresError(
+            state: "", message: "no answer within \(patience.components.seconds) s",
+            isUnanswered: true)
     }
 
     /// Why a server did not let somebody in.
@@ -30,17 +44,19 @@ package struct PostgresError: Error, Sendable, Hashable {
                 .contains { message.contains($0) }
     }
 
+    /// What the server says where it does not let a role in, or wants another proof of it.
+    private static let refusesRole = [
+        "authentication failed", "no password supplied", "no pg_hba.conf entry",
+        "pg_hba.conf rejects", "is not permitted to log in", "permission denied for database",
+        "requires a valid client certificate",
+    ]
+
     /// What a connection that failed failed of.
     ///
     /// libpq gives no SQLSTATE of it, so that the words must tell; in a language that is not known
     /// here it is ``Refusal/unreachable``, and the server's own words say more.
     package var refusal: Refusal {
-        if message.contains("password authentication failed")
-            || message.contains("no password supplied") || message.contains("no pg_hba.conf entry")
-            || message.contains("authentication failed")
-        {
-            return .password
-        }
+        if Self.refusesRole.contains(where: message.contains) { return .password }
         if message.contains("does not exist") {
             if message.contains("role \"") { return .password }
             if message.contains("database \"") { return .database }

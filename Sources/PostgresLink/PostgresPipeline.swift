@@ -229,8 +229,7 @@ package final class PostgresPipeline: @unchecked Sendable {
             while PQflush(handle) > 0 || PQisBusy(handle) != 0 {
                 guard connection.watch() - start < patience, !connection.isStopped() else {
                     isBroken = true
-                    throw PostgresError(
-                        state: "", message: "no answer within \(patience.components.seconds) s")
+                    throw PostgresError.noAnswer(within: patience)
                 }
                 connection.wake.wait(
                     socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,

@@ -111,14 +111,28 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
             }
     }
 
+    /// Whether there are several servers, of which one is chosen.
+    private var hasSeveralHosts: Bool {
+        [parameters["host"], parameters["hostaddr"]].contains { $0?.contains(",") == true }
+    }
+
     /// All that libpq is told, with what is taken where the URL says nothing.
-    package func parameters(isReplication: Bool, authorities: String?) -> [String: String] {
+    ///
+    /// - Parameters:
+    ///   - isReplication: whether the connection replicates.
+    ///   - writesByDefault: whether a session must be one that may write before anything is set.
+    ///   - authorities: the file with those whose certificates are believed.
+    /// - Returns: The values by libpq's names for them.
+    package func parameters(
+        isReplication: Bool, writesByDefault: Bool = true, authorities: String?
+    ) -> [String: String] {
         var all: [String: String] = [
             "application_name": "belfry", "connect_timeout": "5", "client_encoding": "UTF8",
             "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",
             "keepalives_count": "3", "tcp_user_timeout": "30000",
-            // Of several hosts the one that is not a standby: a failover needs no new URL.
-            "target_session_attrs": "read-write",
+            // Of several hosts the one that is not a standby: a failover needs no new URL. One
+            // whose sessions only read may be a former primary that was shut out so.
+            "target_session_attrs": writesByDefault || hasSeveralHosts ? "read-write" : "primary",
             "sslmode": isLocal ? "prefer" : "verify-full",
         ]
         if !isLocal, parameters["sslrootcert"] == nil, let authorities {

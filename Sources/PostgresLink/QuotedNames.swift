@@ -1,6 +1,33 @@
 extension String {
     /// As a name in SQL.
     package var quotedName: String { "\"\(replacing("\"", with: "\"\""))\"" }
+    /// As a name in SQL that people are shown: quoted where SQL would not understand it
+    /// otherwise, or take it for a word of its own.
+    package var shownName: String {
+        let isPlain =
+            utf8.allSatisfy {
+                (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F
+            } && utf8.first.map { !(0x30...0x39).contains($0) } ?? false
+        return isPlain && !Self.reserved.contains(self) ? self : quotedName
+    }
+
+    /// PostgreSQL's reserved words, which name nothing unless they are quoted.
+    private static let reserved: Set<String> = [
+        "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric",
+        "authorization", "binary", "both", "case", "cast", "check", "collate", "collation",
+        "column", "concurrently", "constraint", "create", "cross", "current_catalog",
+        "current_date", "current_role", "current_schema", "current_time", "current_timestamp",
+        "current_user", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except",
+        "false", "fetch", "for", "foreign", "freeze", "from", "full", "grant", "group", "having",
+        "ilike", "in", "initially", "inner", "intersect", "into", "is", "isnull", "join", "lateral",
+        "leading", "left", "like", "limit", "localtime", "localtimestamp", "natural", "not",
+        "notnull", "null", "offset", "on", "only", "or", "order", "outer", "overlaps", "placing",
+        "primary", "references", "returning", "right", "select", "session_user", "similar", "some",
+        "symmetric", "system_user", "table", "tablesample", "then", "to", "trailing", "true",
+        "union", "unique", "user", "using", "variadic", "verbose", "when", "where", "window",
+        "with",
+    ]
+
     /// As a text in SQL.
     package var quotedText: String { "'\(replacing("'", with: "''"))'" }
 

@@ -8,9 +8,17 @@ import Synchronization
 /// full, the older is dropped.
 final class CompiledExpressions: Sendable {
     /// A pattern as it was written, and how it is meant.
+    ///
+    /// Patterns are the same if their bytes are: `[é]` is another set where the letter is spelled
+    /// as two scalars, though the two are equal as texts.
     struct Name: Hashable, Sendable {
         let pattern: String
         let ignoresCase: Bool
+
+        static func == (left: Name, right: Name) -> Bool {
+            left.ignoresCase == right.ignoresCase
+                && left.pattern.utf8.elementsEqual(right.pattern.utf8)
+        }
     }
 
     private struct Generations {

@@ -12,15 +12,17 @@ extension PostgresPlace {
     /// Sees whether the server has as many connections left as a relay needs: with fewer it would
     /// start, and then neither read nor write.
     ///
-    /// It blocks, and leaves none behind.
+    /// It blocks, and leaves none behind. `more` are needed besides by a relay that has several
+    /// shards to look at.
     ///
     /// - Throws: ``StorageError`` if the server cannot be used, or has fewer.
-    package func checkConnections() throws(StorageError) {
+    package func checkConnections(besides more: Int = 0) throws(StorageError) {
+        let needed = Self.connectionsNeeded + more
         let session = PostgresSession(place: self, name: "belfry")
         let first = try session.connect()
         var others: [PostgresConnection] = []
         do {
-            while others.count + 1 < Self.connectionsNeeded { others.append(try session.reach()) }
+            while others.count + 1 < needed { others.append(try session.reach()) }
             let processes = others.map { "\($0.serverProcess)" }.joined(separator: ",")
             others = []
             try awaitEnd(of: "{\(processes)}", first)
@@ -29,7 +31,7 @@ extension PostgresPlace {
         } catch let error as PostgresError where error.isFull {
             throw .inaccessible(
                 path: "\(self)",
-                reason: "the server has \(others.count + 1) of the \(Self.connectionsNeeded) "
+                reason: "the server has \(others.count + 1) of the \(needed) "
                     + "connections left that a relay needs (\(error.message)): raise "
                     + "max_connections, or the limit of the role or the database, or end others")
         } catch let error as PostgresError {

@@ -9,7 +9,8 @@ package import StorageSQL
 extension RelayStore {
     /// Opens the store at `place`, and brings its schema up to date.
     ///
-    /// It blocks: on the server, and on migrations.
+    /// It blocks: on the server, and on migrations. As long as it is open, `census` looks at the
+    /// relays of all stores of the service.
     ///
     /// - Throws: ``StorageError`` if the server cannot be reached or used, the schema is foreign or
     ///   of a newer version, or a setting of the server would break a promise;
@@ -17,7 +18,7 @@ extension RelayStore {
     ///   again has it within some seconds after that one has ended, or died.
     package static func open(
         _ place: PostgresPlace, as claimant: StoreClaimant,
-        settings: StoreSettings = StoreSettings()
+        settings: StoreSettings = StoreSettings(), census: StoreCensus? = nil
     ) throws -> RelayStore {
         let session = PostgresSession(place: place, name: claimant.sessionName)
         do {
@@ -26,23 +27,24 @@ extension RelayStore {
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
             // Before it is asked for too, so that who stands by does not take it from the move.
-            try MoveMark.refuse(place, epoch: nil, connection)
+            try MoveMark.refuse(place, owner: nil, connection)
             let epoch = try claim(claimant, place, connection, settings)
-            try MoveMark.refuse(place, epoch: epoch, connection)
+            let owner = claimant.sessionName
+            try MoveMark.refuse(place, owner: (owner, epoch), connection)
             do {
                 try ServerSecrets(place: place, vault: settings.secrets).seal(session)
             } catch {
                 // Who can use it need not wait for the lease to run out.
-                try? Ownership.release(epoch: epoch, connection)
+                try? Ownership.release(epoch: epoch, by: owner, connection)
                 throw error
             }
             // Whatever that took, the lease is whole before anything is promised.
-            guard try Ownership.renew(epoch: epoch, connection) else {
+            guard try Ownership.renew(epoch: epoch, by: owner, connection) else {
                 throw StorageError.locked(path: "\(place)", holder: "another relay")
             }
             let opened = try find(epoch, connection, settings)
             let engine = try ServerEngine(
-                session, connection, opened, as: claimant, settings: settings)
+                session, connection, opened, as: claimant, census: census, settings: settings)
             return RelayStore(engine, opened, settings: settings)
         } catch let error as PostgresError {
             throw error.opening(place)
@@ -51,7 +53,7 @@ extension RelayStore {
 
     /// Brings the schema at `place` up to date; returns the names of the steps applied.
     ///
-    /// - Throws: ``StorageError`` as ``open(_:as:settings:)`` does.
+    /// - Throws: ``StorageError`` as ``open(_:as:settings:census:)`` does.
     package static func migrate(_ place: PostgresPlace) throws -> [String] {
         do {
             let connection = try PostgresSession(place: place, name: "belfry migrate").connect()

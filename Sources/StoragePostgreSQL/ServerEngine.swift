@@ -23,7 +23,7 @@ final class ServerEngine: StoreEngine {
     /// Begins to write, to read and to renew the lease of a store that is owned.
     init(
         _ session: PostgresSession, _ connection: PostgresConnection, _ opened: OpenedStore,
-        as claimant: StoreClaimant, settings: StoreSettings
+        as claimant: StoreClaimant, census: StoreCensus? = nil, settings: StoreSettings
     ) throws(StorageError) {
         place = "\(session.place)"
         target = session.place
@@ -34,7 +34,7 @@ final class ServerEngine: StoreEngine {
         writer = ServerWriter(
             session, epoch: opened.epoch, inbox: inbox, opened: opened, settings: settings)
         let lease = LeaseRenewer(
-            session, connection, epoch: opened.epoch, as: claimant
+            session, connection, epoch: opened.epoch, as: claimant, census: census
         ) { [writer] in
             writer.giveUp(.closed("another relay owns the store now"))
         }
@@ -43,13 +43,18 @@ final class ServerEngine: StoreEngine {
         }
         self.lease = lease
         lease.start { [ending] in ending.finish() }
+        let hosts = HostWatch(session)
+        hosts?.start()
         writer.start { [lease, readers] in
+            hosts?.end()
             let earlier = horizon.closed
             horizon.close(earlier ?? .closed("the store is closed"))
             readers.end()
             lease.end()
         }
     }
+
+    func expectEnd() { session.expectEnd() }
 
     func end() {
         inbox.end(.closed("the store is closed"))

@@ -3,7 +3,10 @@ package import RelayModel
 package import Storage
 
 extension RelayStore {
-    package func save(_ container: ContainerSettings, at now: Timestamp) async throws {
+    package func save(
+        _ container: ContainerSettings, at now: Timestamp,
+        checking check: @escaping @Sendable () throws -> Void
+    ) async throws {
         let credential = container.credential
         let topics = try JSONValue.array(container.topics.map { .string($0) }).storedText()
         let name = container.key.container.rawValue
@@ -26,6 +29,7 @@ extension RelayStore {
             try container.rates.json?.storedText(),
         ]
         try await write { commit in
+            try check()
             try commit.db.execute(
                 sql: """
                     INSERT INTO container
@@ -46,6 +50,7 @@ extension RelayStore {
                     """, arguments: arguments)
         }
         containerSettings.forget(container.key)
+        if !container.keepsInbox { inboxes.tell(container: container.key) }
     }
 
     package func container(_ key: ContainerKey) async throws -> ContainerSettings? {

@@ -90,70 +90,99 @@ extension RelayStore {
         }
     }
 
-    package func pastChanges(_ search: PastSearch) async throws -> [PastChange] {
+    package func pastChanges(
+        _ search: PastSearch, turn: @escaping TurnStart
+    ) async throws -> PastChangePage {
         let needles = try search.needles
-        let least = search.before.stored - Int64(search.entries)
+        let least = search.leastOfTurn
         return try await line.turn(of: search.container) {
             try await read { db in
-                guard let known = try db.containerIfKnown(search.container) else { return [] }
-                let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
+                let isOver = turn()
+                var page = PastChangePage(changes: [], before: LogPosition(stored: least))
+                guard let known = try db.containerIfKnown(search.container) else { return page }
                 let rows = try Row.fetchCursor(
                     db.cachedStatement(
                         sql: """
-                            SELECT position, appendedAt, source, isStale, body,
+                            SELECT position, appendedAt, source, isStale,
+                                CASE WHEN \(Self.isMeant(needles)) THEN body END AS body,
                                 (SELECT reason FROM quarantine
                                     WHERE quarantine.position = logEntry.position) AS setAside
-                            FROM logEntry
-                            WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
-                                \(conditions.joined())
+                            FROM logEntry WHERE position < ?1 AND position >= ?2
                             ORDER BY position DESC
                             """),
                     arguments: [search.before.stored, least, known.id]
                         + StatementArguments(needles))
-                var found: [PastChange] = []
-                while found.count < search.limit, let row = try rows.next() {
-                    let change = try PastChange(row: row, container: search.container)
-                    if search.isMet(by: change) { found.append(change) }
+                while let row = try rows.next() {
+                    let bytes = row.bytes(of: "body")
+                    if bytes > 0 {
+                        let change = try PastChange(row: row, container: search.container)
+                        if search.isMet(by: change) {
+                            page.changes.append(change)
+                            page.sizes.append(bytes)
+                        }
+                    }
+                    if page.changes.count >= search.limit || isOver() {
+                        page.before = LogPosition(stored: row["position"])
+                        break
+                    }
                 }
-                return found
+                return page
             }
         }
     }
 
-    package func loggedChanges(_ search: PastSearch) async throws -> LoggedChangePage {
+    /// Of which entries a search reads the texts.
+    ///
+    /// Every entry is a row of the result, so that a turn can end at any: a statement that passes
+    /// over what is not meant may run for seconds before it has a row.
+    private static func isMeant(_ needles: [String]) -> String {
+        let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
+        return "container = ?3 AND kind = 1" + conditions.joined()
+    }
+
+    package func loggedChanges(
+        _ search: PastSearch, turn: @escaping TurnStart
+    ) async throws -> LoggedChangePage {
         let needles = try search.needles
-        let least = max(1, search.before.stored - Int64(search.entries))
+        let least = search.leastOfTurn
         return try await line.turn(of: search.container) {
             try await read { db in
-                guard let known = try db.containerIfKnown(search.container) else {
-                    return LoggedChangePage(changes: [], before: LogPosition(stored: least))
-                }
-                let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
-                // What says nothing of readers or of an origin need not be read to know that.
+                let isOver = turn()
+                var page = LoggedChangePage(changes: [], before: LogPosition(stored: least))
+                guard let known = try db.containerIfKnown(search.container) else { return page }
+                // What says nothing of readers or of an origin need not be read to know that. With
+                // a limit, though it be none, SQLite looks for the needles once and not for each
+                // column.
                 let rows = try Row.fetchCursor(
                     db.cachedStatement(
                         sql: """
                             SELECT position, appendedAt, source, body,
-                                instr(body, '"readers') > 0,
-                                instr(body, '"device":') > 0 OR instr(body, '"user":') > 0
-                            FROM logEntry
-                            WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
-                                AND isStale = 0 AND NOT EXISTS (
-                                    SELECT 1 FROM quarantine
-                                    WHERE quarantine.position = logEntry.position)
-                                \(conditions.joined())
-                            ORDER BY position DESC
+                                coalesce(instr(body, '"readers') > 0, FALSE),
+                                coalesce(
+                                    instr(body, '"device":') > 0 OR instr(body, '"user":') > 0,
+                                    FALSE)
+                            FROM (
+                                SELECT position, appendedAt, source,
+                                    CASE WHEN \(Self.isMeant(needles)) AND isStale = 0
+                                        AND NOT EXISTS (
+                                            SELECT 1 FROM quarantine
+                                            WHERE quarantine.position = logEntry.position)
+                                        THEN body END AS body
+                                FROM logEntry WHERE position < ?1 AND position >= ?2
+                                ORDER BY position DESC LIMIT -1
+                            ) AS entry
                             """),
                     arguments: [search.before.stored, least, known.id]
                         + StatementArguments(needles))
-                var page = LoggedChangePage(changes: [], before: LogPosition(stored: least))
                 var room = Limits.maximumPageBytes
                 while let row = try rows.next() {
-                    let change = try LoggedPastChange(row: row)
-                    page.changes.append(change)
-                    if case .stored(let text) = change.change { room -= text.utf8.count }
-                    if page.changes.count >= search.limit || room <= 0 {
-                        page.before = change.position
+                    let bytes = row.bytes(of: "body")
+                    if bytes > 0 {
+                        page.changes.append(try LoggedPastChange(row: row))
+                        room -= bytes
+                    }
+                    if page.changes.count >= search.limit || room <= 0 || isOver() {
+                        page.before = LogPosition(stored: row["position"])
                         break
                     }
                 }
@@ -246,6 +275,14 @@ extension RelayStore {
 }
 
 private extension PastSearch {
+    /// The first entry that is looked at in one turn: the log has no gaps, so that a turn has so
+    /// many rows, also where a database reads them all before it hands out the first.
+    var leastOfTurn: Int64 {
+        max(1, before.stored - Int64(min(entries, Self.entriesOfTurn)))
+    }
+
+    private static let entriesOfTurn = 512
+
     /// Texts that stand in every change that is looked for.
     var needles: [String] {
         get throws {

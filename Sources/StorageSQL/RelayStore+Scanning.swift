@@ -6,13 +6,14 @@ extension RelayStore {
         _ scan: RecordScan, into initial: Value,
         _ step: @escaping @Sendable (inout Value, ScannedRecord) throws -> Bool
     ) async throws -> RecordSlice<Value> {
-        try await line.turn(of: scan.place.container) {
+        try await line.turn(of: scan.place.container, by: scan.party) {
             try await read { db in
                 guard let container = try db.containerIfKnown(scan.place.container) else {
                     return RecordSlice(initial)
                 }
                 let scanner = RecordScanner(
-                    scan: scan, shadowRows: ShadowRows(place: scan.place, container: container))
+                    scan: scan, isOver: scan.turn(),
+                    shadowRows: ShadowRows(place: scan.place, container: container))
                 return try scanner.run(into: initial, step, in: db)
             }
         }

@@ -37,6 +37,8 @@ extension RelayStore {
                 try Self.tell(of: row, withItsType: true, at: now, in: &commit)
             }
             try step.replace(with: schema, in: commit.db)
+            if !unkept.isEmpty { try step.expireTokens(upTo: commit.head, in: commit.db) }
+            try step.forgetUnkept(in: commit.db)
         }
         schemas.forget(container)
     }

@@ -6,6 +6,12 @@ extension RelayStore {
         endedDevices.among(serials)
     }
 
+    package var endedDevicesCount: UInt64 { endedDevices.count }
+
+    package func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool {
+        endedDevices.hasEnded(serial, since: count)
+    }
+
     package func withdrawals(
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Withdrawal] {

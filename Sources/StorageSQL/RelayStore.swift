@@ -65,6 +65,9 @@ package final class RelayStore: Sendable {
     /// Commits since the store was opened: with ``head()``, how many requests shared one.
     package var commitCount: UInt64 { engine.commitCount }
 
+    /// Has the store wait for a database that is away only as long as an end may take.
+    package func expectEnd() { engine.expectEnd() }
+
     /// Writes what is waiting, and closes the store.
     ///
     /// - Returns: Why the end is not an orderly one: writing had failed before, or its end did.

@@ -32,6 +32,10 @@ extension RelayStore {
             FileManager.default.fileExists(atPath: path + $0)
         }
         guard isThere || settings.creation == .whenMissing else {
+            // Whoever may not look into a directory does not know what is there.
+            if access(path, F_OK) != 0, errno == EACCES {
+                throw StorageError.failed(path, "it cannot be looked for", EACCES)
+            }
             throw StorageError.missing(path: path)
         }
         let lock = try StoreLock(databasePath: path)

@@ -10,6 +10,6 @@ enum AdministrationCommands {
         LiveCommand.self, LogCommand.self, CertificatesCommand.self,
         TokensCommand.self, AuditCommand.self, SecretsCommand.self,
         MigrateCommand.self, BackupCommand.self, BackupsCommand.self, RestoreCommand.self,
-        CheckCommand.self, MoveCommand.self, NodesCommand.self,
+        CheckCommand.self, MoveCommand.self, NodesCommand.self, ShardsCommand.self,
     ]
 }

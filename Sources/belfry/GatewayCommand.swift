@@ -22,7 +22,7 @@ struct GatewayCommand: AsyncParsableCommand {
     @Option(help: "The address to listen on.")
     var host = "127.0.0.1"
 
-    @Option(help: "The file to write the certificate authority to, as PEM.")
+    @Option(help: "The file to write the certificate authority to, as PEM.", completion: .file())
     var caFile = "gateway-ca.pem"
 
     @Option(help: "A folder to keep the certificates in; without it they are new at each start.")
@@ -34,7 +34,7 @@ struct GatewayCommand: AsyncParsableCommand {
             """
             A key whose provider tokens are believed: key ID, team ID, and the PEM file of the \
             key. Without any, signatures are not verified.
-            """, valueName: "kid:team:file"))
+            """, valueName: "kid:team:file"), transform: GatewayKeyOption.init(reading:))
     var keys: [GatewayKeyOption] = []
 
     @Option(
@@ -56,6 +56,10 @@ struct GatewayCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try await CommandFailure.told { try await serve() }
+    }
+
+    private func serve() async throws {
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let gateway = try await SimulatedGateway.start(try configuration())
         ConsoleOutput.write(
@@ -89,7 +93,7 @@ struct GatewayCommand: AsyncParsableCommand {
         if let certificates { configuration.certificates = .kept(folder: certificates) }
         if !keys.isEmpty { configuration.trust = .keys(keys.map(\.key)) }
         if let script {
-            let file = try ScriptFile(json: try Data(contentsOf: URL(fileURLWithPath: script)))
+            let file = try ScriptFile(json: Data(try InputFile(script).bytes()))
             configuration.script = file.script
             configuration.devices = file.devices
         }
@@ -103,18 +107,18 @@ struct GatewayCommand: AsyncParsableCommand {
 }
 
 /// The value of `--key`.
-struct GatewayKeyOption: ExpressibleByArgument {
+struct GatewayKeyOption: Sendable {
     /// The key.
     let key: SigningKey
 
-    /// Reads the key ID, the team ID and the key's file; `nil` if one of them does not do.
-    init?(argument: String) {
+    /// Reads the key ID, the team ID and the key's file.
+    init(reading argument: String) throws {
         let parts = argument.split(separator: ":", maxSplits: 2).map(String.init)
-        guard parts.count == 3,
-            let pem = try? String(contentsOfFile: parts[2], encoding: .utf8),
-            let key = try? SigningKey(keyID: parts[0], teamID: parts[1], pem: pem)
-        else { return nil }
-        self.key = key
+        guard parts.count == 3 else {
+            throw ValidationError("a key ID, a team ID and a file are expected, as KID:TEAM:FILE")
+        }
+        key = try SigningKey(
+            keyID: parts[0], teamID: parts[1], pem: try InputFile(parts[2]).text())
     }
 }
 

@@ -49,6 +49,10 @@ struct MatchCommand: ParsableCommand {
     }
 
     mutating func run() throws {
+        try CommandFailure.toldAtOnce { try match() }
+    }
+
+    private func match() throws {
         let (ids, saved, refused) = try readSubscriptions()
         let (names, list, decoding) = try readChanges()
         var matcher: any ChangeMatcher

@@ -11,9 +11,17 @@ struct LineReader: Sequence, IteratorProtocol {
     private var start = 0
     private var isAtEnd = false
 
+    /// - Throws: ``CommandFailure`` if the file cannot be read; a folder can be opened as one.
     init(path: String) throws {
-        handle = try FileHandle(forReadingFrom: URL(filePath: path))
+        do {
+            handle = try FileHandle(forReadingFrom: URL(filePath: path))
+            buffer = Array(try handle.read(upToCount: Self.pieceBytes) ?? Data())
+        } catch {
+            throw InputFile.failure(error, path)
+        }
     }
+
+    private static let pieceBytes = 1 << 20
 
     mutating func next() -> [UInt8]? {
         while true {
@@ -32,7 +40,7 @@ struct LineReader: Sequence, IteratorProtocol {
     private mutating func refill() {
         buffer.removeFirst(start)
         start = 0
-        let piece = (try? handle.read(upToCount: 1 << 20)) ?? nil
+        let piece = (try? handle.read(upToCount: Self.pieceBytes)) ?? nil
         if let piece, !piece.isEmpty { buffer.append(contentsOf: piece) } else { isAtEnd = true }
     }
 }

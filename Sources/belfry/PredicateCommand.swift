@@ -85,7 +85,9 @@ struct CheckPredicate: AsyncParsableCommand {
     @Option(help: "The container by whose records the condition is judged.")
     var against: String?
 
-    @Option(name: .shortAndLong, help: "development or production.")
+    @Option(
+        name: .shortAndLong, help: "development or production.",
+        completion: .list(["development", "production"]))
     var environment = "development"
 
     @Option(help: "The record type that the condition is on; needed by --against.")

@@ -3,7 +3,6 @@ import Foundation
 import Logging
 import Metrics
 import RelayServer
-import ServiceLifecycle
 import Storage
 import UnixSignals
 
@@ -46,7 +45,6 @@ struct ServeCommand: AsyncParsableCommand {
     private func serve(_ configuration: RelayConfiguration, _ remarks: [String]) async throws {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
-        BuildStamp.current.record()
         let log = ProcessLog.own
         log.form = configuration.logForm
         log.levels.configure(configuration.logLevel)
@@ -59,21 +57,20 @@ struct ServeCommand: AsyncParsableCommand {
             logger.warning("configuration", metadata: ["problem": "\(remark)"])
         }
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-        let stage = ServingStage(
-            Task {
-                try await Relay(
-                    configuration, world: Self.world, metrics: metrics, logger: logger,
-                    levels: log.levels)
-            })
+        let stage = RelayStage(clock: Self.world.clock, logger: logger) {
+            // What the one before showed is not so any more.
+            metrics.forgetGauges()
+            BuildStamp.current.record()
+            return try await Relay(
+                configuration, world: Self.world, metrics: metrics, logger: logger,
+                levels: log.levels)
+        }
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { for await _ in ends { await stage.end() } }
+            // Also one that stands by is not ended by a signal that is meant to renew it.
+            tasks.addTask { await Self.heed(stage, log.levels, logger) }
             defer { tasks.cancelAll() }
-            guard let relay = try await stage.opened() else {
-                logger.notice("ended before it had the store")
-                return
-            }
-            tasks.addTask { await Self.heed(relay, log.levels, logger) }
-            try await stage.run(relay)
+            if try await !stage.run() { logger.notice("ended before it had the store") }
         }
     }
 
@@ -81,10 +78,10 @@ struct ServeCommand: AsyncParsableCommand {
     private static let talkative = Duration.seconds(600)
 
     /// Does what signals ask for that do not end the relay.
-    private static func heed(_ relay: Relay, _ levels: LogLevels, _ logger: Logger) async {
+    private static func heed(_ stage: RelayStage, _ levels: LogLevels, _ logger: Logger) async {
         for await signal in await UnixSignalsSequence(trapping: .sighup, .sigusr1, .sigusr2) {
             switch signal {
-            case .sighup: relay.renewCertificates()
+            case .sighup: await stage.renewCertificates()
             case .sigusr1: levels.set(.debug, for: talkative)
             default: levels.set(nil)
             }
@@ -92,43 +89,6 @@ struct ServeCommand: AsyncParsableCommand {
                 "took a signal",
                 metadata: ["signal": "\(signal)", "level": "\(levels.standing().level)"])
         }
-    }
-}
-
-/// How far a relay is, so that a signal ends it wherever that is: while it stands by for its store,
-/// which may take days, or while it serves.
-private actor ServingStage {
-    private let opening: Task<Relay, any Error>
-    private var serving: ServiceGroup?
-    private var isEnding = false
-
-    init(_ opening: Task<Relay, any Error>) { self.opening = opening }
-
-    /// The relay, or `nil` if it was ended before it was open.
-    func opened() async throws -> Relay? {
-        do {
-            return try await opening.value
-        } catch is CancellationError where isEnding {
-            return nil
-        }
-    }
-
-    /// Serves until the end.
-    func run(_ relay: Relay) async throws {
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: [.init(service: relay)],
-                logger: Logger(
-                    label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() })))
-        serving = group
-        if isEnding { await group.triggerGracefulShutdown() }
-        try await group.run()
-    }
-
-    func end() async {
-        isEnding = true
-        opening.cancel()
-        await serving?.triggerGracefulShutdown()
     }
 }
 

@@ -145,6 +145,11 @@ class Wire:
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 
+    def begin_again(self):
+        """Lets in again whoever comes, as the machine of a server does that is started again."""
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self.accept, daemon=True).start()
+
     def cut(self):
         self.is_cut.set()
 

@@ -97,6 +97,19 @@ def fanouts(state, place):
         f"w{state['id']}-{state['n']}", kind="wide", text="-"))
 
 
+@attack(4)
+def sets(state, place):
+    """Live queries as many and as long as one set may have, which are read each time."""
+    user = f"live{state['id']}"
+    state["n"] += 1
+    queries = [{"id": f"q{number}", "kind": "changes", "recordType": "Noise", "query": {
+        "predicate": "text IN {" + ",".join(f"'{state['n']}-{number}-{n}-{'x' * 900}'"
+                                            for n in range(10)) + "}"}} for number in range(95)]
+    request(state, place, "POST", f"/live/1/{HOSTILE}/development/poll?ckAPIToken="
+            f"{place.tokens[HOSTILE]}&ckWebAuthToken={user_token(user)}",
+            {"set": {"version": 1, "queries": queries}, "wait": 0})
+
+
 @attack(2)
 def conditions(state, place):
     """Conditions that are as dear as may be saved, and records that make them so."""

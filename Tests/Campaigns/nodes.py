@@ -5,13 +5,18 @@ round among them.
 A ledger has what was posted, to both in turn, and acknowledged by whichever answered; the gateway's
 record is compared with it. Faults, in turn: the owner is killed; ends in order; is stopped and wakes
 when another has the store; is cut off from the database and comes back; the database dies and
-starts again; in the end the primary is lost and its synchronous standby promoted.
+starts again; in the end the primary is lost and its synchronous standby promoted, and the former primary
+comes back.
+
+With --shards a third relay owns another store of the same service, and is posted to as the others
+are: what it is asked lies in the store over which the two go on changing places.
 
   python3 Tests/Campaigns/nodes.py --rounds 5
+  python3 Tests/Campaigns/nodes.py --rounds 5 --shards
   python3 Tests/Campaigns/nodes.py --rounds 100 --seconds 3000 --faults kill,pause
   python3 Tests/Campaigns/nodes.py --rounds 3 --faults kill --keeps-primary --subscriptions 1000000 [--cold]
 """
-import argparse, contextlib, http.client, json, os, random, signal, statistics, subprocess
+import argparse, contextlib, hashlib, http.client, json, os, random, signal, statistics, subprocess
 import threading, time
 from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, exchange, free_port, judge_in_folder
 from compare import compare
@@ -29,7 +34,7 @@ FAULTS = ["kill", "stop", "pause", "cut", "crash"]
 class Node(Relay):
     """One of the relays, always at the same address, with its own way to the database."""
 
-    def __init__(self, name, belfry, folder, gateway, hosts):
+    def __init__(self, name, belfry, folder, gateway, hosts, schema=SCHEMA):
         place = os.path.join(folder, name)
         os.mkdir(place)
         super().__init__(belfry, place, gateway.port, gateway.ca)
@@ -37,7 +42,7 @@ class Node(Relay):
         self.wires = [Wire(port) for port in hosts]
         names = ",".join(f"127.0.0.1:{wire.port}" for wire in self.wires)
         self.settings = {
-            "storage-url": f"postgresql://postgres@{names}/postgres", "storage-schema": SCHEMA,
+            "storage-url": f"postgresql://postgres@{names}/postgres", "storage-schema": schema,
             "delivery-in-flight": WINDOW, "delivery-range-in-flight": RANGE_WINDOW,
             "delivery-retry-in-flight": RETRY_WINDOW, "fanout-range-threshold": 10,
             "nodes-port": self.door,
@@ -68,7 +73,8 @@ class Node(Relay):
                 if time.monotonic() > end:
                     raise SystemExit(f"{self.name} does not stand by")
                 time.sleep(0.02)
-            if not self.has_said("the server cannot be reached", since):
+            if not any(self.has_said(f"the server {what}", since)
+                       for what in ("cannot be reached", "does not answer")):
                 break
         raise SystemExit(f"{self.name} ended, and does not stand by")
 
@@ -91,6 +97,14 @@ class Node(Relay):
             return False
 
 
+def beside():
+    """A name for another shard, of which a container of which nobody says where it is to lie is none:
+    the highest of the shards' numbers for it has it."""
+    def number(schema):
+        return hashlib.sha256(f"{schema} {CONTAINER}/development".encode()).digest()[:8]
+    return next(name for name in map("beside{}".format, range(100)) if number(name) < number(SCHEMA))
+
+
 class Driver(threading.Thread):
     """Posts changes to all relays in turn, and each that is not taken to the next."""
 
@@ -100,7 +114,7 @@ class Driver(threading.Thread):
         self.generator = random.Random(number)
 
     def run(self):
-        nodes, at = self.field.nodes, self.number
+        nodes, at = self.field.doors, self.number
         connections, change = {}, None
         while not self.stopping:
             if change is None:
@@ -173,8 +187,13 @@ class Sight(threading.Thread):
         size = self.gateway.size()
         while True:
             time.sleep(0.004)
-            if size != (size := self.gateway.size()):
+            try:
+                now = self.gateway.size()
+            except FileNotFoundError:
+                return  # The campaign is over.
+            if size != now:
                 self.moments.add()
+            size = now
 
 
 class Field:
@@ -194,6 +213,13 @@ class Field:
             Node(name, self.belfry, folder, self.gateway, [self.primary.port, self.standby.port])
             for name in ("one", "two")]
         self.owner, self.other = self.nodes
+        self.doors = list(self.nodes)
+        if options.shards:
+            self.doors.append(Node(
+                "beside", self.belfry, folder, self.gateway,
+                [self.primary.port, self.standby.port], beside()))
+            for node in self.doors:
+                node.settings["nodes-schemas"] = f"{SCHEMA},{beside()}"
         self.figures, self.answers, self.filled = {}, {}, options.subscriptions
         self.cold = options.cold
         for node in self.nodes if options.cold else ():
@@ -206,6 +232,10 @@ class Field:
         if not self.owner.ready():
             raise SystemExit("the relay did not start: see its log")
         furnish(self.owner, self.ledger)
+        for node in self.doors[2:]:
+            node.begin()
+            if not node.ready():
+                raise SystemExit("the relay of the other shard did not start: see its log")
         if self.filled:
             self.fill()
         self.other.api_token = self.owner.api_token
@@ -320,7 +350,10 @@ class Field:
 
     def count(self, node):
         """Counts an acknowledgement, by what the relay was that answered."""
-        role = "owner" if node is self.owner else "standing by"
+        if node not in self.nodes:
+            role = "of another shard"
+        else:
+            role = "owner" if node is self.owner else "standing by"
         self.answers[role] = self.answers.get(role, 0) + 1
 
     def note(self, what, seconds):
@@ -471,13 +504,29 @@ class Field:
     def lose(self):
         """The primary is gone for good, and the standby has all that was acknowledged."""
         self.primary.crash()
-        for node in self.nodes:
+        for node in self.doors:
             node.wires[0].end()
         self.mark_what_was_under_way()
         with self.zombie():
             self.standby.promote()
             self.standby.until("SELECT pg_is_in_recovery()", "f")
             self.answering(time.monotonic(), "primary lost")
+        self.revive()
+
+    def revive(self):
+        """The former primary is started again by somebody, and can be written to. It is the first of
+        those that the relays know, and all connections are made anew."""
+        self.primary.start()
+        question = f"SELECT max(position) FROM {SCHEMA}.logEntry"
+        before = self.primary.sql(question)
+        for node in self.doors:
+            node.wires[0].begin_again()
+        began = time.monotonic()
+        self.standby.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                         "WHERE application_name LIKE 'belfry%'")
+        self.answering(began, "former primary came back")
+        if self.primary.sql(question) != before:
+            raise SystemExit("the former primary was gone on with")
 
 
 def campaign(options, folder):
@@ -517,7 +566,7 @@ def settle_accounts(field, options):
         status, _ = owner.call("POST", CHANGES, body, {"webhook-id": name})
         field.ledger.write(change=name, acknowledged=status == 200, big=big, round=-1)
     owner.settled(options.drain)
-    for node in (field.other, owner):
+    for node in (*field.doors[2:], field.other, owner):
         if node.stop() != 0:
             raise SystemExit(f"{node.name} did not end well: see its log")
     field.gateway.stop()
@@ -531,6 +580,8 @@ def settle_accounts(field, options):
     result["acknowledged by"], result["milliseconds of a call"] = field.answers, field.ways
     if field.answers.get("standing by", 0) < 20:
         bad.append("nobody stood by and answered")
+    if len(field.doors) > 2 and field.answers.get("of another shard", 0) < 20:
+        bad.append("nobody of another shard answered")
     result["seconds"] = {
         what: {"median": sorted(times)[len(times) // 2], "most": max(times), "times": len(times)}
         for what, times in field.figures.items()}
@@ -549,13 +600,14 @@ def main():
     parser.add_argument("--subscriptions", type=int, default=0,
                         help="fill the store with so many, each of a user with a device")
     parser.add_argument("--cold", action="store_true", help="who stands by has nothing in memory")
+    parser.add_argument("--shards", action="store_true", help="beside a relay of another shard")
     parser.add_argument("--drain", type=float, default=600)
     parser.add_argument("--binary")
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     judge_in_folder("nodes", lambda folder: campaign(options, folder), options.keep,
-                    logs=("one/relay.log", "two/relay.log"))
+                    logs=("one/relay.log", "two/relay.log", "beside/relay.log"))
     print("as promised")
 
 

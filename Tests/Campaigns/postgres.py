@@ -13,7 +13,7 @@ some sizes go into the log, what they cost, and how late single transactions are
   python3 Tests/Campaigns/postgres.py --served --outbox --kills 40 --seconds 120
   python3 Tests/Campaigns/postgres.py --served --rows 200000
 """
-import argparse, glob, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
+import argparse, atexit, glob, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port
 
 SCHEMA = """
@@ -62,6 +62,9 @@ END $$;
 class Postgres:
     """A server of its own."""
 
+    schema = SCHEMA
+    settings = ()
+
     def __init__(self):
         self.programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None,
                             key=lambda path: int(path.split("/")[4]))
@@ -75,11 +78,13 @@ class Postgres:
                  "-U", "postgres", "-A", "trust")
         self.process = subprocess.Popen(self.user + [
             self.programs + "/postgres", "-D", self.folder + "/data", "-k", self.folder,
-            "-c", "listen_addresses=", "-c", "wal_level=logical", "-c", "max_wal_size=4GB"],
+            "-c", "listen_addresses=", "-c", "wal_level=logical", "-c", "max_wal_size=4GB",
+            *(word for setting in self.settings for word in ("-c", setting))],
             stdout=subprocess.DEVNULL, stderr=open(self.folder + "/log", "ab"))
         STARTED.append(self.process)
+        atexit.register(self.end)
         self.wait()
-        self.sql(SCHEMA)
+        self.sql(self.schema)
 
     def run(self, program, *arguments):
         subprocess.run(self.user + [self.programs + "/" + program, *arguments], check=True,
@@ -118,6 +123,12 @@ class Postgres:
         return self.sql("SELECT has_begun AND NOT EXISTS (SELECT FROM belfry.outbox) "
                         "FROM belfry.outbox_state") == "t"
 
+    def end(self):
+        """Ends it where a campaign failed: who is killed is runuser, and hands on nothing."""
+        if os.path.exists(self.folder + "/data/postmaster.pid"):
+            subprocess.run(self.user + [self.programs + "/pg_ctl", "-D", self.folder + "/data", "-m",
+                                        "immediate", "stop"], stdout=subprocess.DEVNULL)
+
     def stop(self):
         # runuser hands it on; -m fast.
         subprocess.run(self.user + [self.programs + "/pg_ctl", "-D", self.folder + "/data", "-m",
@@ -136,7 +147,6 @@ class Field:
         self.gateway = Gateway(belfry, self.folder, prints=False)
         self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca)
         self.port = free_port()
-        self.relay.settings["http-port"] = self.port
         self.start_relay()
         self.relay.furnish()
         self.source = f"/admin/1/containers/{CONTAINER}/development/sources/pg"
@@ -146,9 +156,7 @@ class Field:
         self.start_follower()
 
     def start_relay(self):
-        self.relay.start(wait=False)
-        self.relay.port = self.port
-        if not self.relay.ready():
+        if not self.relay.start(port=self.port):
             raise SystemExit("the relay ended")
 
     def start_follower(self):

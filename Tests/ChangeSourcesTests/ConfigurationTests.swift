@@ -131,6 +131,15 @@ private let open = #""verification": {"scheme": "none"}"#
             "mapping.recordTypeTemplate: must contain {table}"
         ),
         (
+            "{\(head), \(open), \"mapping\": {\"recordTypeTemplate\": \"{schem}.{table}\"}}",
+            "mapping.recordTypeTemplate: \"{schem}\" is unknown; allowed are {database}, "
+                + "{schema}, {table}"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"owner\": {\"column\": \"\"}}}",
+            "mapping.owner.column: must not be empty"
+        ),
+        (
             "{\(head), \(open), \"mapping\": {\"owner\": {\"column\": \"a\", \"header\": \"b\"}}}",
             "mapping.owner: must have exactly one of constant, header, column, pointer"
         ),

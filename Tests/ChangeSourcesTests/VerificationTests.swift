@@ -280,15 +280,44 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(source, request) == .missingHeader("webhook-id"))
     }
 
+    @Test func `Svix's own names are read where the standard's are not there`() throws {
+        let source = try standard(published)
+        var request = signed(good)
+        let own: WebhookHeaders = [
+            "Svix-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "Svix-Timestamp": "1614265330",
+            "Svix-Signature": good,
+        ]
+        request.headers = own
+        #expect(failure(source, request) == nil)
+        #expect(source.transportKey(request.headers) == "msg_p5jXN8AQM9LWM0D4loKWxJek")
+        // Who copied one cannot give it another ID.
+        for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
+            request.headers = own
+            request.headers.append(name, "other")
+            #expect(failure(source, request) != nil, "\(name)")
+        }
+        request.headers = ["svix-id": "m", "svix-timestamp": "1614265330", "svix-signature": good]
+        #expect(failure(source, request) == .signatureMismatch(header: "svix-signature"))
+        request.headers = ["svix-id": "m", "svix-signature": good]
+        #expect(failure(source, request) == .missingHeader("svix-timestamp"))
+    }
+
     @Test func `an ID with a dot is refused`() throws {
         #expect(
             failure(try standard(published), signed(good, id: "a.b"))
                 == .malformedHeader("webhook-id", rule: "1 to 255 bytes without a dot"))
     }
 
-    @Test(arguments: ["v1", "v1,", "v1,!!!", "g0hM9SsE", "v0,AAAA", "v1a,AAAA", "v1,AAAA"])
-    func `what is no signature of a known version does not fit`(signature: String) throws {
-        #expect(failure(try standard(published), signed(signature)) == mismatch)
+    @Test(arguments: [
+        "v1", "v1,", "v1,!!!", "g0hM9SsE", "v0,AAAA", "v1a,AAAA", "v1,AAAA", "v1=g0hM9SsE",
+        "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        "v1,83484cf52b04f8e4cf2531adfed9882ad4b2665137b852442d594d20e2c9d4e1",
+    ])
+    func `what is no signature of a known version is told the form`(signature: String) throws {
+        #expect(
+            failure(try standard(published), signed(signature))
+                == .malformedHeader(
+                    "webhook-signature", rule: "\"v1,\" and an HMAC-SHA256 in Base64"))
     }
 
     @Test func `an ed25519 signature fits its public key`() throws {

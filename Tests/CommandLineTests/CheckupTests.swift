@@ -125,6 +125,13 @@ import Testing
             #""refusing": {}, "nodes": 2, "disagreements": ["b has other settings (x is 1)"]"#,
             .warn, "b has other settings (x is 1)", "belfry nodes"),
         Wrong(
+            #""refusing": {}"#,
+            #"""
+            "refusing": {}, "shards": [{"shard": "a", "state": "owned"},
+                {"shard": "b", "state": "unowned", "reason": "no relay owns it"}]
+            """#,
+            .fail, "the shard b cannot be asked: no relay owns it", "belfry shards"),
+        Wrong(
             #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",
             "belfry containers show \(container)"),
         Wrong(
@@ -154,6 +161,11 @@ import Testing
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""lastAccepted": "2026-11-23T11:58:00Z", "lastRefused": "2026-11-23T11:59:00Z""#,
             .warn, "was refused at", "belfry sources refused \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #""lastAccepted": "2026-11-23T11:58:00Z", "older": 10, "olderPercent": 40"#, .warn,
+            "40 of 100 of the last changes of shop are older",
+            "belfry changes list --state stale --source shop \(container)"),
         Wrong(
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""following": {"state": "slotLost", "verdict": "broken", "sentence": "Drop it."}"#,

@@ -31,7 +31,7 @@ import Testing
         "changes parked", "changes replay", "log", "log show", "log level", "certificates renew",
         "changes drop", "deliveries", "deliveries list", "deliveries show",
         "deliveries receipts", "deliveries retries", "deliveries dead-letters",
-        "deliveries redrive", "deliveries drop", "migrate", "move", "nodes", "predicate",
+        "deliveries redrive", "deliveries drop", "migrate", "move", "nodes", "shards", "predicate",
         "predicate evaluate", "predicate check", "gateway", "bench",
     ]
 
@@ -97,10 +97,13 @@ import Testing
             "serve --config /nowhere/belfry.json", code: 78,
             """
             belfry: the configuration cannot be used:
-              the file /nowhere/belfry.json cannot be read
+              the file /nowhere/belfry.json cannot be read: there is none
 
             """),
-        Refusal("containers list", code: 78, "error: no administrative token: give --admin-token"),
+        Refusal(
+            "containers list", code: 78,
+            "error: no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN; or "
+                + "start belfry dev, which commands of the same user find\n"),
         Refusal(
             "containers list --admin-token x --url http://127.0.0.1:1", code: 69,
             "error: no relay answers at http://127.0.0.1:1: "),
@@ -148,11 +151,36 @@ import Testing
             "error: --url: \"localhost:8081\" is not a URL that begins with http:// or https://; "
                 + "did you mean http://localhost:8081?\n"),
         Refusal(
+            "overview --admin-token x --url http://127.0.0.1:99999", code: 78,
+            "error: --url: \"http://127.0.0.1:99999\" is not a URL that begins with http:// or "
+                + "https://, with a port up to 65535\n"),
+        Refusal(
+            "trigger create Todo t1 --secret x --url http://127.0.0.1:99999/changes/1/c/d/s",
+            code: 78,
+            "error: http://127.0.0.1:99999/changes/1/c/d/s is not the URL of a change source, as "
+                + "belfry sources show has it: "),
+        Refusal(
+            "serve --backup-s3-endpoint http://127.0.0.1:99999", code: 78,
+            """
+            belfry: the configuration cannot be used:
+              backup.s3.endpoint (--backup-s3-endpoint, BELFRY_BACKUP_S3_ENDPOINT): \
+            "http://127.0.0.1:99999" must be a URL that begins with https:// or http://, without a \
+            path
+            """),
+        Refusal(
             "overview", ["BELFRY_ADMIN_TOKN": "x", "BELFRY_PORT_80_TCP": "tcp://10.0.0.1"],
             code: 78,
             "warning: BELFRY_ADMIN_TOKN is no setting; did you mean BELFRY_ADMIN_TOKEN?\n"
                 + "error: no administrative token: "),
         Refusal("predicate check price==", code: 1, ""),
+        Refusal(
+            "trigger create Todo t1", ["BELFRY_SOURCE_URL": ""], code: 78,
+            "error: the URL of the change source is empty: belfry sources show has it, for --url "
+                + "or BELFRY_SOURCE_URL\n"),
+        Refusal(
+            "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/development/s",
+            ["BELFRY_SOURCE_SECRET": ""], code: 78,
+            "error: the secret of the change source is empty: it was shown when it was made, "),
     ]
 
     @Test(arguments: refusals) func `what cannot be done is refused with a reason and a code`(
@@ -213,10 +241,32 @@ import Testing
         await gateway.simulated.stop()
     }
 
+    @Test func `completions know presets and environments, and where a file is asked for`()
+        async throws
+    {
+        let script = try await BuiltBelfry.run(["--generate-completion-script", "fish"])
+        #expect(script.code == 0)
+        func lines(_ words: String...) -> [Substring] {
+            script.output.split(separator: "\n").filter { line in words.allSatisfy(line.contains) }
+        }
+        #expect(!lines("-l 'preset'", "debezium", "hasura").isEmpty)
+        #expect(!lines("-l 'environment'", "'development production'").isEmpty)
+        // Who asks for something else than a file has none offered (-f).
+        let seed = lines("-l 'seed'")
+        #expect(!seed.isEmpty && seed.allSatisfy { !$0.contains("-rfka") }, "\(seed)")
+    }
+
     // MARK: dev
 
-    @Test func `dev, run once, pushes to the right device and says so`() async throws {
-        let ending = try await BuiltBelfry.run(["dev", "--once", "--port", "0"])
+    /// Nothing of it goes to a proxy that the user has.
+    @Test(arguments: [
+        [:], ["http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"],
+    ])
+    func `dev, run once, pushes to the right device and says so`(
+        environment: [String: String]
+    ) async throws {
+        let ending = try await BuiltBelfry.run(
+            ["dev", "--once", "--port", "0"], environment: environment)
         #expect(ending.code == 0, "\(ending.complaint)")
         let wanted = [
             "Belfry is running. Container iCloud.com.example.Art (development) has two users:",

@@ -36,6 +36,24 @@ import Testing
         }
     }
 
+    @Test func `one that is ended while it starts leaves no folder behind`() async throws {
+        let home = try Folder.make()
+        func folders() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: home.path)
+                .filter { $0.hasPrefix("belfry-dev-") }
+        }
+        let child = Child(
+            ["dev", "--port", "0"], environment: ["HOME": home.path, "TMPDIR": home.path])
+        let output = LogLines()
+        let errors = LogLines()
+        try child.run(
+            input: .nullDevice, output: output.pipe.fileHandleForWriting, error: errors.pipe)
+        _ = try await Turns.yield { try !folders().isEmpty }
+        child.signal(SIGTERM)
+        #expect(await child.ended() == 0)
+        #expect(try folders() == [])
+    }
+
     @Test func `other commands find it by themselves while it runs, and no longer`() async throws {
         let home = try Folder.make()
         let sandbox = try await Sandbox.start(["--port", "0"], home: home)

@@ -103,6 +103,7 @@ import Testing
     @Test(arguments: [
         (["--database", "x"], "only a running relay"),
         (["--forward-to", "localhost"], "is not an URL"),
+        (["--forward-to", "http://127.0.0.1:99999/"], "is not an URL"),
         (["--forward-to", "http://a/", "--only", "match"], "--only leaves them out"),
         (["--only", "pushes"], "pushes"),
     ]) func `what cannot be meant is refused`(arguments: [String], part: String) async throws {

@@ -62,6 +62,31 @@ import Testing
         #expect(lines == expected)
     }
 
+    @Test func `a file that is not there, and a folder, are said`() async throws {
+        let folder = try Folder.make().path
+        let none = folder + "/none"
+        for (arguments, words) in [
+            (["match", "--subscriptions", none, "--changes", none], "there is no file \(none)"),
+            (
+                ["match", "--subscriptions", folder, "--changes", folder],
+                "the file \(folder) cannot be read: it is a folder"
+            ),
+            (
+                ["gateway", "--port", "0", "--ca-file", none, "--script", folder],
+                "the file \(folder) cannot be read: it is a folder"
+            ),
+        ] {
+            let ending = try await BuiltBelfry.run(arguments)
+            #expect(ending.code == 66)
+            #expect(ending.complaint == "error: \(words)\n")
+        }
+        let key = try await BuiltBelfry.run([
+            "gateway", "--port", "0", "--ca-file", none, "--key", "KEY:TEAM:\(none)",
+        ])
+        #expect(key.code == 64)
+        #expect(key.complaint.contains("there is no file \(none)"), "\(key.complaint)")
+    }
+
     @Test func `many refused lines are counted, and the first of them shown`() async throws {
         let folder = try Folder.make()
         let paths = ["s.jsonl", "c.jsonl"].map { folder.appending(path: $0).path }

@@ -50,6 +50,12 @@ struct MoveCommandTests {
         #expect(moved.code == 0 && moved.output.contains("equal at both ends, sound"), "\(moved)")
         let check = try await BuiltBelfry.run(["check", "--database", url, "--schema", schema])
         #expect(check.code == 0 && check.output.contains("sound"))
+        // Other commands take the schema for the shard that it may be; a file is no shard.
+        let list = ["containers", "list", "--shard", schema, "--database"]
+        let listed = try await BuiltBelfry.run(list + [url])
+        #expect(listed.code == 0 && listed.output.contains("CONTAINER"), "\(listed)")
+        let misnamed = try await BuiltBelfry.run(list + [file])
+        #expect(misnamed.code == 78 && misnamed.complaint.contains("which is one store"))
         let restored = try await BuiltBelfry.run(
             ["restore", "--database", url, "--schema", schema])
         #expect(restored.code == 0, "\(restored)")

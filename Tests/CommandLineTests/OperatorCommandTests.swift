@@ -155,7 +155,9 @@ import Testing
             #expect(rotated.value(at: ["verification", "secrets", "1", "secret"]) == "(hidden)")
             let shown = try await shell.run(
                 "sources", "show", "shop", "-c", "iCloud.com.example.Art")
-            #expect(shown.output.contains("BELFRY_SOURCE_SECRET"), "\(shown.output)")
+            for text in ["BELFRY_SOURCE_SECRET", "belfry sources rotate gives another"] {
+                #expect(shown.output.contains(text), "\(text): \(shown.output)")
+            }
             let refusals = try await shell.run(
                 "sources", "refused", "-c", "iCloud.com.example.Art")
             #expect(refusals.output == "none\n")

@@ -55,6 +55,56 @@ import Testing
         #expect(Set(first.changes.map(\.text)).count == 2)
     }
 
+    @Test func `a file as other systems' editors save it is read, or told what it is`() throws {
+        let file = try Folder.make().appending(path: "seed.json")
+        try Data([0xEF, 0xBB, 0xBF] + Array(Self.seed.utf8)).write(to: file)
+        #expect(try DevSeed(file: file.path).changes.count == 2)
+        try Data([0xFF, 0xFE] + Self.seed.utf8.flatMap { [$0, 0] }).write(to: file)
+        let error = #expect(throws: CommandFailure.self) { try DevSeed(file: file.path) }
+        #expect(error.map { "\($0)".contains("is UTF-16: save it as UTF-8") } == true)
+    }
+
+    /// Calls that nobody answers any more were tried again for a minute.
+    @Test func `a sandbox that is ended while it is sown ends soon`() async throws {
+        let home = try Folder.make()
+        let file = home.appending(path: "seed.json")
+        let subscriptions = (0..<1000).map { index in
+            #"{"user": "carol", "database": "public", "subscription": {"subscriptionID": "#
+                + #""s\#(index)", "subscriptionType": "query", "query": {"recordType": "Todo", "#
+                + #""predicate": "n == \#(index)"}, "firesOn": ["create"], "#
+                + #""notificationInfo": {}}}"#
+        }
+        try Data(#"{"subscriptions": [\#(subscriptions.joined(separator: ","))]}"#.utf8)
+            .write(to: file)
+        let sandbox = try await DevCommandTests.Sandbox.start(
+            ["--port", "0", "--seed", file.path], home: home)
+        let start = ContinuousClock.now
+        let code = await sandbox.end()
+        #expect(ContinuousClock.now - start < .seconds(40))
+        #expect([0, 1].contains(code))
+        #expect(!sandbox.errors.text.contains("refused"), "\(sandbox.errors.text)")
+    }
+
+    @Test func `a folder is no file`() throws {
+        let folder = try Folder.make().path
+        let error = #expect(throws: CommandFailure.self) { try DevSeed(file: folder) }
+        #expect(error.map { "\($0)".hasSuffix("cannot be read: it is a folder") } == true)
+    }
+
+    @Test func `what was probably not meant in a seed is told`() async throws {
+        let home = try Folder.make()
+        let file = home.appending(path: "seed.json")
+        let text = Self.seed.replacing("priority > 2", with: "priority > 2 AND priority < 1")
+        try Data(text.utf8).write(to: file)
+        let sandbox = try await DevCommandTests.Sandbox.start(
+            ["--port", "0", "--seed", file.path], home: home, until: "Sown from")
+        let warning = try await sandbox.output.line { $0.hasPrefix("warning: ") }
+        #expect(
+            warning.hasPrefix("warning: subscriptions[0]: no record")
+                && warning.hasSuffix("; alternatives are joined by OR"), "\(warning)")
+        #expect(await sandbox.end() == 0)
+    }
+
     @Test func `a seed is sown by a start, and the next one of the folder does nothing again`()
         async throws
     {

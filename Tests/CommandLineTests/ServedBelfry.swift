@@ -60,6 +60,9 @@ final class ServedBelfry: Sendable {
         _ = await child.ended()
     }
 
+    /// Sends it a signal that does not end it.
+    func signal(_ signal: Int32) { child.signal(signal) }
+
     /// Asks it to end, and returns its exit code, or the signal below zero.
     func end(_ signal: Int32 = SIGTERM) async -> Int32 {
         child.signal(signal)

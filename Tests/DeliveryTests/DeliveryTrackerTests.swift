@@ -47,6 +47,45 @@ import Testing
         #expect(second?.receipts.count == 2)
     }
 
+    @Test func `the progress stays before what is judged beside the log`() {
+        var tracker = DeliveryTracker(mark: .start, window: 8)
+        let before = Fixtures.delivery(at: 2)
+        let after = Fixtures.delivery(at: 5)
+        let first = tracker.admit(before, at: Fixtures.moment)
+        tracker.finish(LogPosition(2))
+        tracker.putOff(LogPosition(3))
+        tracker.putOff(LogPosition(4))
+        let last = tracker.admit(after, at: Fixtures.moment)
+        tracker.finish(LogPosition(5))
+        let note = FiringNote(position: LogPosition(5), at: Fixtures.moment, errors: [9])
+        let isNoted = tracker.add(firings: [note])
+        #expect(isNoted)
+        tracker.settle(last, accepted(after))
+        tracker.settle(first, accepted(before))
+        let early = tracker.takeStep()
+        #expect(early?.to == mark(2))
+        #expect(early?.receipts.map(\.deliveryID) == [before.delivery.id])
+        tracker.stepRecorded()
+        // The second of them first: nothing moves.
+        tracker.makeUp(MadeUpChange(position: LogPosition(4), ranges: []))
+        let none = tracker.takeStep()
+        #expect(none == nil)
+        #expect(tracker.inFlight == 3)
+        // What it did to subscriptions, and what it owes, goes with the step that passes it.
+        let late = FiringNote(position: LogPosition(3), at: Fixtures.moment, errors: [7])
+        _ = tracker.add(firings: [late])
+        let range = NewRange(
+            container: Fixtures.container, position: LogPosition(3), serials: [1, 2])
+        tracker.makeUp(MadeUpChange(position: LogPosition(3), ranges: [range]))
+        let step = tracker.takeStep()
+        #expect(step?.to == mark(5))
+        #expect(step?.newRanges == [range])
+        #expect(step?.firings == [late, note])
+        #expect(step?.receipts.map(\.deliveryID) == [after.delivery.id])
+        tracker.stepRecorded()
+        #expect(tracker.inFlight == 0)
+    }
+
     @Test func `only one step is on its way`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         tracker.finish(LogPosition(1))

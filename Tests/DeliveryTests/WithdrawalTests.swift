@@ -116,6 +116,34 @@ import Testing
                 == Array(repeating: Withdrawal.device.rawValue, count: 2))
     }
 
+    @Test func `what a gateway holds when its registration ends is judged anew`() async throws {
+        let bench = try await WorkerBench { _, _ in nil }
+        try await bench.run {
+            try await bench.accept(1...30)
+            #expect(await Turns.yield { bench.gateway.requests.count == 30 })
+            try await Meanwhile.signOut.happen(to: bench.store)
+            for request in bench.gateway.requests {
+                let registration = try #require(request.registration)
+                #expect(bench.store.hasEnded(registration.serial, since: registration.ends))
+                let now = bench.store.endedDevicesCount
+                #expect(!bench.store.hasEnded(registration.serial, since: now))
+                bench.gateway.answer(request.ticket, .notSent(cause: .registrationEnded))
+            }
+            #expect(await bench.passed(30))
+            let done = try await bench.advance(by: .seconds(10)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        // The gateway has said nothing, and nothing of it is in trouble.
+        #expect(bench.gateway.requests.count == 30)
+        #expect(bench.worker.answers.isEmpty)
+        #expect(bench.worker.halts.isEmpty)
+        #expect(
+            try await bench.deadLetters.map(\.reason)
+                == Array(repeating: Withdrawal.device.rawValue, count: 30))
+    }
+
     @Test func `a token that the same user registers anew keeps what waits for it`() async throws {
         let bench = try await WorkerBench { _, attempt in
             attempt == 1 ? Self.offline : .accepted

@@ -219,6 +219,12 @@ final class FaultyProgress: ShardProgress {
         store.endedDevices(among: serials)
     }
 
+    var endedDevicesCount: UInt64 { store.endedDevicesCount }
+
+    func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool {
+        store.hasEnded(serial, since: count)
+    }
+
     func withdrawals(
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Withdrawal] {

@@ -228,6 +228,40 @@ import Testing
         }
     }
 
+    @Test func `who waits for the end waits as long as answers come`() async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(.accept, times: 1),
+                ScriptedAnswer(.accept, times: 3, delay: .milliseconds(300) ... .milliseconds(300)),
+                ScriptedAnswer(.silence))
+        } _: { rig in
+            _ = try await rig.outcome(of: .sample(ticket: 1))
+            rig.gateway.send(try (2...5).map { try .sample(ticket: $0) })
+            _ = try await rig.simulator.pushes(count: 5, within: .patience)
+            // What is silent would keep it for that long.
+            await rig.gateway.shutDown(within: .patience, silence: .seconds(3))
+            let ends = rig.ends.all
+            #expect(ends.values.count { $0 == .accepted } == 4)
+            #expect(ends.values.count { if case .unknown = $0 { true } else { false } } == 1)
+        }
+    }
+
+    /// The quickest of some: others on the machine make one slower, and nothing makes one quicker.
+    @Test(arguments: [true, false])
+    func `a gateway with nothing open ends at once`(hasSent: Bool) async throws {
+        var least = Duration.patience
+        for _ in 0..<5 {
+            try await GatewayRig.run { rig in
+                if hasSent { _ = try await rig.outcome(of: .sample()) }
+                let began = ContinuousClock.now
+                await rig.gateway.shutDown(within: .patience)
+                least = min(least, began.duration(to: .now))
+            }
+        }
+        // Its thread looks after connections ten times a second, and once without any.
+        #expect(least < .milliseconds(60))
+    }
+
     @Test func `a gateway that was shut down completes everything as not sent`() async throws {
         try await GatewayRig.run { rig in
             await rig.gateway.shutDown(within: .zero)

@@ -3,6 +3,7 @@ import Gateway
 import GatewaySimulator
 import RelayModel
 import RelayTestKit
+import Synchronization
 import Testing
 
 /// What the gateway asks for: to be left alone, not to be knocked at again and again.
@@ -60,6 +61,52 @@ import Testing
             #expect(rig.simulator.totals.connections == pauses.count)
             #expect(rig.simulator.totals.received + notSent.count == 300)
             #expect(Set(notSent.map(\.reason)) == ["the gateway answered \(status) \(reason)"])
+        }
+    }
+
+    @Test func `a push whose registration ended while it waited is not sent`() async throws {
+        try await GatewayRig.run(world: { world in
+            world.hasEnded = { $0.serial == 7 && $0.ends < 3 }
+        }) { rig in
+            var ended = try PushRequest.sample(ticket: 1)
+            ended.registration = JudgedRegistration(serial: 7, ends: 2)
+            // It was judged after that end, and is its recipient's still.
+            var judgedSince = try PushRequest.sample(ticket: 2)
+            judgedSince.registration = JudgedRegistration(serial: 7, ends: 3)
+            let sent = try await rig.outcome(of: judgedSince)
+            #expect(sent == .accepted)
+            let withdrawn = try await rig.outcome(of: ended)
+            #expect(withdrawn == .notSent(cause: .registrationEnded))
+            #expect(rig.simulator.totals.received == 1)
+        }
+    }
+
+    @Test func `pushes that wait for a gateway's few streams are not sent once they are ended`()
+        async throws
+    {
+        let simulated = Mutex<SimulatedGateway?>(nil)
+        try await GatewayRig.run {
+            $0.streamLimit = 4
+            $0.script = .all(
+                ScriptedAnswer(.accept, delay: .milliseconds(50) ... .milliseconds(50)))
+        } world: { world in
+            // Once the gateway has the first one and four beside each other.
+            world.hasEnded = { _ in simulated.withLock { $0?.totals.received ?? 0 } >= 5 }
+        } _: { rig in
+            simulated.withLock { $0 = rig.simulator }
+            let requests = try (1...40).map { ticket in
+                var request = try PushRequest.sample(ticket: UInt64(ticket))
+                request.registration = JudgedRegistration(serial: 7, ends: 2)
+                return request
+            }
+            let outcomes = await rig.outcomes(of: requests)
+            let withdrawn = outcomes.count { $0 == .notSent(cause: .registrationEnded) }
+            #expect(withdrawn == 35)
+            #expect(outcomes.count { $0 == .accepted } == 5)
+            // The connection is as good as before.
+            let other = try await rig.outcome(of: try .sample(ticket: 41))
+            #expect(other == .accepted)
+            #expect(rig.simulator.totals.connections == 1)
         }
     }
 

@@ -266,6 +266,39 @@ test("a set that is refused as a whole fails what it would have added", () => {
   assert.deepEqual(names(drive.frames({ type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] }, at("t2"))), ["b", "c"]);
 });
 
+test("of a set of too many the newest are refused, wherever the others stood before", () => {
+  const drive = new Drive();
+  for (const id of ["q1", "q2", "q3"]) drive.machine.handle({ type: "declare", id, definition }, 0);
+  drive.step("flush");
+  drive.step("opened");
+  const effects = drive.frames(
+    { ...welcome, limits: { queries: 2 } }, state(1, "error", [], { serverErrorCode: "QUOTA_EXCEEDED", reason: "too many" }));
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed").map((effect) => effect.id), ["q3"]);
+  assert.deepEqual(sent(effects)[0].queries.map((query) => query.id), ["q1", "q2"]);
+});
+
+test("a long set follows the welcome, before which the relay takes little", () => {
+  const drive = new Drive();
+  const long = { ...definition, query: { predicate: `name == "${"x".repeat(70_000)}"` } };
+  const { hello } = opened(drive.step("declare", { id: "q1", definition: long }));
+  assert.equal(hello.set, undefined);
+  drive.step("opened");
+  const [set] = sent(drive.frames(welcome));
+  assert.deepEqual(set.queries.map((query) => query.id), ["q1"]);
+  drive.frames(
+    state(set.version, "bootstrapping", [told("q1", 7)]), result(7, []), state(set.version, "complete"), at("t1"));
+  assert.equal(drive.state, "current");
+});
+
+test("an error of no query's own is the set's, which is not sent again as it is", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  const effects = drive.frames(
+    state(2, "error", [{ error: { serverErrorCode: "QUOTA_EXCEEDED" } }], { serverErrorCode: "BAD_REQUEST" }));
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed").map((effect) => effect.id), ["q2"]);
+  assert.deepEqual(sent(effects), []);
+});
+
 test("a conflict sends the whole set", () => {
   const drive = Drive.current();
   drive.step("declare", { id: "q2", definition: watching });
@@ -306,6 +339,7 @@ test("get and fence are answered, and asked again after a connection was lost", 
   assert.deepEqual(again.map((frame) => [frame.type, frame.id]), [["get", "g1"], ["fence", "f1"]]);
   const [answer] = drive.frames({ type: "result", id: "g1", part: 0, isLast: true, records: [art("b", 1)] });
   assert.deepEqual(answer.records.map((record) => record.recordName), ["b"]);
+  drive.frames(state(2, "bootstrapping", [told("q1", 7, true)]), state(2, "complete"));
   assert.deepEqual(drive.frames({ type: "fenced", id: "f1" }), [], "what came before it is applied first");
   assert.deepEqual(drive.frames(at("t9")).map((effect) => [effect.do, effect.id]), [["answer", "f1"]]);
 });
@@ -388,6 +422,20 @@ test("a socket that died while the page slept is found out", () => {
   slept.now = 600_000;
   slept.step("returned");
   assert.equal(slept.state, "offline");
+});
+
+test("a stream that was silent while the page slept is opened anew", () => {
+  const [drive] = fallen("stream");
+  drive.step("opened");
+  drive.frames(welcome, state(3, "bootstrapping", [told("q1", 1)]), result(1, []), state(3, "complete"), at("t1"));
+  drive.now += 5_000;
+  assert.deepEqual(drive.step("returned"), []);
+  drive.now += 6_000;
+  const { hello } = opened(drive.step("returned"));
+  assert.equal(hello.set.queries[0].since, "t1");
+  drive.random = 1;
+  drive.pass(10_000);
+  assert.equal(drive.state, "offline");
 });
 
 for (const [code, comesBack] of [
@@ -596,3 +644,99 @@ for (const [record, key] of [
   [{ recordName: "a", zoneID: { zoneName: "_defaultZone", ownerRecordName: "_bob" } }, "_bob/_defaultZone/a"]]) {
   test(`the key of a record in ${JSON.stringify(record.zoneID ?? "no zone")}`, () => assert.equal(recordKey(record, "_ann"), key));
 }
+
+test("what is asked in a loop waits its turn, below what the relay takes of a client", () => {
+  const drive = Drive.current();
+  const said = [];
+  const note = (effects) => sent(effects).forEach((frame) => said.push([drive.now, frame.type]));
+  for (let number = 0; number < 200; number += 1) drive.machine.handle({ type: "ask", id: `a${number}` }, drive.now);
+  note(drive.step("flush"));
+  note(drive.step("declare", { id: "q2", definition: watching }));
+  assert.ok(said.length < 90, `${said.length} at once`);
+  while (said.length < 201 && drive.now < 30_000) {
+    drive.step("heard");
+    note(drive.pass(10));
+  }
+  assert.equal(said.length, 201, "each is said, and the set too");
+  // The relay's own count: 100 at once, 20 in a second.
+  let left = 100;
+  for (const [index, [moment]] of said.entries()) {
+    if (index) left = Math.min(100, left + (moment - said[index - 1][0]) / 50);
+    left -= 1;
+    assert.ok(left >= 0, `frame ${index} is one too many`);
+  }
+  // Another connection begins anew.
+  drive.step("lost", { code: 1006 });
+  assert.ok(opened(drive.retry()));
+});
+
+test("a set that cannot be taken now is sent again, and nothing fails", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  drive.step("opened");
+  const later = { serverErrorCode: "TRY_AGAIN_LATER", reason: "the schema was changed", retryAfter: 3 };
+  assert.deepEqual(sent(drive.frames(welcome, state(1, "error", undefined, later))), []);
+  assert.equal(drive.state, "catchingUp");
+  assert.deepEqual(sent(drive.pass(3_000)), []);
+  const [again] = sent(drive.pass(1_000));
+  assert.deepEqual([again.type, again.version, again.queries.map(({ id }) => id)], ["set", 2, ["q1"]]);
+  drive.frames(state(2, "bootstrapping", [told("q1", 7)]), result(7, [art("a", 1)]), state(2, "complete"), at("t1"));
+  assert.equal(drive.state, "current");
+  // An edit neither: what is in force stays, and what is asked for meanwhile goes out.
+  drive.step("declare", { id: "q2", definition: watching });
+  const throttled = { serverErrorCode: "THROTTLED", reason: "patterns", retryAfter: 2 };
+  drive.frames(state(3, "error", [{ id: "q2", error: throttled }], { serverErrorCode: "BAD_REQUEST" }));
+  assert.deepEqual(sent(drive.step("ask", { id: "a1" })), [{ type: "fence", id: "a1", query: undefined }]);
+  assert.deepEqual(names(drive.frames({ type: "items", group: 7, items: [{ op: "added", previous: "a", record: art("b", 2) }] }, at("t2"))), ["a", "b"]);
+  const edits = sent(drive.pass(3_000));
+  assert.deepEqual(edits.map(({ base, add }) => [base, add.map(({ id }) => id)]), [[2, ["q2"]]]);
+  drive.frames(state(4, "bootstrapping", [told("q2", 8)]), state(4, "complete"), at("t3"));
+  assert.equal(drive.state, "current");
+});
+
+test("a query that cannot be read now goes on from where it was", () => {
+  const drive = Drive.current();
+  const gone = { type: "gone", group: 7, id: "q1", serverErrorCode: "TRY_AGAIN_LATER", reason: "not now", retryAfter: 5 };
+  assert.deepEqual(sent(drive.frames(gone, at("t2"))), []);
+  assert.equal(drive.state, "catchingUp");
+  const [edit] = sent(drive.pass(6_000));
+  assert.deepEqual(edit.remove, ["q1"]);
+  assert.deepEqual(edit.add.map(({ id, since }) => [id, since]), [["q1", "t1"]]);
+  assert.deepEqual(
+    names(drive.frames(
+      state(2, "bootstrapping", [told("q1", 9, true)]), { type: "items", group: 9, items: [{ op: "removed", record: { recordName: "a" } }] },
+      state(2, "complete"), at("t3"))),
+    ["b", "c"]);
+  assert.equal(drive.state, "current");
+});
+
+test("on a stream what is not taken now is asked for by another one", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  for (let round = 0; round < 2; round += 1) {
+    drive.step("lost");
+    drive.retry();
+  }
+  drive.step("opened");
+  const later = { serverErrorCode: "TRY_AGAIN_LATER", reason: "not now", retryAfter: 4 };
+  const effects = drive.frames(welcome, state(3, "error", undefined, later));
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed"), []);
+  assert.equal(drive.state, "offline");
+  assert.equal(opened(drive.pass(3_000)), undefined);
+  assert.deepEqual(opened(drive.pass(2_000)).hello.set.queries.map(({ id }) => id), ["q1"]);
+});
+
+test("a fence of who lags is answered once all has been told", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  drive.frames(state(2, "bootstrapping", [told("q2", 8)]), state(2, "complete"), at("t2"));
+  drive.step("ask", { id: "a1" });
+  const answered = (effects) => effects.filter((effect) => effect.do === "answer").map(({ id }) => id);
+  // It was asked while nothing was told: what closes it comes once the client has caught up.
+  assert.deepEqual(answered(drive.frames(
+    { type: "fenced", id: "a1" }, state(2, "bootstrapping", [told("q1", 7, true), told("q2", 8, true)]),
+    { type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] }, at("t3"))), []);
+  const change = { type: "change", group: 8, position: 4, operation: "create", record: art("d", 4) };
+  const effects = drive.frames(change, state(2, "complete"), at("t4"));
+  assert.deepEqual([answered(effects), delivered(effects, "q2").length, names(effects)], [["a1"], 1, ["b", "c"]]);
+});

@@ -144,7 +144,7 @@ export class Relay {
       if (query.kind === "result" && since === undefined) {
         connection.send({ type: "result", group, part: 0, isLast: true, records: this.#sorted });
       }
-      if (!query.once) connection.groups.set(group, query.kind);
+      if (!query.once || query.kind === "changes") connection.groups.set(group, query.kind);
     }
     connection.send({ type: "state", version: set.version, state: "complete" });
     connection.send(this.#at());

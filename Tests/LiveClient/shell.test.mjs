@@ -174,7 +174,7 @@ test("a set is taken whole or not at all", { timeout: 10_000 }, () => world(asyn
   assert.equal(client.set.state, "error");
   assert.equal(client.set.errors.wrong.liveError, "unknownType");
   assert.deepEqual(client.set.names, ["all"]);
-  assert.throws(() => client.set.add("all", { recordType: "Art" }), { liveError: "duplicateQuery" });
+  await assert.rejects(client.set.add("all", { recordType: "Art" }), { liveError: "duplicateQuery" });
   await client.set.update((editor) => editor.put("all", { recordType: "Art" }));
   assert.equal(client.set.state, "complete");
   assert.ok(states.includes("bootstrapping"));
@@ -243,6 +243,17 @@ test("tokens come from the hook, one call at a time", { timeout: 10_000 }, async
     assert.equal(relay.hellos[1].ckWebAuthToken, "token-3");
     assert.equal(asked.length, 3);
   }, undefined, { credentials });
+});
+
+test("a hook that fails, with whatever, is asked again", { timeout: 10_000 }, async () => {
+  const reasons = [null, undefined, "no network"];
+  const told = [];
+  const credentials = () => (reasons.length ? Promise.reject(reasons.shift()) : { ckWebAuthToken: "token" });
+  await world(async (relay, client) => {
+    client.onConnection = ({ error }) => told.push(error?.reason);
+    await until(client.results(query)[Symbol.asyncIterator](), has("a", "b"));
+    assert.ok(told.includes("no network"));
+  }, undefined, { credentials, random: () => 0 });
 });
 
 test("signed out: each query is told once, and nothing is tried again", { timeout: 10_000 }, () => world(async (relay, client) => {
@@ -348,4 +359,269 @@ test("a loop that is left ends, and `close` ends the loop", { timeout: 10_000 },
   let count = 0;
   for await (const records of art) count += records.length;
   assert.equal(count, 2);
+}));
+
+test("what is wanted once is told once, whatever is lost and comes back", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const [art, change] = [client.results({ ...query, once: true }), client.changes({ recordType: "Art", once: true })];
+  const seen = [];
+  art.onValue = (records) => seen.push(namesOf(records).join());
+  change.onChange = ({ position }) => seen.push(position);
+  const kept = client.results(query);
+  await until(kept[Symbol.asyncIterator](), has("a", "b"));
+  await client.fence();
+  assert.deepEqual([art.state, change.state, seen], ["ended", "live", ["a,b"]]);
+  relay.change("c", 3);
+  relay.change("d", 4);
+  await until(kept[Symbol.asyncIterator](), has("a", "b", "c", "d"));
+  for (const { channel } of relay.connections) channel.cut();
+  relay.change("e", 5);
+  await until(kept[Symbol.asyncIterator](), has("a", "b", "c", "d", "e"));
+  assert.deepEqual([change.state, seen], ["ended", ["a,b", 3]]);
+  assert.deepEqual(relay.hellos.at(-1).set.queries.map(({ once }) => once), [undefined]);
+}));
+
+test("a set says after the end that it is not complete, and refuses at once", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.add("art", query);
+  assert.equal(client.set.state, "complete");
+  client.close();
+  assert.equal(client.set.state, "pending");
+  await assert.rejects(client.set.add("more", { ...query, limit: 3 }), { liveError: "connection" });
+  await assert.rejects(client.set.waitForComplete(), { liveError: "connection" });
+}));
+
+test("a socket that only says `error` is lost", { timeout: 10_000 }, async () => {
+  let count = 0;
+  class Socket {
+    constructor() {
+      count += 1;
+      queueMicrotask(() => this.onerror?.({}));
+    }
+    close() {}
+  }
+  const client = new LiveClient({
+    url: "http://127.0.0.1:1", container: "c", WebSocket: Socket, random: () => 0,
+    fetch: () => Promise.reject(new Error("nobody answers")),
+  });
+  client.results(query);
+  while (count < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+  assert.equal(client.connection.error.liveError, "connection");
+  client.close();
+});
+
+test("a client that ended keeps no listeners", { timeout: 10_000 }, async () => {
+  const listening = new Set();
+  const add = globalThis.addEventListener;
+  globalThis.addEventListener = (type, act, { signal }) => {
+    listening.add(act);
+    signal.addEventListener("abort", () => listening.delete(act));
+  };
+  try {
+    await world(async (relay, client) => {
+      await client.fence();
+      assert.equal(listening.size, 1);
+      for (const { send } of relay.connections) {
+        send({ type: "bye", code: 4403, serverErrorCode: "AUTHENTICATION_FAILED", reason: "signed out" });
+      }
+      while (client.connection.state !== "closed") await new Promise((resolve) => setTimeout(resolve, 2));
+      assert.equal(listening.size, 0);
+    });
+  } finally {
+    globalThis.addEventListener = add;
+  }
+});
+
+test("a query in whose place a refused one was goes on, by the same handle", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.add("art", query);
+  const handle = client.set.named("art");
+  const seen = [];
+  handle.onValue = (records) => seen.push(namesOf(records).join());
+  const values = handle[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  await assert.rejects(
+    client.set.update((editor) => editor.put("art", { recordType: "Atr" })), { liveError: "unknownType" });
+  assert.equal(client.set.named("art"), handle);
+  relay.change("c", 3);
+  await until(values, has("a", "b", "c"));
+  assert.equal(seen.at(-1), "a,b,c");
+  // One that is taken ends it.
+  await client.set.update((editor) => editor.put("art", { ...query, limit: 5 }));
+  assert.equal(handle.state, "ended");
+  assert.notEqual(client.set.named("art"), handle);
+  assert.equal((await values.next()).done, true);
+  // And so does the end of all.
+  const last = client.set.named("art");
+  const told = [];
+  last.onError = (error) => told.push(error.liveError);
+  client.set.update((editor) => editor.put("art", { ...query, limit: 6 })).catch(() => {});
+  client.close();
+  assert.deepEqual([last.state, told], ["ended", ["connection"]]);
+}));
+
+test("who closes a handle while being told is told no more", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const [art, changes] = [client.results(query), client.changes({ recordType: "Art" })];
+  const seen = [];
+  await until(art[Symbol.asyncIterator](), has("a", "b"));
+  await client.fence();
+  art.onItems = () => {
+    seen.push("items");
+    art.close();
+  };
+  art.onValue = () => seen.push("value");
+  changes.onChange = ({ position }) => {
+    seen.push(position);
+    changes.close();
+  };
+  const values = changes[Symbol.asyncIterator]();
+  for (const { channel } of relay.connections) channel.cut();
+  for (let round = 0; round < 3; round += 1) relay.change("a", 5 + round);
+  await client.fence();
+  assert.deepEqual(seen, ["items", 3]);
+  assert.equal((await values.next()).done, true);
+}));
+
+test("who asks for changes beside another is told what comes from then on", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const first = client.changes({ recordType: "Art" });
+  const values = first[Symbol.asyncIterator]();
+  await client.fence();
+  relay.change("c", 3);
+  assert.equal((await values.next()).value.position, 3);
+  const second = client.changes({ recordType: "Art" });
+  const seen = [];
+  second.onChange = ({ position }) => seen.push(position);
+  await client.fence();
+  assert.equal(second.state, "live");
+  relay.change("d", 4);
+  assert.equal((await values.next()).value.position, 4);
+  assert.deepEqual(seen, [4]);
+}));
+
+test("what has ended of a set is not asked for again by the next update", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.update((editor) => {
+    editor.add("once", { ...query, once: true });
+    editor.add("closed", { ...query, limit: 3 });
+    editor.add("kept", query);
+  });
+  const { set } = client;
+  assert.equal(set.named("once").state, "ended");
+  set.named("closed").close();
+  await set.add("more", { ...query, limit: 4 });
+  assert.deepEqual(set.names, ["kept", "more"]);
+  assert.equal(set.named("closed"), undefined);
+  // Nor by an update that is taken back.
+  await assert.rejects(set.add("wrong", { recordType: "Atr" }), { liveError: "unknownType" });
+  assert.deepEqual(set.names, ["kept", "more"]);
+  // Whoever wants it again says so.
+  await set.add("once", { ...query, once: true });
+  assert.deepEqual(namesOf(set.named("once").records), ["a", "b"]);
+  assert.equal(relay.frames.filter(({ type }) => type === "set").flatMap(({ add }) => add)
+    .filter(({ limit }) => limit?.first === 3).length, 0);
+}));
+
+test("an edit that cannot be is a rejection, and changes nothing", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.add("all", query);
+  const handle = client.set.named("all");
+  await assert.rejects(client.set.add("all", { recordType: "Art" }), { liveError: "duplicateQuery" });
+  await assert.rejects(client.set.add("odd", { kind: "change", recordType: "Art" }), /kind.*"change".*"changes"/);
+  await assert.rejects(client.set.update(() => {
+    throw new Error("mine");
+  }), { message: "mine" });
+  assert.equal(client.set.named("all"), handle);
+  assert.deepEqual([client.set.state, handle.state, client.set.names], ["complete", "live", ["all"]]);
+}));
+
+test("queries have the client's names, whatever they bring", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results({ ...query, id: "mine" });
+  await until(art[Symbol.asyncIterator](), has("a", "b"));
+  assert.deepEqual(namesOf(await client.get({ ...query, id: "mine" })), ["a", "b"]);
+}));
+
+test("a get that cannot be said is refused at once, and takes nothing with it", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await until(client.results(query)[Symbol.asyncIterator](), has("a", "b"));
+  await assert.rejects(client.get({ ...query, predicate: "price = %@", predicateArguments: [1n] }), TypeError);
+  assert.equal(client.connection.state, "current");
+  assert.deepEqual(namesOf(await client.get(query, { timeout: Infinity })), ["a", "b"]);
+}));
+
+test("a loop that is left keeps nothing for later", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const changes = client.changes({ recordType: "Art" });
+  const values = changes[Symbol.asyncIterator]();
+  await client.fence();
+  for (let round = 0; round < 3; round += 1) relay.change("a", round);
+  await client.fence();
+  assert.equal((await values.next()).value.position, 3);
+  assert.deepEqual(await values.return("left"), { done: true, value: "left" });
+  assert.equal((await values.next()).done, true);
+}));
+
+test("who shows an inbox late has what it has told, once", { timeout: 10_000 }, () => world(async (relay, client) => {
+  relay.notify("one");
+  relay.notify("two");
+  const first = client.notifications();
+  const values = first[Symbol.asyncIterator]();
+  await values.next();
+  await values.next();
+  const seen = [];
+  const join = () => {
+    const inbox = client.notifications();
+    inbox.onNotification = ({ payload }, syncToken) => seen.push(`${payload.text} ${syncToken}`);
+    return inbox;
+  };
+  // A page that draws itself anew has it as one that is drawn for the first time.
+  first.close();
+  const second = join();
+  assert.equal(second.syncToken, undefined);
+  await client.fence();
+  assert.deepEqual([seen.splice(0), second.syncToken], [["one s1", "two s2"], "s2"]);
+  // Who begins while something is told hears it once.
+  const told = new Promise((resolve) => {
+    second.onNotification = () => resolve(join());
+  });
+  relay.notify("three");
+  await told;
+  await client.fence();
+  assert.deepEqual(seen, ["one s1", "two s2", "three s3"]);
+  assert.equal(relay.frames.filter(({ type }) => type === "set").length, 0);
+}));
+
+test("a query in whose place a refused one was has missed nothing, and is told nothing twice", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.update((editor) => {
+    editor.add("art", query);
+    editor.add("changes", { kind: "changes", recordType: "Art" });
+  });
+  const seen = [];
+  client.set.named("art").onItems = (items) => seen.push(...items.map(({ op, key }) => `${op} ${key}`));
+  client.set.named("changes").onChange = ({ position }) => seen.push(position);
+  const update = client.set.update((editor) => {
+    editor.put("art", { recordType: "Atr" });
+    editor.put("changes", { kind: "changes", recordType: "Atr" });
+  });
+  relay.change("c", 3); // Before the edit has come.
+  await assert.rejects(update, { liveError: "unknownType" });
+  relay.change("d", 4);
+  await client.fence();
+  assert.deepEqual(seen.sort(), [3, 4, "added c", "added d"]);
+  assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b", "c", "d"]);
+  assert.equal(client.set.named("changes").state, "live");
+  assert.equal(client.connection.state, "current");
+  // Nor if the connection is lost before it is known.
+  client.set.update((editor) => editor.put("changes", { kind: "changes", recordType: "Atr" })).catch(() => {});
+  for (const { channel } of relay.connections) channel.cut();
+  relay.change("e", 5);
+  while (client.set.state !== "error") await new Promise((resolve) => setTimeout(resolve, 5));
+  await client.fence();
+  assert.deepEqual(seen.splice(4).sort(), [5, "added e"]);
+  // Another handle of the same goes on undisturbed where the former one ends.
+  const beside = client.results(query);
+  await client.set.update((editor) => editor.put("art", { ...query, limit: 5 }));
+  relay.change("f", 6);
+  await until(beside[Symbol.asyncIterator](), has("a", "b", "c", "d", "e", "f"));
+}));
+
+test("what is there at first says where it stands, if there is an order", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const places = ({ value }) => value.map(({ key, previous }) => `${key} after ${previous}`);
+  const art = client.results(query);
+  assert.deepEqual(places(await art.items().next()), ["a after null", "b after a"]);
+  assert.deepEqual(places(await client.results(query).items().next()), ["a after null", "b after a"]);
+  const heap = client.results({ recordType: "Art" });
+  assert.deepEqual(places(await heap.items().next()), ["a after undefined", "b after undefined"]);
 }));

@@ -33,6 +33,40 @@ import Testing
         }
     }
 
+    /// Two come, are away while records are made, and come back, the greedy one first.
+    private static func comeBack(
+        greedy: (client: ModelClient, queries: [String: LiveQuery]),
+        modest: (client: ModelClient, queries: [String: LiveQuery]),
+        after names: ClosedRange<Int>, _ scenario: LiveScenario, to engine: LiveEngine
+    ) async throws {
+        for (client, queries) in [modest, greedy] { try await come(client, queries, to: engine) }
+        for (client, _) in [modest, greedy] { await engine.disconnect(client.number) }
+        try await add(names, scenario)
+        try await engine.reachHead()
+        for (client, queries) in [greedy, modest] {
+            try await come(client, queries, version: 2, to: engine)
+        }
+    }
+
+    @Test func `a long list of readers is looked up as it would be gone through`() {
+        let many = (0..<20).map { "user\($0)" } + ["zo\u{e9}"]
+        let cases: [(readers: [String]?, before: [String]?)] = [
+            (many, nil), (many, ["alice"]), (nil, many), (many + ["world"], many), ([], many),
+        ]
+        for (readers, before) in cases {
+            var told = LiveGroupFrame(1, LiveFrame(["type": "items"]))
+            told.readers = readers
+            told.readersBefore = before
+            told.entered = LiveFrame(["type": "entered"])
+            told.left = LiveFrame(["type": "left"])
+            for name in ["user7", "zo\u{e9}", "zoe\u{301}", "bob", "alice"] {
+                let reader = LiveReader.user(Fixtures.identifier(name))
+                let looked = LiveAudience(told, of: 100).frame(for: reader, on: nil)
+                #expect(looked === told.frame(for: reader, on: nil), "\(name)")
+            }
+        }
+    }
+
     /// Bounds under which ten changes are too much to come back to.
     static let bounds: [@Sendable (inout LiveSettings) -> Void] = [
         { $0.entriesPerResume = 9 }, { $0.entriesReadPerResume = 9 }, { $0.bytesPerResume = 999 },
@@ -77,17 +111,118 @@ import Testing
                 )
             })
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(modest, one, to: engine)
-            try await Self.come(greedy, many, to: engine)
-            await engine.disconnect(1)
-            await engine.disconnect(2)
-            try await Self.add(1...10, scenario)
-            try await engine.reachHead()
-            try await Self.come(greedy, many, version: 2, to: engine)
-            try await Self.come(modest, one, version: 2, to: engine)
+            try await Self.comeBack(
+                greedy: (greedy, many), modest: (modest, one), after: 1...10, scenario, to: engine)
             #expect(modest.state.withLock { $0.resets } == [])
             #expect(modest.state.withLock { $0.changes["new"]?.count } == 10)
             #expect(greedy.state.withLock { $0.resets.count } == many.count)
+        }
+    }
+
+    @Test(
+        "of one change no user is told in more forms than there is room for",
+        arguments: [
+            LiveQuery.Kind.changes, .result,
+        ])
+    func sharesWriting(kind: LiveQuery.Kind) async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        var settings = LiveSettings()
+        settings.bytesPerChange = 1
+        let modest = Self.client(1, "alice")
+        let greedy = Self.client(2, "bob")
+        // Bob was there first: what both see is his, too.
+        let one = ["new": LiveScenario.query(kind, owner: "bob")]
+        let many = Dictionary(
+            uniqueKeysWithValues: (2...9).map { price in
+                (
+                    "new\(price)",
+                    LiveScenario.query(kind, where: "price < \(price)", owner: "bob")
+                )
+            })
+        try await scenario.withEngine(settings) { engine in
+            try await Self.come(greedy, many.merging(one) { mine, _ in mine }, to: engine)
+            try await Self.come(modest, one, to: engine)
+            try await Self.add(1...1, scenario)
+            try await engine.reachHead()
+            // One fits, and another one that Alice pays for, if it is not that.
+            let gone = greedy.state.withLock { Set($0.gone) }
+            #expect((many.count - 1...many.count).contains(gone.count), "\(gone)")
+            #expect(!gone.contains("new"))
+            #expect(modest.state.withLock { $0.gone } == [])
+        }
+    }
+
+    /// Changes and results, each of another form.
+    private static func forms(of count: Int, for owner: String) -> [String: LiveQuery] {
+        let prices = 2..<(2 + count)
+        return [LiveQuery.Kind.changes, .result].reduce(into: [:]) { queries, kind in
+            for price in prices {
+                queries["\(kind) \(price)"] = LiveScenario.query(
+                    kind, where: "price < \(price)", owner: owner)
+            }
+        }
+    }
+
+    @Test("who comes back to many forms of what the log holds once has no more of it written")
+    func boundsForms() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        var settings = LiveSettings()
+        // Room for the changes, and for a few forms of them.
+        settings.bytesPerResume = 4000
+        let modest = Self.client(1, "alice")
+        let greedy = Self.client(2, "bob")
+        let one = ["new": LiveScenario.query(.changes)]
+        let many = Self.forms(of: 40, for: "bob")
+        try await scenario.withEngine(settings) { engine in
+            try await Self.comeBack(
+                greedy: (greedy, many), modest: (modest, one), after: 1...3, scenario, to: engine)
+            #expect(modest.state.withLock { $0.resets } == [])
+            #expect(modest.state.withLock { $0.changes["new"]?.count } == 3)
+            let resets = greedy.state.withLock { $0.resets }
+            #expect((1..<many.count).contains(resets.count) && Set(resets) == ["tooFar"])
+            // A result that begins anew is shown whole.
+            let shown = greedy.state.withLock { $0.shown }
+            #expect(many.keys.allSatisfy { $0.hasPrefix("changes") || shown[$0]?.count == 4 })
+            await engine.disconnect(2)
+            try await Self.add(4...4, scenario)
+            try await engine.reachHead()
+            greedy.state.withLock { $0.resets = [] }
+            // Once it has been told everything it has as much again.
+            try await Self.come(
+                greedy, many.filter { $0.key.hasSuffix(" 3") }, version: 3, to: engine)
+            #expect(greedy.state.withLock { $0.resets } == [])
+        }
+    }
+
+    @Test("who is told much in several turns is told each change once")
+    func tellsInTurns() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        let queries = Self.forms(of: 4, for: "alice")
+        let client = Self.client(1)
+        try await scenario.withEngine { engine in
+            try await Self.come(client, queries, to: engine)
+            await engine.disconnect(1)
+            // More than is written in one turn.
+            let text = String(repeating: "a", count: 900_000)
+            for name in ["long", "longer"] {
+                try await scenario.modify([
+                    LiveScenario.edit(
+                        .create, name, ["price": .integer(1), "text": .string(text)])
+                ])
+            }
+            try await engine.reachHead()
+            try await Self.come(client, queries, version: 2, to: engine)
+            let state = client.state.withLock { $0 }
+            #expect(state.resets == [])
+            for name in queries.keys {
+                let count =
+                    name.hasPrefix("changes")
+                    ? state.changes[name]?.count : state.shown[name]?.count
+                #expect(count == (name.hasPrefix("changes") ? 2 : 3), "\(name)")
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 import Live
+import Logging
 import RelayModel
 import RelayTestKit
 import SimulationKit
@@ -46,6 +47,36 @@ import Testing
                     reasons.withLock { $0.append("\(name) \(reason)") }
                 }
             }
+        }
+    }
+
+    /// What was logged.
+    private final class Lines: Sendable {
+        private let kept = Mutex<[String]>([])
+
+        var all: [String] { kept.withLock { $0 } }
+
+        func add(_ line: String) { kept.withLock { $0.append(line) } }
+    }
+
+    private struct LineHandler: LogHandler {
+        let lines: Lines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.info
+
+        init(_ lines: Lines) {
+            self.lines = lines
+        }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let names = ["queries", "reason"]
+            let details = names.map { event.metadata?[$0].map { "\($0)" } ?? "-" }
+            lines.add("\(event.message): \(details.joined(separator: " "))")
         }
     }
 
@@ -217,6 +248,39 @@ import Testing
         #expect(state.resets == ["changed"])
         #expect(state.shown["all"]?.keys.sorted() == ["fresh"])
         #expect(state.changes["new"]?.count == 1)
+    }
+
+    @Test("that queries begin anew is said in one line, whatever made them")
+    func saysThatTheyBeginAnew() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "one", Self.price(1))])
+        let queries = ["top": LiveScenario.query(.result, order: [LiveSortKey("price")])]
+        let listener = Listener()
+        let lines = Lines()
+        let logger = Logger(label: "test") { _ in LineHandler(lines) }
+        try await scenario.withEngine(logger: logger) { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            #expect(lines.all == [])
+            try await scenario.append(Self.naming(["alice"]))
+            try await engine.reachHead()
+            #expect(lines.all == ["live queries begin anew: 1 readers"])
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        let head = try await scenario.store.head()
+        try await scenario.withEngine(logger: logger) { engine in
+            let reader = listener.client.reader
+            await engine.connect(1, at: listener, of: Fixtures.container, as: reader)
+            let ahead = DeclaredQuery(
+                id: "top", LiveScenario.query(.result), grant: .world, fingerprint: "f",
+                since: head.next)
+            try await engine.declare(
+                LiveSet(
+                    version: 2, [ahead], removing: nil,
+                    under: engine.schema(of: Fixtures.container)),
+                by: 1)
+        }
+        #expect(lines.all.last == "live queries begin anew: 1 foreign")
     }
 
     @Test("a query of one change that comes back is told one, and ends")

@@ -129,6 +129,46 @@ import Testing
         }
     }
 
+    /// A database that tells only which row is gone shows nothing of it.
+    @Test(arguments: [
+        ("TRUEPREDICATE", true), ("recordName == 'r1'", true), ("recordName == 'r2'", false),
+        ("recordName == 'r1' OR artist == 'x'", true), ("artist == nil", false),
+        ("NOT artist == 'x'", false), ("recordName == 'r1' AND NOT artist == 'x'", false),
+    ])
+    func `of a deletion that shows no record what asks nothing of it holds`(
+        format: String, expected: Bool
+    ) throws {
+        var change = Self.change(.delete, isKept: false)
+        change.before = nil
+        #expect(try fires(format, on: change) == expected)
+        let judged = try RecordPredicate(format: format).judged(change, at: Self.moment)
+        let outcome = judged.predicate.evaluate(on: judged.fields, now: Self.moment)
+        #expect((outcome == .true) == expected)
+    }
+
+    /// A search for words goes through a record's own texts: names of records and users are none,
+    /// whatever else the condition asks, and whoever wrote a column of such a name.
+    @Test(arguments: [
+        ("SELF CONTAINS 'forged cyd r1 ada'", false), ("ANYKEY == 'forged'", false),
+        ("SELF CONTAINS 'forged cyd r1' OR recordName == 'r2'", false),
+        ("SELF CONTAINS 'cyd' AND modifiedUserRecordName == 'cyd'", false),
+        ("allTokens TOKENMATCHES[cdl] 'cyd forged' AND recordName == 'r1'", false),
+        ("ANYKEY == 'cyd' OR createdUserRecordName == 'nobody'", false),
+        ("SELF CONTAINS 'x'", true), ("SELF CONTAINS 'x' AND recordName == 'r1'", true),
+        ("NOT SELF CONTAINS 'forged' AND modifiedUserRecordName == 'cyd'", true),
+        ("ANYKEY == 'x' AND recordName == 'r1'", true),
+    ])
+    func `a search over the whole record leaves them out`(format: String, expected: Bool) throws {
+        for operation in [ChangeOperation.create, .update] {
+            let change = Self.change(operation)
+            #expect(try fires(format, on: change) == expected, "\(format)")
+            let predicate = try RecordPredicate(format: format)
+            let judged = predicate.judged(change, at: Self.moment)
+            let outcome = judged.predicate.evaluate(on: judged.fields, now: Self.moment)
+            #expect((outcome == .true) == expected, "\(format)")
+        }
+    }
+
     @Test(arguments: Seeds.all)
     func `the index answers as the reference evaluation`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
@@ -138,6 +178,8 @@ import Testing
             "modificationDate < CAST(700000000, 'NSDate')", "NOT ___modifiedBy == nil",
             "recordID == CAST('r2', 'CKReference')", "createdUserRecordName LIKE[c] 'A*'",
             "creatorUserRecordName == modifiedUserRecordName", "price BETWEEN {1, 5}",
+            "SELF CONTAINS 'forged'", "SELF CONTAINS 'x'", "SELF CONTAINS 'ada r1'",
+            "ANYKEY == 'forged'", "ANYKEY == 'x'",
         ]
         let index = SubscriptionIndex(seed: seed)
         var subscriptions: [IndexedSubscription] = []

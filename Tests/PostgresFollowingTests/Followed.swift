@@ -82,10 +82,17 @@ final class Followed: Sendable {
     func follow<Outcome: Sendable>(
         _ settings: FollowSettings, _ body: @Sendable (Followed) async throws -> Outcome
     ) async throws -> Outcome {
+        try await run(settings) { _ in try await body(self) }
+    }
+
+    /// The same, for whoever asks the follower.
+    func run<Outcome: Sendable>(
+        _ settings: FollowSettings, _ body: (PostgresFollower) async throws -> Outcome
+    ) async throws -> Outcome {
         let follower = try follower(settings)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await follower.run() }
-            let outcome = try await body(self)
+            let outcome = try await body(follower)
             group.cancelAll()
             return outcome
         }

@@ -1,5 +1,6 @@
 import ChangeSources
 import PostgresFollowing
+import RelayModel
 import RelayTestKit
 import Testing
 
@@ -111,6 +112,22 @@ struct FollowingTests {
         #expect(rows.map(line) == [expected(1) + " snapshot", expected(2)])
     }
 
+    @Test func `an array of any type that PostgreSQL brings is a list`() throws {
+        let server = try PostgresServer.shared()
+        let arrays = try server.sql(
+            """
+            SELECT oid FROM pg_type WHERE typcategory = 'A' AND typtype = 'b' AND oid < 10000
+            AND typname LIKE '\\_%'
+            """)
+        let types = arrays.split(separator: "\n").compactMap { UInt32($0) }
+        #expect(types.count > 70)
+        let others = types.filter { type in
+            guard case .list = TypeCatalogue().kind(of: type) else { return true }
+            return false
+        }
+        #expect(others == [])
+    }
+
     @Test func `a table that changes its columns is read as it was at each row`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v int)")
@@ -207,6 +224,26 @@ struct FollowingTests {
         #expect(positions.values.allSatisfy { $0 == 1 })
     }
 
+    @Test func `what was taken before an orderly end is confirmed by it`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let followed = Followed()
+        let follower = try followed.follower(try server.settings(name))
+        let confirmed = try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            _ = await Turns.yield { follower.status.rows == 1 }
+            group.cancelAll()
+            return try #require(follower.status.confirmed)
+        }
+        // It is told twice a second otherwise, and not after the end.
+        try server.wait(
+            for: "t",
+            of: "SELECT confirmed_flush_lsn >= '\(confirmed)' FROM pg_replication_slots "
+                + "WHERE slot_name = '\(name)'")
+    }
+
     @Test func `a connection that breaks is made anew, and no row comes twice`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -298,6 +335,124 @@ struct FollowingTests {
             rows.map(line) == [
                 #"create u[b,a] - {"a":"a","b":"b","id":1} snapshot"#,
                 #"delete u[b,a] ~{"a":"a","b":"b"} -"#,
+            ])
+    }
+
+    @Test func `a text whose marks have no end is left out, and the rows beside it are told`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text, j jsonb)")
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                #"""
+                INSERT INTO t SELECT i, 'a' || repeat(U&'\0301', i), NULL
+                FROM generate_series(64, 66) AS i; INSERT INTO t SELECT 67, NULL,
+                jsonb_build_object('k', 'a' || repeat(U&'\0301', 65))
+                """#, in: name)
+            await followed.until { $0.rows.count == 4 }
+            return followed.seen.rows
+        }
+        #expect(rows.map { $0.after?.fields["v"] != nil } == [true, false, false, true])
+        #expect(rows.map { $0.after?.completeness } == [.full, .partial, .partial, .partial])
+        #expect(rows.last?.after?.fields["j"] == nil)
+    }
+
+    /// Of a request that is too deep nothing could be read.
+    @Test func `JSON that is too deep to be posted is a text`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, j jsonb, js json[])")
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO t SELECT i, (repeat('[', i) || '1' || repeat(']', i))::jsonb, NULL
+                FROM unnest(ARRAY[120, 121, 128, 500]) AS i;
+                INSERT INTO t SELECT 1000 + i,
+                    (repeat('{"$a":', i) || '1' || repeat('}', i))::jsonb, NULL
+                FROM unnest(ARRAY[60, 61, 100]) AS i;
+                INSERT INTO t SELECT 2000 + i, NULL,
+                    ARRAY[(repeat('[', i) || '1' || repeat(']', i))::json]
+                FROM unnest(ARRAY[119, 120]) AS i
+                """, in: name)
+            await followed.until { $0.rows.count == 9 }
+            return followed.seen.rows
+        }
+        let kinds = rows.map { row in
+            let value = row.after?.fields[row.after?.fields["js"] == .null ? "j" : "js"]
+            return value?.kind ?? ""
+        }
+        #expect(
+            kinds == [
+                "a list", "a text", "a text", "a text", "a dictionary", "a text", "a text",
+                "a list", "a text",
+            ])
+        for row in rows {
+            let body = JSONValue.array([.object(row.json)]).text
+            #expect(throws: Never.self) { try JSONValue(parsing: body) }
+        }
+    }
+
+    @Test func `rows are named by the key that their table had, whatever became of it since`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (a int, b int, c int, PRIMARY KEY (b, a));
+            CREATE TABLE u (id int PRIMARY KEY, code text NOT NULL)
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1, 2, 3)", in: name)
+            await followed.until { $0.rows.count == 1 }
+            try server.sql("BEGIN; DELETE FROM t; DROP TABLE t; COMMIT", in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[b,a] - {"a":1,"b":2,"c":3}"#, #"delete t[b,a] ~{"a":1,"b":2} -"#,
+            ])
+        try server.sql(
+            """
+            INSERT INTO u VALUES (1, 'x'); DELETE FROM u WHERE id = 1;
+            ALTER TABLE u DROP CONSTRAINT u_pkey; ALTER TABLE u ADD PRIMARY KEY (code);
+            INSERT INTO u VALUES (2, 'y')
+            """, in: name)
+        let later = try await Followed().follow(try server.settings(name)) { followed in
+            // What was not confirmed comes again.
+            await followed.until { seen in seen.rows.count { $0.table == "u" } == 3 }
+            return followed.seen.rows.filter { $0.table == "u" }
+        }
+        #expect(
+            later.map(line) == [
+                #"create u[id] - {"code":"x","id":1}"#, #"delete u[id] ~{"id":1} -"#,
+                #"create u[code] - {"code":"y","id":2}"#,
+            ])
+    }
+
+    @Test func `another index as replica identity names the rows from then on`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (a int NOT NULL UNIQUE, b int NOT NULL UNIQUE);
+            ALTER TABLE t REPLICA IDENTITY USING INDEX t_a_key
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO t VALUES (1, 2); ALTER TABLE t REPLICA IDENTITY USING INDEX t_b_key;
+                DELETE FROM t
+                """, in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[a] - {"a":1,"b":2}"#, #"delete t[b] ~{"b":2} -"#,
             ])
     }
 

@@ -46,6 +46,24 @@ struct ProblemTests {
         #expect(nobody?.code == "wrongPassword")
     }
 
+    @Test(arguments: [
+        ("NOLOGIN", "", "is not permitted to log in"),
+        ("LOGIN", "REVOKE CONNECT ON DATABASE %d FROM public", "permission denied for database"),
+    ])
+    func `a role that may not come in is not looked for in the network`(
+        kind: String, sql: String, reason: String
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database()
+        let role = "kept_out_\(kind.lowercased())"
+        try server.sql("CREATE ROLE \(role) \(kind); \(sql.replacing("%d", with: name))")
+        let found = try await problem(name, on: server) {
+            $0.target = try PostgresTarget("host=\(server.folder) user=\(role) dbname=\(name)")
+        }
+        #expect(found?.code == "wrongPassword")
+        #expect(found?.advice.contains(reason) == true)
+    }
+
     @Test func `publication and slot are made only if that is asked for`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -71,6 +89,35 @@ struct ProblemTests {
         #expect(
             try await problem(name, on: server) { $0.makes = false }
                 == .publicationMissing("belfry"))
+    }
+
+    @Test(arguments: [
+        ("CREATE VIEW v AS SELECT 1 AS id", false, "This operation is not supported for views."),
+        (
+            "CREATE UNLOGGED TABLE v (id int PRIMARY KEY)", false,
+            "This operation is not supported for unlogged tables."
+        ),
+        (
+            "CREATE VIEW v AS SELECT 1 AS id", true,
+            "Views cannot have row-level BEFORE or AFTER triggers."
+        ),
+    ])
+    func `a table that cannot be followed is named with the reason`(
+        made: String, byOutbox: Bool, reason: String
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(made)
+        let settings =
+            try byOutbox
+            ? server.outbox(name, ["public.v"]) : server.settings(name) { $0.tables = ["public.v"] }
+        let follower = try Followed().follower(settings)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await follower.run() }
+            _ = await Turns.yield { follower.status.word == "serverRefused" }
+            group.cancelAll()
+        }
+        let sentence = follower.status.sentence
+        #expect(sentence.contains("\"v\"") && sentence.contains(reason), "\(sentence)")
     }
 
     @Test func `tables that nothing names rows of are not published, and go on to be written`()
@@ -115,7 +162,7 @@ struct ProblemTests {
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
         }
-        // What is followed already is not asked about.
+        // What is followed already goes on, and says what it lacks.
         try server.sql("ALTER PUBLICATION belfry DROP TABLE more", in: name)
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
@@ -128,6 +175,13 @@ struct ProblemTests {
         try server.sql("SELECT pg_create_physical_replication_slot('\(name)')")
         let kind = try await problem(name, on: server)
         #expect(kind?.code == "slotOfOtherKind")
+        let prepared = name + "_prepared"
+        try server.sql(
+            "SELECT pg_create_logical_replication_slot('\(prepared)', 'pgoutput', false, true)",
+            in: name)
+        let tellsPrepared = try await problem(name, on: server) { $0.slot = prepared }
+        #expect(tellsPrepared?.code == "slotOfOtherKind")
+        #expect(tellsPrepared?.advice.contains("was made with two_phase") == true)
         let slot = name + "_mine"
         var settings = try server.settings(name) { $0.slot = slot }
         settings.endsBeforeItBegan = false
@@ -166,9 +220,7 @@ struct ProblemTests {
         var settings = try server.settings(name)
         settings.endsBeforeItBegan = false
         let followed = Followed()
-        let follower = try followed.follower(settings)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await follower.run() }
+        try await followed.run(settings) { follower in
             await followed.until { $0.words.last == "following" }
             try server.sql("DROP PUBLICATION belfry; INSERT INTO t VALUES (1)", in: name)
             await followed.until { $0.words.contains("publicationMissing") }
@@ -177,7 +229,6 @@ struct ProblemTests {
             let advice = follower.status.sentence
             #expect(advice.contains("pg_drop_replication_slot") && advice.contains("--make"))
             #expect(FollowProblem.publicationLost("").needsSomebody)
-            group.cancelAll()
         }
     }
 
@@ -192,15 +243,12 @@ struct ProblemTests {
         settings.target = try PostgresTarget(
             "host=\(first.folder),\(second.folder) user=postgres dbname=postgres")
         let followed = Followed()
-        let follower = try followed.follower(settings)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await follower.run() }
+        try await followed.run(settings) { follower in
             await followed.until { $0.words.last == "following" }
             try second.sql("SELECT pg_promote()")
             first.end()
             await followed.until { $0.words.last == "slotMissing" }
             #expect(follower.status.sentence == FollowProblem.slotMissing("shop").advice)
-            group.cancelAll()
         }
         // Whoever says it anew has all rows, and goes on.
         let rows = try await Followed().follow(settings) { followed in
@@ -231,16 +279,13 @@ struct ProblemTests {
         settings.endsBeforeItBegan = false
         settings.target = try PostgresTarget("host=\(place) user=postgres dbname=\(name)")
         let followed = Followed()
-        let follower = try followed.follower(settings)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await follower.run() }
+        try await followed.run(settings) { _ in
             await followed.until { $0.words.last == "following" }
             try files.removeItem(atPath: place)
             try files.createSymbolicLink(atPath: place, withDestinationPath: second.folder)
             try first.sql(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'")
             await followed.until { $0.words.contains("otherServer") }
-            group.cancelAll()
         }
     }
 
@@ -251,6 +296,24 @@ struct ProblemTests {
         (#"shop.a"b"#, #""shop"."a""b""#),
     ]) func `tables are named as people write them, or as SQL does`(text: String, sql: String) {
         #expect(text.quotedTable == sql)
+    }
+
+    @Test func `names in what is advised can be pasted`() {
+        #expect(
+            FollowProblem.publicationMissing("Shop's").advice.contains(
+                #"CREATE PUBLICATION "Shop's" FOR TABLE"#))
+        #expect(
+            FollowProblem.publicationEmpty("order").advice.contains(
+                #"ALTER PUBLICATION "order" ADD TABLE"#))
+        #expect(
+            FollowProblem.tablesNotPublished(publication: #"a"b"#, tables: "t").advice.contains(
+                #"ALTER PUBLICATION "a""b" ADD TABLE"#))
+        #expect(
+            FollowProblem.noReplicationRight(role: "we-ird").advice.contains(
+                #"ALTER ROLE "we-ird" REPLICATION"#))
+        #expect(
+            FollowProblem.publicationEmpty("shop_2").advice.contains(
+                "ALTER PUBLICATION shop_2 ADD TABLE"))
     }
 
     @Test func `URLs hold no password, and nothing that is not allowed`() {
@@ -279,11 +342,11 @@ struct ProblemTests {
             .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
             .publicationLost("x"), .tableMissing("x"), .identityMissing("x"),
             .tablesNotPublished(publication: "x", tables: "x"), .slotMissing("x"), .slotLost("x"),
-            .slotTaken("x"),
+            .slotMoved("x"), .slotTaken("x"),
             .slotOfOtherKind("x"),
             .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken("x"),
-            .otherServer(expected: "x", found: "x"), .storeRestored("x"), .brokenStream("x"),
-            .relayUnreachable("x"),
+            .otherServer(expected: "x", found: "x"), .serverWentBack("x"), .storeRestored("x"),
+            .brokenStream("x"), .relayUnreachable("x"),
             .relayRefuses("x"),
         ]
         #expect(all.map(\.code) == FollowProblem.codes)

@@ -75,6 +75,36 @@ struct ServedTests {
         }
     }
 
+    @Test func `a row that gets another key keeps the large value that did not change`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE orders (id int PRIMARY KEY, status text, note text);
+            ALTER TABLE orders ALTER note SET STORAGE EXTERNAL;
+            INSERT INTO orders VALUES (7, 'paid', repeat('x', 3000))
+            """)
+        try await ServedRelay.with { relay in
+            try await relay.client.administer(
+                "POST", "\(relay.container.path)/schema/recordTypes/Order", ["shadow": true]
+            ).expect(200)
+            try await relay.container.save([
+                "subscriptionID": "long", "subscriptionType": "query",
+                "query": ["recordType": "Order", "predicate": #"note BEGINSWITH "xxx""#],
+                "firesOn": ["create"], "notificationInfo": ["alertBody": "Long"],
+            ])
+            try await relay.container.set(source: "shop", Self.follow(server, name))
+            _ = try await relay.source("shop", is: "following")
+            try server.sql("UPDATE orders SET id = 9", in: name)
+            let pushes = try await relay.gateway.simulated.pushes(count: 2, within: .patience)
+            #expect(
+                pushes.map(\.line).sorted() == [
+                    "phone: qry long created 9", "tablet: qry long created 9",
+                ])
+        }
+    }
+
     /// The overview and the metrics say it too.
     private func told(_ relay: ServedRelay) async throws {
         let overview = try await relay.client.administer("GET", "overview").expect(200)
@@ -236,6 +266,60 @@ struct ServedTests {
         ).expect(200)
         _ = try await relay.source("shop", is: "following") {
             $0.value(at: ["following", "rows"]) == (makesAnew ? 3 : 0)
+        }
+    }
+
+    @Test func `a mapping that names a table which is not followed is warned of`() async throws {
+        try await ServedRelay.with { relay in
+            let saved = try await relay.client.administer(
+                "PUT", "\(relay.container.path)/sources/shop",
+                [
+                    "preset": "postgres",
+                    "follow": [
+                        "url": "postgresql://127.0.0.1:1/shop",
+                        "tables": ["public.products", #"shop."Todos""#],
+                    ],
+                    "mapping": [
+                        "owner": ["column": "user_id"],
+                        "tables": ["prodcts": ["owner": .null], "shop.Todos": ["owner": .null]],
+                    ],
+                ]
+            ).expect(201)
+            let warnings: JSONValue = [
+                .string(
+                    "mapping.tables: nothing that came or is followed has the table \"prodcts\"; "
+                        + "did you mean \"products\"?")
+            ]
+            #expect(saved.json.value(at: ["warnings"]) == warnings, "\(saved.text)")
+            let shown = try await relay.client.administer(
+                "GET", "\(relay.container.path)/sources/shop")
+            #expect(shown.json.value(at: ["warnings"]) == warnings)
+        }
+    }
+
+    @Test func `rows that are older than what the relay has are said`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(Self.table)
+        try await ServedRelay.with { relay in
+            try await relay.container.set(source: "shop", Self.follow(server, name))
+            _ = try await relay.source("shop", is: "following") {
+                $0.value(at: ["following", "rows"]) == 2
+            }
+            // As a server told it that was put back since.
+            try await relay.container.post(
+                [
+                    [
+                        "operation": "update", "schema": "public", "table": "orders",
+                        "key": ["id"], "after": ["id": 7, "status": "lost"],
+                        "version": 9_000_000_000_000_000_000, "position": "1/FF/1/0",
+                    ]
+                ], to: "shop")
+            try server.sql("UPDATE orders SET status = 'late' WHERE id = 7", in: name)
+            let shown = try await relay.source("shop", is: "lagging")
+            #expect(shown.value(at: ["following", "rowsOlder"]) == 1)
+            #expect(shown.value(at: ["following", "verdict"]) == "waiting")
+            let sentence = shown.value(at: ["following", "sentence"])?.text ?? ""
+            #expect(sentence.contains("Rows fired nothing, because"), "\(sentence)")
         }
     }
 

@@ -30,6 +30,159 @@ struct ServerConditionTests {
         #expect(status.word == "lagging" && status.sentence == status.warning)
     }
 
+    @Test(arguments: [false, true])
+    func `a table that is named later and not followed is said`(outbox: Bool) async throws {
+        let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE more (id int PRIMARY KEY)")
+        func settings(_ tables: [String], makes: Bool) throws -> FollowSettings {
+            try outbox
+                ? server.outbox(name, tables) { $0.makes = makes }
+                : server.settings(name) {
+                    $0.tables = tables
+                    $0.makes = makes
+                }
+        }
+        try await Followed().follow(try settings(["public.t"], makes: true)) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        let follower = try Followed().follower(
+            try settings(["public.t", "public.more"], makes: !outbox))
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await follower.run() }
+            _ = await Turns.yield { follower.status.warning != nil }
+            group.cancelAll()
+        }
+        let sentence = follower.status.sentence
+        #expect(sentence.contains("(public.more), and nothing is told of them"), "\(sentence)")
+        #expect(follower.status.word == "lagging")
+    }
+
+    @Test func `what a publication leaves out is said`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); "
+                + "CREATE PUBLICATION belfry FOR TABLE t WITH (publish = 'insert')")
+        let follower = try Followed().follower(try server.settings(name))
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await follower.run() }
+            _ = await Turns.yield { !follower.status.operationsLeftOut.isEmpty }
+            _ = await Turns.yield { follower.status.state == .following }
+            group.cancelAll()
+        }
+        let status = follower.status
+        #expect(status.operationsLeftOut == ["UPDATE", "DELETE"])
+        #expect(status.word == "following")
+        #expect(status.sentence.hasPrefix("Following. The publication leaves out UPDATE and "))
+    }
+
+    /// It waits for them however long they take.
+    @Test(arguments: [
+        ("BEGIN; INSERT INTO t VALUES (1)", "COMMIT", "role postgres, psql"),
+        (
+            "BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'left'", "COMMIT PREPARED 'left'",
+            "(prepared as left)"
+        ),
+    ])
+    func `a transaction that the making of a slot waits for is named`(
+        open: String, end: String, named: String
+    ) async throws {
+        // Others' transactions would be waited for as well, and theirs for these.
+        let server = try PostgresServer(["wal_level=logical", "max_prepared_transactions=1"])
+        defer { server.end() }
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let followed = Followed()
+        let follower = try followed.follower(try server.settings(name), clock: HurriedClock())
+        let session = try PostgresSession(server, name)
+        try session.run(open)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            _ = await Turns.yield { follower.status.warning != nil }
+            let status = follower.status
+            #expect(status.word == "connecting")
+            #expect(status.sentence.contains(named), "\(status.sentence)")
+            try session.run(end)
+            await followed.until { $0.words.last == "following" }
+            #expect(follower.status.warning == nil)
+            group.cancelAll()
+        }
+        session.end()
+    }
+
+    /// They are for whoever works with the database: some would end a connection that waits, some
+    /// keep it from making a slot, and some change what is told.
+    @Test(arguments: [false, true])
+    func `what a database sets for its sessions does not hold for following`(
+        byOutbox: Bool
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, r regclass, at timestamptz, d interval)")
+        for setting in [
+            "default_transaction_read_only = on", "default_transaction_deferrable = on",
+            "default_transaction_isolation = serializable", "idle_session_timeout = '1s'",
+            "idle_in_transaction_session_timeout = '1s'", "statement_timeout = '9s'",
+            "lock_timeout = '9s'", "quote_all_identifiers = on", "datestyle = 'German'",
+            "intervalstyle = 'sql_standard'", "standard_conforming_strings = off",
+            "timezone = 'Asia/Kolkata'",
+        ] {
+            try server.sql("ALTER DATABASE \(name) SET \(setting)")
+        }
+        let settings = try byOutbox ? server.outbox(name) : server.settings(name)
+        let (rows, words) = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            // Longer than a session may be idle.
+            try server.sql("SELECT pg_sleep(2)")
+            try server.sql(
+                """
+                SET transaction_read_only = off; SET quote_all_identifiers = off;
+                INSERT INTO t VALUES (1, 't', '2020-01-01 00:00+00', '1 day 01:00')
+                """, in: name)
+            await followed.until { !$0.rows.isEmpty }
+            return (followed.seen.rows, followed.seen.words)
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"at":{"$ts":[1577836800,0]},"d":"1 day 01:00:00","id":1,"#
+                    + #""r":"public.t"}"#
+            ])
+        #expect(words.filter { $0 != "connecting" && $0 != "snapshot" } == ["following"])
+    }
+
+    /// The server sends such texts as they lie there, to whoever asks for no encoding.
+    @Test(arguments: [false, true])
+    func `texts of a database without an encoding are bytes where they are no UTF-8`(
+        byOutbox: Bool
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = "ascii_\(byOutbox ? "outbox" : "slot")"
+        try server.sql(
+            "CREATE DATABASE \(name) ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' "
+                + "TEMPLATE template0")
+        try server.sql(
+            #"""
+            CREATE TABLE t (id text PRIMARY KEY, v text, l text[]);
+            INSERT INTO t VALUES (E'\351', E'caf\351', ARRAY[E'\351', E'\303\251'])
+            """#, in: name)
+        let settings = try byOutbox ? server.outbox(name) : server.settings(name)
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(#"UPDATE t SET v = E'caf\303\251'; DELETE FROM t"#, in: name)
+            await followed.until { $0.rows.count == 3 }
+            return followed.seen.rows
+        }
+        func row(_ text: String) -> String {
+            #"{"id":{"$bytes":"6Q=="},"l":[{"$bytes":"6Q=="},"é"],"v":\#(text)}"#
+        }
+        let (before, after) = (row(#"{"$bytes":"Y2Fm6Q=="}"#), row(#""café""#))
+        #expect(
+            rows.map(line) == [
+                "create t[id] - \(before) snapshot",
+                "update t[id] \(byOutbox ? before : "-") \(after)",
+                "delete t[id] " + (byOutbox ? after : #"~{"id":{"$bytes":"6Q=="}}"#) + " -",
+            ])
+    }
+
     @Test func `TLS is asked for as the URL says, and only who is certified is believed`()
         async throws
     {

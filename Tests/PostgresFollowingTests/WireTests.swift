@@ -1,3 +1,4 @@
+import ChangeSources
 import PostgresFollowing
 import RelayModel
 import RelayTestKit
@@ -38,7 +39,7 @@ import Testing
             bytes[0] = "BCRIUDTMOY".utf8.randomElement(using: &generator) ?? 0x55
             _ = try? LogMessage(bytes)
             _ = try? StreamMessage(bytes)
-            _ = ColumnKind.list(.text).value(of: bytes[...])
+            _ = PostgresKind.list(.text).value(of: bytes[...])
         }
     }
 
@@ -52,11 +53,77 @@ import Testing
             ("12345678901234567.25", .string("12345678901234567.25")), ("NaN", .string("NaN")),
         ])
     func `a decimal is exact, as a number where one can be`(text: String, value: FieldValue) {
-        #expect(ColumnKind.numeric.value(of: Array(text.utf8)[...]) == value)
+        #expect(PostgresKind.numeric.value(of: Array(text.utf8)[...]) == value)
+    }
+
+    @Test func `a timeline's versions are higher than those of what it parted from`() throws {
+        func place(_ text: String) throws -> PostgresPosition {
+            try #require(PostgresPosition(text))
+        }
+        let first = Timelines()
+        let third = Timelines(
+            current: 3, history: "1\t0/3000000\tno recovery target specified\n2\t0/4000000\t\n")
+        #expect(first.version(of: try place("0/3000000")) == 0x300_0000)
+        #expect(third.version(of: try place("0/2FFFFFF")) == 0x2FF_FFFF)
+        let versions = try ["0/2FFFFFF", "0/3000000", "0/3FFFFFF", "0/4000000"].map {
+            third.version(of: try place($0))
+        }
+        #expect(versions == versions.sorted() && Set(versions).count == 4)
+        #expect(versions[1] > first.version(of: try place("FF/0")))
+        let system = "7713262216786880669"
+        let named = Timelines(system: system, current: 2, history: "1\t0/3000000\t")
+        #expect(named.prefix(at: try place("0/4000000")) == "\(system).2")
+        #expect(named.prefix(at: try place("0/1")) == system)
+        // PostgreSQL is upgraded into a new cluster, of three hours later: its log goes on where
+        // the former one's ended, on a first timeline.
+        let upgraded = Timelines(system: String(7_713_262_216_786_880_669 + (10_800 << 32)))
+        #expect(
+            upgraded.version(of: try place("0/5000000"))
+                > named.version(of: try place("0/4FFFFFF")))
+        // Or rows are copied into a cluster of a month later, whose log is short.
+        let copied = Timelines(system: String(7_713_262_216_786_880_669 + (2_592_000 << 32)))
+        #expect(copied.version(of: try place("0/1")) > named.version(of: try place("FFFF/0")))
+        for text in ["0/1", "0/2FFFFFF", "0/3000000", "FF/12"] {
+            let version = named.version(of: try place(text))
+            #expect(named.place(inVersion: version)?.description == text)
+        }
+        #expect(named.place(inVersion: 22_678_200) == nil)
+        let end = try place("0/5000000")
+        #expect(third.hasAll(of: first, upTo: try place("0/3000000"), written: end))
+        #expect(!third.hasAll(of: first, upTo: try place("0/3000001"), written: end))
+        #expect(!third.hasAll(of: third, upTo: try place("0/5000001"), written: end))
+        #expect(!first.hasAll(of: third, upTo: try place("0/1"), written: end))
+        // A number that no server has ends nothing.
+        #expect(Timelines(current: .max).version(of: PostgresPosition(rawValue: .max)) == .max)
+    }
+
+    /// A server that was put back gives places and numbers of transactions anew.
+    @Test func `the same place at another time is another position`() throws {
+        let table: [UInt8] =
+            [0x52, 0, 0, 0, 7] + Array("public\0t\0d".utf8) + [0, 1, 1] + Array("id\0".utf8)
+            + [0, 0, 0, 23, 0xFF, 0xFF, 0xFF, 0xFF]
+        let row: [UInt8] = [0x49, 0, 0, 0, 7, 0x4E, 0, 1, 0x74, 0, 0, 0, 1, 0x31]
+        guard case .relation(let relation) = try LogMessage(table) else {
+            Issue.record("no table")
+            return
+        }
+        var reader = LogReader(timelines: Timelines(system: "7301"), database: "shop")
+        reader.learn(TableShape(relation, namingKey: ["id"], types: TypeCatalogue()))
+        let place = try #require(PostgresPosition("0/15A0AB8"))
+        var positions: [String] = []
+        for moment: Int64 in [800_000_000_000_000, 800_000_000_000_001, 800_000_000_000_000] {
+            _ = try reader.take(.begin(commit: place, microseconds: moment, transaction: 771))
+            for case .row(let row, _) in try reader.take(LogMessage(row)) {
+                positions.append(row.position)
+            }
+            _ = try reader.take(.commit(end: place))
+        }
+        #expect(positions.count == 3 && positions[0] != positions[1])
+        #expect(positions[0] == positions[2])
     }
 
     @Test func `what does not fit its type's kind stays a text`() {
-        func read(_ kind: ColumnKind, _ text: String) -> FieldValue {
+        func read(_ kind: PostgresKind, _ text: String) -> FieldValue {
             kind.value(of: Array(text.utf8)[...])
         }
         #expect(read(.moment, "infinity") == .string("infinity"))
@@ -66,6 +133,21 @@ import Testing
         #expect(read(.list(.integer), "[0:1]={7,NULL}") == .list([.integer(7), .null]))
         #expect(read(.list(.text), #"{"NULL",a\,b}"#) == .list([.string("NULL"), .string("a,b")]))
         #expect(read(.list(.text), "{a") == .string("{a"))
+    }
+
+    @Test func `arrays of boxes are separated as boxes are, and those of ranges as all others`() {
+        func read(_ type: UInt32, _ text: String) -> FieldValue {
+            TypeCatalogue().kind(of: type).value(of: Array(text.utf8)[...])
+        }
+        #expect(
+            read(1020, "{(1,1),(0,0);NULL}") == .list([.string("(1,1),(0,0)"), .null]))
+        #expect(
+            read(3905, #"{"[1,5)",empty,NULL}"#)
+                == .list([.string("[1,5)"), .string("empty"), .null]))
+        let made = TypeCatalogue([20_000: .init(element: 20_001, separator: 0x2F)])
+        #expect(
+            made.kind(of: 20_000).value(of: Array("{a,b/c}".utf8)[...])
+                == .list([.string("a,b"), .string("c")]))
     }
 
     @Test func `places in the log are read and written as PostgreSQL does`() {

@@ -142,11 +142,31 @@ import Testing
         ("a BEGINWITH 'x'", "did you mean BEGINSWITH?"),
         ("a STARTSWITH 'x'", "did you mean BEGINSWITH?"), ("a MATCH 'x'", "did you mean MATCHES?"),
         ("a xyzzy 3", "compare it with something: … == YES"), ("a === 3", "equality is written =="),
+        ("a ILIKE 'x'", "did you mean LIKE[c], which pays no regard to case?"),
+        ("a REGEXP 'x'", "did you mean MATCHES?"), ("a includes 'x'", "did you mean CONTAINS?"),
+        ("a ~= 'x'", "a pattern is compared with LIKE or MATCHES"),
+        ("a ! 3", "did you mean !=?"), ("a > NOW()", "did you mean now()?"),
+        ("len(a) > 3", "did you mean length:?"), ("lower(a) == 'x'", "did you mean lowercase:?"),
         ("a !== 3", "did you mean !=?"), ("a ≠ 3", "did you mean !=?"),
         ("a == “x”", "a text stands between straight quotes: \"text\""),
         ("a == «x»", "a text stands between straight quotes: \"text\""),
         ("`a` == 3", "a field stands without quotes"),
         ("a == 3;", "a condition ends without a sign"),
+        ("a BETWEEN 1 AND 5", "BETWEEN {1, 5}"),
+        ("a IN (1, 2)", "a list is written in braces: {1, 2}"),
+        ("a IN [1, 2]", "a list is written in braces: {1, 2}"),
+        ("a IN ['x']", "a list is written in braces: {1, 2}"),
+        ("a == 'it's'", #"a quotation mark within a text is written \' or \""#),
+        ("a == 'it''s'", #"a quotation mark within a text is written \' or \""#),
+        (
+            "a == 1 ORDER BY b",
+            "a condition says which records are meant, not their order or number"
+        ),
+        (
+            "a > CAST('2026-01-01', 'NSDate')",
+            "a date is CAST(seconds since 2001, \"NSDate\"), "
+                + "or an argument {\"$date\": seconds since 1970} for %@"
+        ),
         (
             "a == %@",
             "a placeholder takes its value from the list of arguments beside the text, in order; "

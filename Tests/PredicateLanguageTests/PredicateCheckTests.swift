@@ -27,6 +27,7 @@ import Testing
         ("5 LIKE a", 0, "LIKE compares texts"), ("a < {1}", 4, "a list has no order"),
         ("'2' < 2", 0, "a text cannot be ordered against a number"),
         ("a + nil == 1", 0, "`+` calculates with numbers"),
+        ("a > now() - 3600", 4, "`-` calculates with numbers, and now() is a date"),
         ("1 + 'x' == a", 0, "`+` calculates with numbers"),
     ])
     func `constants that can never be used are refused at save`(
@@ -45,6 +46,14 @@ import Testing
             ("mixed > 3 AND mixed CONTAINS 'x'", schema), ("due > now()", schema),
             ("creationDate > CAST(0, 'NSDate')", schema), ("name IN {'a', nil}", schema),
             ("age BETWEEN {1, 2}", schema), ("name IN 'abc'", schema), ("artist != nil", schema),
+            ("kids.@sum.age > 3 AND kids.age.@avg < 9 AND kids.@count > 0", schema),
+            ("kids.@distinctUnionOfObjects.age CONTAINS 3", schema), ("max(tags) > 'a'", schema),
+            ("name.uppercaseString == 'X' AND length(name) > 3", schema),
+            ("artist.recordName == 'x' AND abs(price) > 1 AND sum(age, price) > 2", schema),
+            ("tags TOKENMATCHES 'a' AND name TOKENMATCHES 'b'", schema),
+            ("tags[0] == 'x' AND tags[SIZE] > 1 AND addr['city'] != nil", schema),
+            ("sum(mixed) > 1 AND mixed.@count > 1 AND mixed[FIRST] == 1", schema),
+            ("tags UNION {'x'} == {'x'}", schema),
         ] as [(String, RecordSchema?)])
     func `what can be meant is accepted`(format: String, schema: RecordSchema?) throws {
         #expect(throws: Never.self) {
@@ -73,6 +82,27 @@ import Testing
         ("addr.zip == 'x'", 0, "the field zip is unknown"),
         ("ANY kids.name == 'x'", 4, "the field name is unknown"),
         ("name + 1 == 2", 0, "arithmetic needs numbers"),
+        ("-due < 1", 1, "arithmetic needs numbers"),
+        (
+            "distanceToLocation:fromLocation:(name, spot) < 9", 33,
+            "distanceToLocation:fromLocation: is not defined for a text"
+        ),
+        ("uppercase(age) == 'X'", 10, "uppercase: is not defined for a number"),
+        ("length(tags) > 1", 7, "length: is not defined for a list"),
+        ("abs(name) > 1", 4, "abs: is not defined for a text"),
+        ("sum(tags) > 1", 4, "sum: is not defined for a list"),
+        ("max(spot) > 1", 4, "max: is not defined for a location"),
+        ("age.@count > 1", 0, "@count is not defined for a number"),
+        ("tags.@sum > 1", 0, "@sum is not defined for a text"),
+        ("kids.@sum.name > 1", 0, "the field name is unknown"),
+        ("age[0] == 1", 0, "an index is not defined for a number"),
+        ("age[SIZE] == 1", 0, "[SIZE] is not defined for a number"),
+        ("name[LAST] == 'x'", 0, "a text has no elements"),
+        ("name UNION {'x'} != {}", 0, "UNION combines collections"),
+        ("age TOKENMATCHES 'x'", 0, "TOKENMATCHES compares texts"),
+        ("ANY artist.recordName == 'x'", 4, "a quantifier needs a collection"),
+        ("artist.name == 'x'", 0, "a reference has no member name"),
+        ("SUBQUERY(age, $x, $x > 1).@count > 0", 9, "SUBQUERY is not defined for a number"),
     ])
     func `with a schema, fields and kinds are checked`(
         format: String, offset: Int, reason: String
@@ -95,6 +125,8 @@ import Testing
     @Test(arguments: [
         ("nam == 'x'", "did you mean name?"), ("activ == YES", "did you mean active?"),
         ("zzzz == 1", nil),
+        ("name == zzzz", "a word without quotes is a field; a text is written \"zzzz\""),
+        ("name == nam", "did you mean name?"),
         (
             "due > '2026-01-01'",
             "a date is CAST(seconds since 2001, \"NSDate\"), "

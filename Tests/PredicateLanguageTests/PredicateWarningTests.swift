@@ -15,6 +15,21 @@ import Testing
         "a IN ''", "a == nil AND a > 3", "a > 5 AND (b == 1 AND a < 3)",
         "createdUserRecordName == '__defaultOwner__'",
         "'__defaultOwner__' == creatorUserRecordID.recordName",
+        "a == nil AND a BEGINSWITH 'x'", "a LIKE '*x' AND a == nil", "a == nil AND a MATCHES 'x'",
+        "a IN {nil} AND a ENDSWITH[c] 'x'", "a <= nil AND a CONTAINS 'x'",
+        "a CONTAINS 'x' AND a == 1",
+        "a == 'xy' AND a BEGINSWITH[c] 'Y'", "a == 'xy' AND NOT a CONTAINS 'x'",
+        "a == 'x' AND (a == 'y' OR a == 'z')", "a IN {'x', 'y'} AND a LIKE 'z*'",
+        "a > 'b' AND a < 'a'", "a > 5 AND a < 'x'", "a BEGINSWITH 'x' AND a > 3", "ANY a IN {}",
+        "a == true AND a == false", "a.b == nil AND a.b BEGINSWITH 'x'", "'x' IN a AND a > 3",
+        "a BEGINSWITH 'ab' AND a BEGINSWITH 'cd'", "a BEGINSWITH 'ab' AND a BEGINSWITH 'ac'",
+        "a ENDSWITH 'ab' AND a ENDSWITH 'b' AND a ENDSWITH 'cb'",
+        "a BEGINSWITH 'ab' AND a < 'aa'", "a > 5 AND NOT a > 4", "a >= 5 AND a <= 5 AND a != 5",
+        "a < CAST(5, 'NSDate') AND NOT a < CAST(9, 'NSDate')", "a >= 'x' AND a <= 'x' AND a != 'x'",
+        "a > 1 AND NOT (a > 0 OR b == 1)", "NOT (a == 'x' OR NOT a == 'x')",
+        "a CONTAINS 'x' AND NOT a CONTAINS 'x'", "ANY a > 3 AND b == 1 AND NOT ANY a > 3",
+        "a < a", "a > a", "1 == 2", "3 BETWEEN {1, 2}", "NOT NOT (a == 1 AND a == 2)",
+        "a >= 5 AND NOT a != 5 AND NOT a >= 5",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -26,11 +41,23 @@ import Testing
         "ANY a == 1 AND ANY a == 2", "a ==[c] 'x' AND a ==[c] 'y'", "a != 1 AND a != 2",
         "NOT (a == 1 AND a == 2)", "a == 1 AND a == 1.0", "a IN {1, 2} AND a > 1",
         "a == b AND a == c", "a BETWEEN {3, 3}", "a == NULL", "a == NULL AND a != 3",
-        "a IN {1, 'x'} AND a == 'x'", "a > 'b' AND a < 'a'", "TRUEPREDICATE", "a >= nil",
+        "a IN {1, 'x'} AND a == 'x'", "a > 'a' AND a < 'b'", "TRUEPREDICATE", "a >= nil",
         "a == 9223372036854775807 AND a == 9223372036854775806", "a[0] == 1 AND a[1] == 2",
         "a CONTAINS ''", "'' IN a", "ALL a > nil", "NONE a BEGINSWITH ''", "a LIKE ''", "n == 1.5",
         "NOT (createdUserRecordName == '__defaultOwner__')", "a == '__defaultOwner__'",
-        "a == -9223372036854775808", "a[FIRST] == 1 AND a[LAST] == 2", "a CONTAINS 'x' AND a == 1",
+        "a == -9223372036854775808", "a[FIRST] == 1 AND a[LAST] == 2",
+        "a == nil AND NOT a BEGINSWITH 'x'", "a == 'xy' AND a BEGINSWITH[c] 'X'", "ALL a IN {}",
+        "NONE a IN {}", "a == 1 AND a == true", "a CONTAINS 'x' AND 'y' IN a", "a == nil OR a == 3",
+        "a BEGINSWITH 'x' AND a ENDSWITH 'y'", "a == 'K' AND a != 'k'", "a == nil AND a <= nil",
+        "a == nil AND b BEGINSWITH 'x'", "a == 'x' AND (a == 'x' OR b == 'y')",
+        "a BEGINSWITH 'ab' AND a BEGINSWITH 'abc'", "a ENDSWITH 'b' AND a ENDSWITH 'ab'",
+        "a BEGINSWITH[c] 'ab' AND a BEGINSWITH[c] 'CD'", "a BEGINSWITH 'ab' AND a > 'aa'",
+        "NOT a > 4 AND NOT a < 5", "a > 5 AND NOT a > 6", "a >= 5 AND a <= 6 AND a != 5",
+        "NOT (a > 3 AND NOT a > 3)", "a != a", "NOT (a != a)", "a == a", "a <= a", "NOT a < a",
+        "ANY a < a", "1 == 1", "NOT (a == 1 OR b == 1)", "NOT (a < 3 OR a > 3)",
+        "a != 5 AND a <= 5",
+        "a CONTAINS 'x' AND NOT a CONTAINS 'y'", "a >= 5 AND NOT a > 5",
+        "a BEGINSWITH 'é' AND a BEGINSWITH 'e'", "ANY a BEGINSWITH 'x' AND ANY a BEGINSWITH 'y'",
     ])
     func `what might be meant is left alone`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -45,7 +72,8 @@ import Testing
     @Test(arguments: [
         "n == 1.5", "n > 1 AND n < 2", "n BETWEEN {1.2, 1.8}", "n IN {1.5, 2.5}",
         "s CONTAINS ''", "'' IN s", "s CONTAINS nil",
-        "createdUserRecordName CONTAINS ''",
+        "createdUserRecordName CONTAINS ''", "s != s", "NOT (n == n)", "n > 5 AND n < 7 AND n != 6",
+        "n > 5 AND NOT n > 5.5",
     ])
     func `what no record of the schema can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -58,6 +86,7 @@ import Testing
     @Test(arguments: [
         "n == 1.0", "n >= 1 AND n < 2", "d == 1.5", "d > 1 AND d < 2", "n != 1.5", "m == 1.5",
         "m CONTAINS ''", "l CONTAINS ''", "n IN {1.5, 2}", "n BETWEEN {1.2, 2.8}", "n == nil",
+        "d != d", "m != m", "l != l", "NOT (s != s)", "n > 5 AND n < 8 AND n != 6",
     ])
     func `what a record of the schema might satisfy is left alone`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -70,7 +99,10 @@ import Testing
         ("n IN {1, 2} && n > 2", true), ("n == nil && n > 3", true), ("n > 5 || n < 3", false),
         ("l > 5 && l < 3", false), ("m > 5 && m < 3", false), ("r == 1 && r == 2", false),
         ("n == ANY {1, 2} && n == ANY {2, 3}", false), ("n >= nil", false),
-        ("s CONTAINS ''", false), ("n != nil && n > 3", false),
+        ("s CONTAINS ''", false), ("n != nil && n > 3", false), ("s IN {}", true),
+        ("s == nil && s BEGINSWITH 'x'", true), ("s == 'x' && s LIKE 'y*'", true),
+        ("s == 'x' && s BEGINSWITH[c] 'X'", false), ("l == 1 && l BEGINSWITH 'x'", false),
+        ("s == 'x' && (s == 'y' || s == 'z')", true), ("NONE l IN {}", false),
     ])
     func `RQL is judged by its own rules`(text: String, isNever: Bool) throws {
         let warnings = try RecordPredicate(rql: text).ownWarnings(by: schema)
@@ -83,6 +115,8 @@ import Testing
         (#"{"s": {"$eq": "x"}, "$and": [{"s": {"$eq": "y"}}]}"#, true),
         (#"{"n": {"$gt": 3, "$lt": 5}}"#, false), (#"{"l": {"$gt": 5, "$lt": 3}}"#, false),
         (#"{"$or": [{"n": {"$gt": 5}}, {"n": {"$lt": 3}}]}"#, false),
+        (#"{"s": {"$eq": "x"}, "$or": [{"s": {"$eq": "y"}}, {"s": {"$eq": "z"}}]}"#, true),
+        (#"{"s": {"$eq": "x", "$ne": "y"}}"#, false), (#"{"s": {"$eq": "x", "$ne": "x"}}"#, true),
         (#"{"n": {"$ne": 1.5}}"#, false), (#"{"m": {"$eq": 1, "$ne": 2}}"#, false),
     ])
     func `Minapp's conditions are judged by their own rules`(

@@ -13,6 +13,23 @@ import Testing
         "a?a?a?a?a?a?a?a?a?a?aaaaaaaaaa(a*)*", "((a+)+)+c", "^(a+)+$",
     ]
 
+    /// As texts the two patterns are equal, and what is compiled is kept for the whole process.
+    @Test(arguments: [
+        (patterns: ["[\u{F6}]", "[o\u{308}]"], letter: "o"),
+        (patterns: ["[u\u{308}]", "[\u{FC}]"], letter: "u"),
+    ])
+    func `patterns that spell a letter otherwise are each their own`(
+        patterns: [String], letter: String
+    ) throws {
+        for pattern in patterns + patterns {
+            let condition = try PreparedPredicate(
+                try RecordPredicate(format: "s MATCHES %@", arguments: [.string(pattern)]))
+            let hasLetter = pattern.unicodeScalars.count == 4
+            #expect(
+                condition.evaluate(on: ["s": .string(letter)]) == (hasLetter ? .true : .false))
+        }
+    }
+
     @Test(arguments: attacks)
     func `a classic attack takes time in proportion to the text`(pattern: String) throws {
         let expression = try RE2Engine().compile(pattern, ignoringCase: false)

@@ -69,4 +69,66 @@ import Testing
         #expect(try outcomes("ANY s.a > 1", on: objects.map { ["s": $0] }).count == 1)
         #expect(try outcomes("ANYKEY > 5", on: Self.dictionaries(Self.elements)).count == 1)
     }
+
+    private func realmOutcomes(
+        _ rql: String, on records: [RecordFields]
+    ) throws -> Set<PredicateOutcome> {
+        let predicate = try PreparedPredicate(try RecordPredicate(rql: rql))
+        return Set(records.map { predicate.evaluate(on: $0) })
+    }
+
+    /// Numbers whose sum hangs on their order, and one that it is near.
+    private static let uneven: [FieldValue] = [
+        .double(1e16), .double(1), .double(-1e16), .double(3.5), .integer(2), .double(0.1),
+        .double(0.7), .double(-0.3), .double(1e15), .double(-1e15), .double(2.25),
+    ]
+
+    @Test(arguments: [
+        ".@sum", ".@avg", ".@values.@sum", ".@values.@avg", "[*].@sum", "[*].@avg",
+    ])
+    func `a sum by Realm's rules is the same in every order`(end: String) throws {
+        let records =
+            end.contains("@values")
+            ? Self.dictionaries(Self.uneven).map { ["s": FieldValue.map($0)] }
+            : Self.sets(Self.uneven).map { ["s": $0] }
+        for bound in stride(from: -4.0, through: 16, by: 0.25) {
+            #expect(try realmOutcomes("s\(end) > \(bound)", on: records).count == 1)
+        }
+    }
+
+    @Test func `so is one of members of objects, and of a dictionary`() throws {
+        let objects = Self.sets(Self.uneven.map { .map(["a": $0]) }).map { ["s": $0] }
+        let dictionaries = Self.dictionaries(Self.uneven).map { ["s": FieldValue.map($0)] }
+        for bound in stride(from: -4.0, through: 16, by: 0.25) {
+            #expect(try realmOutcomes("s.@sum.a > \(bound)", on: objects).count == 1)
+            #expect(try realmOutcomes("s.@sum > \(bound)", on: dictionaries).count == 1)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `so is one over more than are put in order`(isRealm: Bool) throws {
+        let many = Self.uneven + (1...12_000).map { .double(Double($0) * 1.1) }
+        let records = [0, 30_000, 60_000, 120_000].map { capacity in
+            var set = Set<FieldValue>(minimumCapacity: capacity)
+            for element in many { set.insert(element) }
+            return ["s": FieldValue.set(set)]
+        }
+        // Integers first, then the least first; the sum is among the bounds, so that a bit decides.
+        let sum = many.map(\.asDouble).sorted().reduce(2) { $1 == 2 ? $0 : $0 + $1 }
+        for bound in [sum.nextDown, sum, sum.nextUp] {
+            let text = "s.@sum >= \(bound)"
+            let found = try isRealm ? realmOutcomes(text, on: records) : outcomes(text, on: records)
+            #expect(found.count == 1)
+        }
+    }
+}
+
+private extension FieldValue {
+    var asDouble: Double {
+        switch self {
+        case .integer(let number): Double(number)
+        case .double(let number): number
+        default: .nan
+        }
+    }
 }

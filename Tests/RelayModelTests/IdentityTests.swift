@@ -13,6 +13,15 @@ import Testing
         #expect(composed != decomposed)
         #expect(Set([composed, decomposed, composed]).count == 2)
         #expect([composed: 1, decomposed: 2][composed] == 1)
+        // So do zones, and what stands in them.
+        let zones = try ["Ren\u{E9}e", "Rene\u{301}e"].map { try #require(ZoneID(zoneName: $0)) }
+        #expect(zones[0] != zones[1])
+        #expect(Set(zones + zones).count == 2)
+        let name = try #require(RecordName(rawValue: "r"))
+        let records = zones.map { RecordID(recordName: name, zoneID: $0) }
+        #expect(records[0] != records[1])
+        #expect(RecordOrder.places(records[0], records[1]) == .after)
+        #expect(RecordOrder.places(records[1], records[0]) == .before)
     }
 
     @Test func `a reader is named by bytes`() throws {

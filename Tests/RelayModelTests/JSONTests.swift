@@ -11,6 +11,18 @@ private func outcome(_ text: String) -> String {
 }
 
 @Suite struct JSONTests {
+    @Test func `values are told apart by their bytes where that matters`() {
+        let composed: JSONValue = ["secrets": [["secret": "\u{E9}"]], "n": 1]
+        let decomposed: JSONValue = ["secrets": [["secret": "e\u{301}"]], "n": 1]
+        #expect(composed == decomposed)
+        #expect(!composed.isSpelled(as: decomposed))
+        #expect(composed.isSpelled(as: composed))
+        #expect(!JSONValue.object(["\u{E9}": 1]).isSpelled(as: ["e\u{301}": 1]))
+        #expect(!composed.isSpelled(as: ["secrets": []]))
+        #expect(!JSONValue.array([1]).isSpelled(as: [1, 2]))
+        #expect(JSONValue.null.isSpelled(as: .null) && !JSONValue.null.isSpelled(as: 1))
+    }
+
     @Test(arguments: [
         ("null", "null"), (" true ", "true"), ("false", "false"), ("0", "0"), ("-0", "0"),
         ("9007199254740993", "9007199254740993"),

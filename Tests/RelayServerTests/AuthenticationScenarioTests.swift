@@ -151,6 +151,17 @@ import Testing
         }
     }
 
+    @Test func `who is named as a server's key is let in as nobody`() async throws {
+        let name = Caller.identity(ofKey: SignatureVectors.keyID, container: TestRelay.container)
+        let token = Self.token(["sub": .string(name.rawValue)])
+        let refused = Self.get(
+            "a user with the name of a key",
+            "\(Self.list)?\(Self.api)&ckWebAuthToken=\(token)",
+            status: 401, code: "AUTHENTICATION_FAILED",
+            reason: "user token: the claim \"sub\" is that of a server-to-server key: nobody's")
+        try await TestRelay.with { relay in try await refused.check(on: relay) }
+    }
+
     @Test func `a signature opens the public database only`() async throws {
         try await TestRelay.with { relay in
             let path = TestRelay.path + "/private/subscriptions/list"

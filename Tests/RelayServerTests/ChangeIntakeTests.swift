@@ -20,7 +20,8 @@ import Testing
             log: store, shadow: store, registry: store, turns: ContainerTurns(turns: nil))
         let change = Fixtures.change(fields: ["done": .bool(true)])
         let batch = DecodedBatch(items: [.change(change, key: nil)])
-        let prepared = try await intake.prepare(batch, of: Fixtures.container)
+        let schema = try await intake.schema(of: Fixtures.container)
+        let prepared = try intake.prepare(batch, by: schema)
         if changes {
             let type = RecordTypeDefinition(
                 change.recordType, fields: ["done": FieldDefinition(.init(.int64))])

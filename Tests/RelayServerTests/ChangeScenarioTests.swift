@@ -85,7 +85,8 @@ import Testing
                     forged,
                     "no signature in webhook-signature fits the body and a live secret of this "
                         + "source: check that the sender has the one that belfry sources set or "
-                        + "rotate showed last, and that nothing rewrites the body on its way"
+                        + "rotate showed last, that the key is what stands behind whsec_, decoded "
+                        + "from Base64, and that nothing rewrites the body on its way"
                 ),
             ]
             let before = try await relay.store.head()
@@ -258,6 +259,26 @@ import Testing
             #expect(statuses(answer) == ["ignored"])
             let shown = try await relay.admin(.get, Self.sources + "/ce")
             #expect(shown.json.value(at: ["webhooks", "ignored"]) == 1)
+        }
+    }
+
+    @Test func `changes that are older than what is known are counted with their source`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(
+                .put, Self.sources + "/shop",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            for version in [9, 3, 4] {
+                let answer = try await relay.call(
+                    .post, Self.path + "/shop",
+                    body: #"{"operation":"update","recordType":"Artwork","recordName":"a-1","#
+                        + #""after":{"title":"Sea"},"version":\#(version)}"#)
+                #expect(statuses(answer) == [version == 9 ? "appended" : "stale"])
+            }
+            let shown = try await relay.admin(.get, Self.sources + "/shop")
+            #expect(shown.json.value(at: ["webhooks", "older"]) == 2)
+            #expect(shown.json.value(at: ["webhooks", "olderPercent"]) == 66)
         }
     }
 

@@ -64,6 +64,17 @@ import Testing
         #expect(configuration.store == store)
     }
 
+    @Test(arguments: [
+        ("0.0.0.0", "http://127.0.0.1:8080"), ("::", "http://[::1]:8080"),
+        ("::1", "http://[::1]:8080"), ("fd00::5", "http://[fd00::5]:8080"),
+        ("relay.internal", "http://relay.internal:8080"),
+    ])
+    func `where nobody says how clients reach the relay, the listener's address can be reached`(
+        host: String, url: String
+    ) async throws {
+        #expect(try await decode(["--http-host", host]).publicURL == url)
+    }
+
     @Test func `flags go before variables, and variables before the file`() async throws {
         let text =
             #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{""#
@@ -163,7 +174,7 @@ import Testing
             #expect(member == ["http.prot in \(path) is no setting; did you mean http.port?"])
         }
         let missing = try await problems(["--config", "/nowhere.json"])
-        #expect(missing == ["the file /nowhere.json cannot be read"])
+        #expect(missing == ["the file /nowhere.json cannot be read: there is none"])
     }
 
     @Test func `variables that set nothing are told, and stop nothing`() async throws {

@@ -103,6 +103,34 @@ import Testing
         }
     }
 
+    @Test func `the web client is served compressed, and to whoever has it not again`() async throws
+    {
+        try await TestRelay.with { relay in
+            let small = try await relay.call(
+                .get, "/live/client.js", headers: ["Accept-Encoding": "gzip, br"])
+            #expect(small.status == 200)
+            #expect(small.headers[.contentEncoding] == "gzip")
+            #expect(small.headers[.contentType] == "text/javascript; charset=utf-8")
+            let size = try #require(small.headers[.contentLength].flatMap { Int($0) })
+            #expect(size <= 12_000, "every page loads it")
+            let tag = try #require(small.headers[.eTag])
+            let again = try await relay.call(
+                .get, "/live/client.js",
+                headers: ["Accept-Encoding": "gzip", "If-None-Match": tag])
+            #expect(again.status == 304 && again.text.isEmpty)
+            for (path, type) in [
+                ("/live", "text/html"), ("/live/client.d.ts", "text/plain"),
+                ("/live/live-page.js", "text/javascript"),
+            ] {
+                let plain = try await relay.call(.get, path)
+                #expect(plain.headers[.contentType] == "\(type); charset=utf-8")
+                #expect(plain.headers[.contentEncoding] == nil)
+                #expect(plain.headers[.cacheControl] == "no-cache")
+                #expect(plain.headers[.eTag] != nil)
+            }
+        }
+    }
+
     @Test func `browsers get the files compressed, each form by its own name`() async throws {
         try await TestRelay.with { relay in
             let plain = try await relay.call(.get, "/console/console.js")

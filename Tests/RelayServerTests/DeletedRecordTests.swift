@@ -55,6 +55,67 @@ import Testing
         }
     }
 
+    @Test func `who begins anew comes to an end, whatever was forgotten before`() async throws {
+        try await TestRelay.with { relay in
+            try await RecordScenarioTests.fill(relay, [1, 2, 3, 4])
+            _ = try await relay.post("records/modify", Self.delete("a4"))
+            #expect(try await relay.store.prune(Retention(), at: Self.days(91)).marks == 1)
+            // The mark that went stands behind all that is there: each page's token is older.
+            var names: [String] = []
+            var token: JSONValue?
+            for _ in 1...3 {
+                let since = token.map { #","syncToken":\#($0.text)"# } ?? ""
+                let page = try await relay.post(
+                    "records/changes", #"{"resultsLimit":1\#(since)}"#)
+                #expect(page.status == 200, "\(page.text)")
+                names += RecordScenarioTests.names(page)
+                token = page["syncToken"]
+            }
+            #expect(names == ["a1", "a2", "a3"])
+            let nothing = try await Self.changes(relay, since: token)
+            #expect(nothing["records"] == [], "\(nothing.text)")
+            // The zone's own token is as good.
+            let zones = try await relay.post("zones/list", "{}")
+            let listed = try await Self.changes(
+                relay, since: zones.json.value(at: ["zones", "0", "syncToken"]))
+            #expect(listed["records"] == [], "\(listed.text)")
+            // What goes from now on ends it.
+            _ = try await relay.post("records/modify", Self.delete("a1"))
+            #expect(try await relay.store.prune(Retention(), at: Self.days(182)).marks == 1)
+            let expired = try await Self.changes(relay, since: token)
+            #expect(expired["changeTokenExpired"] == true, "\(expired.text)")
+        }
+    }
+
+    @Test func `who syncs begins anew when a record type is kept no longer`() async throws {
+        try await TestRelay.with { relay in
+            try await RecordScenarioTests.fill(relay, [1, 2])
+            let before = try await Self.changes(relay, since: nil)["syncToken"]
+            func changedZones(_ token: JSONValue?) async throws -> TestRelay.Answer {
+                try await relay.post(
+                    "changes/database", token.map { #"{"syncToken":\#($0.text)}"# } ?? "{}")
+            }
+            let ofZones = try await changedZones(nil)["syncToken"]
+            #expect(try await changedZones(ofZones)["zones"] == [])
+            for isKept in [false, true] {
+                var schema = try await relay.store.schema(of: TestRelay.container)
+                schema.recordTypes[known("Artwork")]?.isKept = isKept
+                try await relay.store.replaceSchema(
+                    of: TestRelay.container, with: schema, at: TestRelay.now)
+                // Nobody would ask for the records of a zone of which nothing is told.
+                let zones = try await changedZones(ofZones)
+                #expect(zones.text.contains("_defaultZone"), "\(zones.text)")
+                let expired = try await Self.changes(relay, since: before)
+                #expect(expired["changeTokenExpired"] == true, "\(expired.text)")
+            }
+            try await RecordScenarioTests.fill(relay, [3])
+            let anew = try await Self.changes(relay, since: nil)
+            #expect(RecordScenarioTests.names(anew) == ["a3"], "\(anew.text)")
+            let rest = try await Self.changes(relay, since: anew["syncToken"])
+            #expect(rest["records"] == [], "\(rest.text)")
+        }
+    }
+
     @Test func `a deleted zone is remembered until its mark has gone, and then tokens expire`()
         async throws
     {

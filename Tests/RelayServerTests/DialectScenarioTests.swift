@@ -81,6 +81,7 @@ import Testing
         ("year == 1503", "the field year is not queryable"), ("title == 'x'", nil),
         ("NOT (title == 'x' OR year > 3)", "the field year is not queryable"),
         ("nothing == 1", "there is no field nothing"),
+        ("title.@count > 2", "@count of anything but a list field cannot be used"),
     ])
     func `a condition in rql is held to the schema`(rql: String, reason: String?) async throws {
         try await TestRelay.with { relay in

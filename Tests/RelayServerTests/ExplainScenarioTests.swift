@@ -221,6 +221,30 @@ import Testing
         }
     }
 
+    @Test func `a deletion that shows no record fired what asks nothing of the record`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(
+                .query("any", "TRUEPREDICATE", firesOn: ["delete"]),
+                .query("named", "recordName == 'a1'", firesOn: ["delete"]),
+                .query("cheap", "price < 100", firesOn: ["delete"]))
+            let position = try await Self.post(
+                ["operation": "delete", "recordType": "Artwork", "recordName": "a1"], relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let arrivals = try await relay.arrivals()
+            #expect(!arrivals.isEmpty && arrivals.allSatisfy { !$0.contains("cheap") })
+            for (id, start) in [
+                ("any", "Fired. "), ("named", "Fired. "),
+                ("cheap", "Did not fire: the change does not show the record, and "),
+            ] {
+                let reply = try await Self.ask(
+                    ["position": .string(position), "subscriptionID": .string(id)], relay)
+                #expect(reply.text.contains("\"sentence\":\"\(start)"), "\(reply.text)")
+            }
+        }
+    }
+
     @Test func `what was deleted, and what fired once, is told as it was then`() async throws {
         try await RunningRelay.with { relay in
             let early = try await Self.post(.change("create", "a0"), relay)

@@ -34,6 +34,20 @@ import Testing
         }
     }
 
+    @Test func `a call that only asks is sent again in its time, whatever became of it`() {
+        var call = ForwardedCall(at: .seconds(100), patience: .seconds(10), isSafe: true)
+        call.begin()
+        for failure in Self.failures {
+            #expect(call.verdict(on: failure, at: .seconds(109)) == .retry)
+            #expect(
+                call.verdict(on: failure, at: .seconds(110))
+                    == .refuse(status: 503, ForwardedCall.nobody))
+        }
+        call.answer()
+        #expect(call.verdict(on: .lost, at: .seconds(101)) == .cut)
+        #expect(ForwardedCall.safeMethods == [.get, .head, .options])
+    }
+
     @Test func `a call that was declined is sent again, as long as all of it is kept`() {
         var call = Self.call()
         call.begin()
@@ -111,6 +125,7 @@ import Testing
         #expect(settings.named(on: "relay-a", port: 8080) == "north")
         for wrong in ["a b", "ü", "a\nb", String(repeating: "a", count: 101)] {
             #expect(settings.call(wrong).count == 1)
+            #expect(settings.stand(on: wrong).count == 1)
         }
     }
 
@@ -253,6 +268,24 @@ import Testing
         #expect(
             patience.verdict(on: .locked(path: "s", holder: "a relay on two"))
                 == .wait(isNews: true))
+    }
+
+    @Test func `a server that is back keeps the store for its owner for a while`() {
+        var patience = StandbyPatience()
+        _ = patience.verdict(on: Self.locked)
+        var mayTake = patience.mayTake(at: .seconds(10))
+        #expect(mayTake)
+        _ = patience.verdict(on: Self.away)
+        // From the first word of it, however long it was started before.
+        mayTake = patience.mayTake(at: .seconds(40))
+        #expect(!mayTake)
+        mayTake = patience.mayTake(at: .seconds(42))
+        #expect(!mayTake)
+        mayTake = patience.mayTake(at: .seconds(40) + StandbyPatience.welcome)
+        #expect(mayTake)
+        _ = patience.verdict(on: Self.away)
+        mayTake = patience.mayTake(at: .seconds(60))
+        #expect(!mayTake)
     }
 
     @Test func `who stands by ends for what does not pass`() {

@@ -1,7 +1,11 @@
 import HTTPTypes
+import Logging
 import NIOCore
 import NIOEmbedded
 import NIOHTTPTypes
+import RelayModel
+import RelayTestKit
+import StoragePostgreSQL
 import Testing
 
 @testable import RelayServer
@@ -86,6 +90,60 @@ import Testing
         }
         #expect(head.status == .serviceUnavailable)
         #expect(head.headerFields[.retryAfter] == "1")
+        _ = try channel.finish()
+    }
+
+    @Test func `a call for another shard goes there, whoever owns the own store`() throws {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let directory = ShardDirectory(
+            own: "a", schemas: ["a", "b"], clock: ContinuousClock(), logger: logger,
+            metrics: PrometheusMetrics()
+        ) {
+            CallForwarding(
+                $1, patience: .seconds(5), silence: .seconds(60),
+                identifiers: RandomIdentifiers { World.real.randomBytes($0) },
+                meter: ForwardingMeter(PrometheusMetrics()), shard: $0)
+        }
+        let key = ContainerKey(
+            container: Fixtures.identifier("there"), environment: .development)
+        directory.note([
+            ShardSight(schema: "b", state: .unowned, containers: [key], revision: 1)
+        ])
+        let forwarding = CallForwarding(
+            current, patience: .seconds(10), silence: .seconds(60),
+            identifiers: RandomIdentifiers { World.real.randomBytes($0) },
+            meter: ForwardingMeter(PrometheusMetrics()))
+        let channel = EmbeddedChannel(
+            handlers: [CallForwarder(forwarding, listener: "http", shards: directory)])
+        channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
+        current.post(.here)
+        for name in ["here", "there"] {
+            let head = HTTPRequest(
+                method: .get, scheme: nil, authority: "h",
+                path: "/changes/1/\(name)/development/s")
+            try channel.writeInbound(HTTPRequestPart.head(head))
+            try channel.writeInbound(HTTPRequestPart.end(nil))
+        }
+        guard case .head(let head)? = try channel.readInbound(as: HTTPRequestPart.self) else {
+            Issue.record("nothing comes to the routes")
+            return
+        }
+        #expect(head.path == "/changes/1/here/development/s")
+        _ = try channel.readInbound(as: HTTPRequestPart.self)
+        #expect(try channel.readInbound(as: HTTPRequestPart.self) == nil)
+        // Answers keep their order: the other one waits for this one, and then for an owner.
+        try channel.writeOutbound(HTTPResponsePart.head(HTTPResponse(status: .ok)))
+        try channel.writeOutbound(HTTPResponsePart.end(nil))
+        _ = try channel.readOutbound(as: HTTPResponsePart.self)
+        _ = try channel.readOutbound(as: HTTPResponsePart.self)
+        channel.embeddedEventLoop.advanceTime(by: .seconds(4))
+        #expect(try channel.readOutbound(as: HTTPResponsePart.self) == nil)
+        channel.embeddedEventLoop.advanceTime(by: .seconds(2))
+        guard case .head(let answer)? = try channel.readOutbound(as: HTTPResponsePart.self) else {
+            Issue.record("nothing is answered")
+            return
+        }
+        #expect(answer.status == .serviceUnavailable)
         _ = try channel.finish()
     }
 }

@@ -6,6 +6,7 @@ import NIOSSL
 import RelayModel
 import RelayTestKit
 import StoragePostgreSQL
+import Synchronization
 import Testing
 
 @testable import RelayServer
@@ -143,6 +144,23 @@ import Testing
             #expect(await connection.hear(until: "\r\n\r\n").hasPrefix("HTTP/1.1 100"))
             try await connection.send("body")
             #expect(await connection.hear(until: "127.0.0.1.").contains("POST /x h 4"))
+        }
+    }
+
+    @Test(arguments: [
+        "GET /x HTTP/1.1\r\nHost: h\r\n\r\n",
+        "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody",
+    ]) func `who sends nothing more after a request is answered, and the connection ends`(
+        request: String
+    ) async throws {
+        try await Self.with { near, far in
+            far.own(Self.echo)
+            near.follow(far)
+            let connection = try await RawConnection.open(near.port)
+            try await connection.send(request + request)
+            try await connection.finish()
+            let answers = await connection.hearAll()
+            #expect(answers.ranges(of: " /x h ").count == 2, "\(answers)")
         }
     }
 
@@ -354,7 +372,8 @@ import Testing
                 return Response(status: .ok)
             }
             near.follow(far)
-            let answer = try await near.exchange(Self.get("/x"), until: "is not known")
+            let call = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
+            let answer = try await near.exchange(call, until: "is not known")
             #expect(answer.hasPrefix("HTTP/1.1 502"))
             // Nobody is asked to repeat what may have been worked.
             #expect(answer.contains("INTERNAL_ERROR"))
@@ -362,6 +381,71 @@ import Testing
             begin.finish()
             let count = await begun.reduce(into: 0) { count, _ in count += 1 }
             #expect(count == 1)
+        }
+    }
+
+    /// Posts again and again, until something else than 200 is answered, which is returned.
+    private static func post(to port: Int) async throws -> String {
+        let connection = try await RawConnection.open(port)
+        while true {
+            try await connection.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+            let answer = await connection.hear(until: "127.0.0.1.")
+            guard answer.hasPrefix("HTTP/1.1 200") else { return answer }
+        }
+    }
+
+    @Test func `no call is lost that comes while the owner ends in order`() async throws {
+        for _ in 0..<3 {
+            try await Self.with { near, far in
+                far.own(Self.echo)
+                near.follow(far)
+                let port = near.port
+                let posting = (0..<8).map { _ in Task { try await Self.post(to: port) } }
+                _ = try await near.exchange(Self.get("/x"), until: "127.0.0.2.")
+                far.listeners.end()
+                for one in posting {
+                    let answer = try await one.value
+                    // Who may have worked a call is not asked again, and who did not is.
+                    #expect(answer.hasPrefix("HTTP/1.1 503"), "\(answer)")
+                }
+            }
+        }
+    }
+
+    @Test func `a call that only asks is asked again, where the owner that had it was lost`()
+        async throws
+    {
+        let count = Mutex(0)
+        try await Self.with(waiting: 60) { near, far in
+            far.own { _, context in
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number == 1 { try await context.channel?.close() }
+                return Response(status: .ok)
+            }
+            near.follow(far)
+            let answer = try await near.exchange(Self.get("/x"), until: "\r\n\r\n")
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+        }
+        #expect(count.withLock { $0 } == 2)
+    }
+
+    @Test func `a request that comes slowly keeps no end waiting where another relay goes on`()
+        async throws
+    {
+        try await Self.with { near, _ in
+            near.own(Self.echo)
+            let connection = try await RawConnection.open(near.port)
+            // Once the first is answered, the half of the second has come.
+            try await connection.send(
+                Self.get("/first") + "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhel")
+            _ = await connection.hear(until: "127.0.0.1.")
+            near.listeners.end()
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 503"), "\(answer)")
+            #expect(answer.contains("the relay is shutting down"))
         }
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOPosix
 import RelayModel
@@ -38,11 +39,11 @@ final class LiveConnection: Sendable {
         self.heard = heard
     }
 
-    /// Connects and asks for an upgrade.
+    /// Connects and asks for an upgrade, behind what a test wants to send `first`.
     ///
     /// - Returns: The connection, and the head of the answer.
     static func open(
-        _ port: Int, path: String, headers: [String] = []
+        _ port: Int, path: String, headers: [String] = [], first: String = ""
     ) async throws -> (LiveConnection, head: String) {
         let (stream, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -56,7 +57,7 @@ final class LiveConnection: Sendable {
                 "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: belfry.live.v1",
             ] + headers
         try await channel.writeAndFlush(
-            ByteBuffer(string: lines.joined(separator: "\r\n") + "\r\n\r\n"))
+            ByteBuffer(string: first + lines.joined(separator: "\r\n") + "\r\n\r\n"))
         return (connection, await connection.head())
     }
 
@@ -117,6 +118,16 @@ final class LiveConnection: Sendable {
     func send(_ json: JSONValue) async throws { try await send(json.text) }
 
     func close() async throws { try await channel.close() }
+
+    /// Sends frames of no bytes, and resets the connection while they are read.
+    func reset(sending count: Int, _ opcode: UInt8) async throws {
+        let provider = channel as? any SocketOptionProvider
+        try await provider?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+        var buffer = ByteBuffer()
+        for _ in 0..<count { buffer.writeBytes([0x80 | opcode, 0x80, 0, 0, 0, 0]) }
+        channel.writeAndFlush(buffer, promise: nil)
+        try? await channel.close()
+    }
 
     /// Reads nothing from the network until ``resume()``.
     func pause() async throws { try await channel.setOption(.autoRead, value: false).get() }

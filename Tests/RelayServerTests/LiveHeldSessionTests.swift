@@ -169,6 +169,49 @@ import Testing
         }
     }
 
+    @Test func `an edit that was taken while the stream was opened again is in force`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let path = try await Self.hold(relay)
+            var former = try await Self.listen(relay, path)
+            _ = await former.hear(until: "\"type\":\"at\"")
+            for version in 2...60 {
+                let edit: JSONValue = [
+                    "type": "set", "version": .integer(Int64(version)),
+                    "queries": [["id": .string("q\(version)"), "recordType": "Artwork"]],
+                ]
+                async let opened = Self.listen(relay, path)
+                try await relay.client.call("POST", path, body: edit.text).expect(200)
+                let stream = try await opened
+                var told = await stream.hear(until: "\"type\":\"at\"")
+                try await relay.client.call("POST", path, body: Self.fence).expect(200)
+                if !told.contains("fenced") { told += await stream.hear(until: "\"fenced\"") }
+                guard told.contains(#""version":\#(version),"state":"complete""#) else {
+                    Issue.record("version \(version) was taken, and lost: \(told)")
+                    return
+                }
+                try await former.close()
+                former = stream
+            }
+            try await former.close()
+        }
+    }
+
+    @Test func `to ask for the head of a stream takes nobody's place`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let path = try await Self.hold(relay)
+            let stream = try await Self.listen(relay, path)
+            _ = await stream.hear(until: "\"type\":\"at\"")
+            #expect(try await relay.client.call("HEAD", path + "/stream").status == 405)
+            try await relay.container.post(Live.artwork("create", "a1", ["price": 7]))
+            #expect(await stream.hear(until: "\"type\":\"at\"").contains("\"a1\""))
+            try await stream.close()
+        }
+    }
+
     @Test func `nobody gets in without the secret, or after signing out`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

@@ -93,8 +93,11 @@ import Testing
                 return JSONValue.object(state).text
             }
             #expect(await refusal(page).contains("keeps no notifications"))
-            try await page.close()
             try await Self.prepare(relay)
+            // Who was connected then need not come again.
+            try await page.send(Self.set(2))
+            #expect(await page.frame("state")?["state"] == "bootstrapping")
+            try await page.close()
             let again = try await Live.open(relay)
             try await again.send(Self.set(1, ["recordType": "Artwork"]))
             #expect(await refusal(again).contains("recordType: is not of notifications"))
@@ -108,8 +111,52 @@ import Testing
                 ],
             ]
             try await again.send(two)
-            #expect(await refusal(again).contains("one query of notifications"))
+            let named = await refusal(again)
+            #expect(named.contains("one query of notifications"))
+            #expect(named.contains(#""queries":[{"id":"b""#), "\(named)")
             try await again.close()
+        }
+    }
+
+    @Test func `a container that keeps none any more ends the query, until it keeps them again`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.prepare(relay)
+            let page = try await Live.open(relay)
+            try await page.send(Self.set(1))
+            _ = await page.frame("at")
+            // What is saved besides ends nothing.
+            try await relay.client.administer(
+                "PATCH", relay.container.path, ["expirationSeconds": 600]
+            ).expect(200)
+            try await relay.container.post(.change("create", "a1"))
+            #expect(await page.frame("notification")?["id"] == "n")
+            for _ in 0..<2 {
+                try await relay.client.administer(
+                    "PATCH", relay.container.path, ["keepsInbox": false]
+                ).expect(200)
+            }
+            let gone = await page.frame("gone")
+            #expect(gone?["id"] == "n" && gone?["serverErrorCode"] == "NOT_FOUND")
+            #expect(gone?["liveError"] == "notKept", "\(String(describing: gone))")
+            try await page.send(["type": "fence", "id": "f"])
+            #expect(!(await page.frames(until: "fenced")).contains { $0["type"] == "gone" })
+            try await relay.client.administer(
+                "PATCH", relay.container.path, ["keepsInbox": true]
+            ).expect(200)
+            // The same query again is another one.
+            try await page.send(Self.set(2, ["initial": "none"]))
+            try await page.send(["type": "fence", "id": "g"])
+            _ = await page.frame("fenced")
+            try await relay.container.post(.change("create", "a2"))
+            let told = await page.frame("notification")
+            #expect(told?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a2")
+            try await page.send(Self.set(3, ["initial": "none"]))
+            try await relay.container.post(.change("create", "a3"))
+            let more = await page.frame("notification")
+            #expect(more?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a3")
+            try await page.close()
         }
     }
 

@@ -161,7 +161,18 @@ import Testing
                         "end": ["value": "a"],
                     ], "end: the two bounds are of one kind"
                 ),
+                (
+                    ["orderBy": "value", "rules": "wilddog", "start": ["value": true]],
+                    "start: a boolean is no bound of a range"
+                ),
+                (
+                    [
+                        "orderBy": "value", "rules": "wilddog", "start": ["value": false],
+                        "end": ["value": true],
+                    ], "start: a boolean is no bound of a range"
+                ),
                 (["kind": "changes", "orderBy": "key"], "orderBy: is of a result"),
+                (["query": ["recordType": "Room"]], "recordType: the query names another one"),
             ]
             for (members, reason) in refused {
                 try await page.send(Self.set(members))
@@ -175,6 +186,10 @@ import Testing
                 }
                 #expect(text.contains(reason), "\(text)")
             }
+            try await page.send([
+                "type": "get", "id": "g", "query": ["recordType": "Artwork", "initial": "none"],
+            ])
+            #expect(await page.frame("refused")?["id"] == "g")
             try await page.close()
         }
     }

@@ -1,6 +1,10 @@
+import Live
 import RelayModel
 import RelayTestKit
+import Storage
 import Testing
+
+@testable import RelayServer
 
 /// Tokens that are renewed, and sets that are refused or edited, over real sockets.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveRenewalTests {
@@ -48,9 +52,6 @@ import Testing
     @Test func `a poll whose set is refused is answered`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
-            let keys =
-                "?ckAPIToken=\(relay.container.apiToken)"
-                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
             let body: JSONValue = [
                 "wait": 25,
                 "set": [
@@ -61,7 +62,7 @@ import Testing
                 ],
             ]
             let poll = try await relay.client.call(
-                "POST", Live.path(relay) + "/poll" + keys, body: body.text
+                "POST", Live.door("poll", of: relay), body: body.text
             ).expect(200)
             #expect(poll["frames", "1", "state"] == "error", "\(poll.text)")
             #expect(poll["at"] == JSONValue.null)
@@ -154,5 +155,30 @@ import Testing
             }
             #expect(try await relay.client.call("GET", "/live/live-page.js").status == 200)
         }
+    }
+
+    @Test func `who was let in while it was revoked is found among what was revoked since`() {
+        let container = Fixtures.container
+        func identity(_ user: String, session: UInt64) -> LiveIdentity {
+            LiveIdentity(
+                settings: ContainerSettings(key: container, topics: []),
+                user: Fixtures.identifier(user), namesUser: true, device: nil, isServer: false,
+                keyID: "key", session: UUIDBytes(high: 0, low: session), endsAt: nil,
+                form: LiveForm(isPlain: true, writesNumbersAsTexts: false))
+        }
+        var revocations = LiveRevocations()
+        let mark = revocations.count
+        revocations.note(.session(UUIDBytes(high: 0, low: 1), container))
+        revocations.note(.schema(container))
+        #expect(revocations.end(of: identity("alice", session: 1), since: mark)?.code == .forbidden)
+        #expect(revocations.end(of: identity("alice", session: 2), since: mark) == nil)
+        // Who signs in again after that is another one.
+        let later = revocations.count
+        revocations.note(.sessions(Fixtures.identifier("alice"), container))
+        #expect(revocations.end(of: identity("alice", session: 2), since: later) != nil)
+        #expect(revocations.end(of: identity("alice", session: 3), since: revocations.count) == nil)
+        // What is not remembered any more is not taken for nothing.
+        for number in 0..<5_000 { revocations.note(.key("other\(number)", container)) }
+        #expect(revocations.end(of: identity("bob", session: 9), since: mark)?.code == .notNow)
     }
 }

@@ -12,6 +12,12 @@ import Testing
         "/live/1/\(relay.container.key.container)/\(relay.container.key.environment.rawValue)"
     }
 
+    /// Where alice posts to a live door.
+    static func door(_ name: String, of relay: RunningRelay) -> String {
+        path(relay) + "/\(name)?ckAPIToken=\(relay.container.apiToken)"
+            + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
+    }
+
     static func hello(
         _ relay: RunningRelay, as user: String = "alice", on device: String? = nil
     ) -> JSONValue {
@@ -61,6 +67,32 @@ import Testing
             ],
         ],
     ]
+
+    /// Two spellings of one letter are equal as texts, and two users as names.
+    @Test func `users whose names are equal as texts are shown each their own`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            let users = ["zo\u{EB}", "zoe\u{308}"]
+            for (number, user) in users.enumerated() {
+                try await relay.container.post([
+                    "operation": "create", "recordType": "Artwork",
+                    "recordName": .string("of-\(number)"), "after": ["price": 1],
+                    "database": "private", "owner": .string(user),
+                ])
+            }
+            for (number, user) in users.enumerated() {
+                let page = try await Self.open(relay, as: user)
+                try await page.send([
+                    "type": "set", "version": 1,
+                    "queries": [["id": "own", "database": "private", "recordType": "Artwork"]],
+                ])
+                let result = await page.frame("result")
+                let name = JSONValue.string("of-\(number)")
+                #expect(result?["records"]?.value(at: ["0", "recordName"]) == name)
+                #expect(result?["records"]?.value(at: ["1"]) == nil)
+            }
+        }
+    }
 
     @Test func `a page sees a record come, change and go, and goes on where it was`() async throws {
         try await RunningRelay.with { relay in
@@ -226,33 +258,26 @@ import Testing
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
-            let keys =
-                "?ckAPIToken=\(relay.container.apiToken)"
-                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
             guard case .object(var set) = Self.set else { return }
             set["type"] = nil
             let body: JSONValue = ["format": "plain", "set": .object(set), "wait": 0]
             let poll = try await relay.client.call(
-                "POST", Self.path(relay) + "/poll" + keys, body: body.text
+                "POST", Self.door("poll", of: relay), body: body.text
             ).expect(200)
             #expect(poll.text.contains(#""recordName":"a0""#))
             guard case .string? = poll["at"] else {
                 Issue.record("a poll says where the client stands: \(poll.text)")
                 return
             }
-            let stream = try await RawConnection.open(
-                try await relay.relay.ports.port(of: "http"))
             let text = JSONValue.object(["format": "plain", "set": .object(set)]).text
-            try await stream.send(
-                "POST \(Self.path(relay))/stream\(keys) HTTP/1.1\r\nHost: localhost\r\n"
-                    + "Content-Length: \(text.utf8.count)\r\n\r\n\(text)")
+            let stream = try await RawConnection.posting(text, to: "stream", of: relay)
             let first = await stream.hear(until: "id: ")
             #expect(first.contains("text/event-stream"))
             #expect(first.contains(#""recordName":"a0""#))
             try await relay.container.post(Self.artwork("create", "a9", ["price": 9]))
             #expect(await stream.hear(until: #""a9""#).contains(#""items""#))
             let bad = try await relay.client.call(
-                "POST", Self.path(relay) + "/poll" + keys, body: #"{"wait": 99}"#)
+                "POST", Self.door("poll", of: relay), body: #"{"wait": 99}"#)
             #expect(bad.status == 400 && bad.text.contains("wait: 0 to 25"))
         }
     }

@@ -1,3 +1,4 @@
+import Foundation
 import RelayModel
 import RelayTestKit
 import Synchronization
@@ -30,6 +31,151 @@ import Testing
         }
     }
 
+    /// A write that fails has the channel read what is left, in the middle of the reading before.
+    @Test(arguments: [9, 8] as [UInt8])
+    func `whoever asks for answers and resets the connection ends nothing else`(
+        opcode: UInt8
+    ) async throws {
+        try await RunningRelay.with { relay in
+            for _ in 0..<200 {
+                try await Self.stranger(relay).reset(sending: 20_000, opcode)
+            }
+            let overview = try await relay.client.administer("GET", "overview")
+            #expect(overview.status == 200)
+        }
+    }
+
+    @Test func `who brings a set with hello is told nothing of others' while it is worked`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            guard case .object(var hello) = Live.hello(relay, as: "bob"),
+                case .object(var change) = Live.artwork("update", "secret", [:])
+            else { return }
+            change["readers"] = ["alice"]
+            let secret = change
+            let queries = (0..<60).map { number -> JSONValue in
+                [
+                    "id": .string("q\(number)"), "kind": "changes", "recordType": "Artwork",
+                    "query": ["predicate": .string("rank > \(number - 100)")],
+                ]
+            }
+            hello["set"] = ["version": 1, "queries": .array(queries)]
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask {
+                    var rank: Int64 = 0
+                    while !Task.isCancelled {
+                        rank += 1
+                        var change = secret
+                        change["after"] = ["rank": .integer(rank)]
+                        _ = try? await relay.container.post(.object(change))
+                    }
+                }
+                for _ in 0..<40 {
+                    let page = try await Self.stranger(relay)
+                    try await page.send(.object(hello))
+                    let frames = await page.frames(until: "at")
+                    #expect(frames.last?["type"] == "at", "\(frames)")
+                    #expect(!frames.contains { $0["type"] == "change" })
+                    try await page.close()
+                }
+                tasks.cancelAll()
+            }
+        }
+    }
+
+    @Test func `a stream whose client has gone counts no longer`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            func count() async throws -> Int {
+                let answer = try await relay.client.administer(
+                    "GET", "\(relay.container.path)/live/clients", nil
+                ).expect(200)
+                guard case .array(let clients)? = answer["clients"] else { return -1 }
+                return clients.count
+            }
+            let text = #"{"set":{"version":1,"queries":[]}}"#
+            let stream = try await RawConnection.posting(text, to: "stream", of: relay)
+            _ = await stream.hear(until: "id: ")
+            #expect(try await count() == 1)
+            try await stream.close()
+            // The next heartbeat would find it out, after half a minute.
+            let end = ContinuousClock.now + .seconds(10)
+            while try await count() > 0, ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(try await count() == 0)
+        }
+    }
+
+    @Test func `a socket asked for behind other requests is answered in order, and once`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let port = try await relay.relay.ports.port(of: "http")
+            let path = Live.path(relay)
+            let body = #"{"set":{"version":1,"queries":[]},"wait":1}"#
+            let key =
+                "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: belfry.live.v1\r\n\r\n"
+            for (first, status) in [
+                ("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
+                ("GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+                (
+                    "POST \(path)/poll?ckAPIToken=\(relay.container.apiToken)"
+                        + "&ckWebAuthToken=\(SampleContainer.userToken("alice")) HTTP/1.1\r\n"
+                        + "Host: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)",
+                    200
+                ),
+                // Without "Connection: Upgrade" it would be read on as HTTP behind it.
+                ("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(key)", 400),
+            ] {
+                let (page, head) = try await LiveConnection.open(port, path: path, first: first)
+                #expect(head.hasPrefix("HTTP/1.1 \(status)"), "\(first) \(head)")
+                try? await page.close()
+                // The relay is there for others.
+                let other = try await Live.open(relay)
+                try await other.close()
+            }
+            let raw = try await RawConnection.open(port)
+            try await raw.send(
+                "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                    + "GET \(path) HTTP/1.1\r\nHost: localhost\r\n"
+                    + "Connection: Upgrade\r\n\(key)")
+            let answers = await raw.hear(until: "there is no call")
+            #expect(answers.hasPrefix("HTTP/1.1 200"), "\(answers)")
+            #expect(answers.contains("HTTP/1.1 404"), "\(answers)")
+        }
+    }
+
+    @Test func `a stream that is not read lags as a socket does, and misses nothing`()
+        async throws
+    {
+        // However slow the machine is: who takes nothing for that long is ended.
+        try await RunningRelay.with(["--http-answer-seconds", "600"]) { relay in
+            let query = #"{"id":"all","kind":"changes","recordType":"Artwork"}"#
+            let text = #"{"format":"plain","set":{"version":1,"queries":[\#(query)]}}"#
+            let stream = try await RawConnection.posting(text, to: "stream", of: relay)
+            _ = await stream.hear(until: "id: ")
+            try await stream.pause()
+            // More than what the connection and its system take.
+            let long = String(repeating: "x", count: 600_000)
+            let count = 14
+            for number in 0..<count {
+                try await relay.container.post(
+                    Live.artwork("create", "r\(number)", ["text": .string(long)]))
+            }
+            try await stream.resume()
+            let heard = await stream.hear(until: #""recordName":"r\#(count - 1)""#)
+            #expect(heard.contains(#""isResumed":true"#), "it was told what it had not taken")
+            let names = heard.components(separatedBy: #""recordName":""#).dropFirst()
+                .map { String($0.prefix { $0 != "\"" }) }
+            #expect(names == (0..<count).map { "r\($0)" }, "each once, in order")
+            try await stream.close()
+        }
+    }
+
     @Test func `only pages that are named may connect, and programs that are no pages`()
         async throws
     {
@@ -43,16 +189,11 @@ import Testing
             #expect(try await head(["Origin: null"]).hasPrefix("HTTP/1.1 403"))
             #expect(try await head(["Origin: https://ART.example"]).hasPrefix("HTTP/1.1 101"))
             #expect(try await head([]).hasPrefix("HTTP/1.1 101"))
-            let keys =
-                "?ckAPIToken=\(relay.container.apiToken)"
-                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
             let body = #"{"set":{"version":1,"queries":[]},"wait":0}"#
             for (origin, status) in [("https://evil.example", 403), ("https://art.example", 200)] {
-                let raw = try await RawConnection.open(port)
-                try await raw.send(
-                    "POST \(Live.path(relay))/poll\(keys) HTTP/1.1\r\nHost: localhost\r\n"
-                        + "Origin: \(origin)\r\nConnection: close\r\n"
-                        + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+                let raw = try await RawConnection.posting(
+                    body, to: "poll", of: relay,
+                    headers: ["Origin: \(origin)", "Connection: close"])
                 let answer = await raw.hear(until: "\r\n\r\n")
                 #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
             }
@@ -193,19 +334,12 @@ import Testing
                 if case .array(let part)? = frame["records"] { records += part.count }
             }
             #expect(records == count)
-            let keys =
-                "?ckAPIToken=\(relay.container.apiToken)"
-                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
             let body = JSONValue.object(["format": "plain", "set": .object(set), "wait": 0]).text
             let poll = try await relay.client.call(
-                "POST", Live.path(relay) + "/poll" + keys, body: body
+                "POST", Live.door("poll", of: relay), body: body
             ).expect(200)
             #expect(poll.text.utf8.count > count * text.utf8.count)
-            let stream = try await RawConnection.open(
-                try await relay.relay.ports.port(of: "http"))
-            try await stream.send(
-                "POST \(Live.path(relay))/stream\(keys) HTTP/1.1\r\nHost: localhost\r\n"
-                    + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+            let stream = try await RawConnection.posting(body, to: "stream", of: relay)
             let heard = await stream.hear(until: "id: ")
             #expect(heard.utf8.count > count * text.utf8.count)
         }

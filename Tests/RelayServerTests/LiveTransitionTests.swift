@@ -53,4 +53,81 @@ import Testing
             try await again.close()
         }
     }
+
+    /// What an update tells of a record, after it and before it.
+    private static func update(_ relay: RunningRelay) async throws -> (JSONObject, JSONObject) {
+        let page = try await Live.open(relay)
+        let query: JSONValue = [
+            "id": "all", "kind": "changes", "recordType": "Artwork", "before": true,
+        ]
+        try await page.send(["type": "set", "version": 1, "queries": [query]])
+        _ = await page.frames(until: "at")
+        let change: JSONValue = [
+            "operation": "update", "recordType": "Artwork", "recordName": "a0",
+            "before": ["price": 5], "after": ["price": 7], "origin": ["userRecordName": "bob"],
+        ]
+        try await relay.container.post(change)
+        let frame = await page.frame("change")
+        try await page.close()
+        guard case .object(let record)? = frame?["record"],
+            case .object(let before)? = frame?["before"]
+        else {
+            Issue.record("\(String(describing: frame))")
+            return ([:], [:])
+        }
+        return (record, before)
+    }
+
+    @Test func `of a record before a change the tag is told where it is known`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
+            func set(_ members: JSONObject) -> JSONValue {
+                var query: JSONObject = ["id": "all", "recordType": "Artwork", "before": true]
+                query.members += members.members
+                return ["type": "set", "version": 1, "queries": [.object(query)]]
+            }
+            let page = try await Live.open(relay)
+            try await page.send(set([:]))
+            let shown = await page.frames(until: "at")
+            let tag = shown.first { $0["type"] == "result" }?["records"]?
+                .value(at: ["0", "recordChangeTag"])
+            let print = shown[0]["queries"]?.value(at: ["0", "fingerprint"])
+            try await relay.container.post(Live.artwork("update", "a0", ["price": 6]))
+            let item = await page.frame("items")?["items"]?.value(at: ["0", "before"])
+            #expect(tag != nil && item?.value(at: ["recordChangeTag"]) == tag)
+            let token = await page.frame("at")?["at"] ?? .null
+            try await page.close()
+            // The log says what it was, and not which version.
+            try await relay.container.post(Live.artwork("update", "a0", ["price": 7]))
+            let again = try await Live.open(relay)
+            try await again.send(set(["since": token, "fingerprint": print ?? .null]))
+            let missed = await again.frame("items")?["items"]?.value(at: ["0", "before"])
+            #expect(missed?.value(at: ["fields", "price"]) == 6, "\(String(describing: missed))")
+            #expect(missed?.value(at: ["recordChangeTag"]) == nil)
+            try await again.close()
+        }
+    }
+
+    @Test func `a change says no more of a record than is known`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
+            let (record, before) = try await Self.update(relay)
+            #expect(record["recordChangeTag"] != nil && record["created"] == nil)
+            #expect(record["modified"]?.value(at: ["userRecordName"]) == "bob")
+            #expect(before["fields"]?.value(at: ["price"]) == 5)
+            for name in ["recordChangeTag", "created", "modified"] {
+                #expect(before[name] == nil, "\(name)")
+            }
+        }
+        // Of a record that is kept it is known who made it, and who changed it before.
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
+            let (record, before) = try await Self.update(relay)
+            #expect(record["created"] != nil && record["created"] == before["created"])
+            #expect(before["modified"] != nil && before["modified"] != record["modified"])
+            #expect(before["recordChangeTag"] == nil)
+        }
+    }
 }

@@ -72,6 +72,54 @@ import Testing
         try await life
     }
 
+    @Test func `a live poll that is held is answered, and keeps no end waiting`() async throws {
+        let (polls, poll) = AsyncStream.makeStream(of: RawConnection.self)
+        try await RunningRelay.with(["--shutdown-grace-seconds", "5"]) { relay in
+            let body = #"""
+                {"wait":25,"set":{"version":1,"queries":[
+                    {"id":"a","kind":"changes","recordType":"Artwork"}]}}
+                """#
+            // Once the first is answered, the poll has come.
+            let connection = try await RawConnection.posting(
+                body, to: "poll", of: relay,
+                behind: "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n")
+            _ = await connection.hear(until: "\"status\"")
+            poll.yield(connection)
+            poll.finish()
+        }
+        for await each in polls {
+            let answer = await each.hearAll()
+            #expect(answer.contains("HTTP/1.1 200") && answer.contains("\"at\""), "\(answer)")
+        }
+    }
+
+    @Test func `a stream whose client takes nothing more keeps no end waiting`() async throws {
+        let (streams, stream) = AsyncStream.makeStream(of: RawConnection.self)
+        try await RunningRelay.with(["--shutdown-grace-seconds", "3600"]) { relay in
+            let body = #"{"set":{"version":1,"queries":[{"kind":"changes","recordType":"Big"}]}}"#
+            let connection = try await RawConnection.posting(body, to: "stream", of: relay)
+            _ = await connection.hear(until: "\"complete\"")
+            try await connection.pause()
+            // More than the system keeps of a connection.
+            let text = String(repeating: "x", count: 3000)
+            for round in 0..<24 {
+                let changes = (0..<160).map { number in
+                    #"{"operation":"create","recordType":"Big","recordName":"b\#(round)-\#(number)","#
+                        + #""after":{"text":"\#(text)"}}"#
+                }
+                _ = try await relay.client.call(
+                    "POST", "/changes/1/\(relay.container.key)/database",
+                    headers: ["Content-Type": "application/json"],
+                    body: "[\(changes.joined(separator: ","))]"
+                ).expect(200)
+            }
+            // The connection is kept until the relay has ended.
+            stream.yield(connection)
+            stream.finish()
+        }
+        for await each in streams { try? await each.close() }
+    }
+
     @Test(arguments: ["Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3e8\r\n"])
     func `a body that is cut off is refused, and nothing of it is stored`(
         length: String

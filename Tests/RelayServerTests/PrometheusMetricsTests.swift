@@ -27,6 +27,18 @@ import Testing
         #expect(lines.contains("c_seconds_count 2"))
     }
 
+    @Test func `gauges are forgotten, and what is made afterwards is shown`() {
+        let metrics = PrometheusMetrics(maximumSeries: 2)
+        metrics.makeCounter(label: "n", dimensions: []).increment(by: 1)
+        let before = metrics.makeMeter(label: "a_gauge", dimensions: [])
+        before.set(Int64(1))
+        metrics.forgetGauges()
+        before.set(Int64(2))
+        #expect(metrics.render() == "# TYPE n counter\nn 1\n")
+        metrics.makeMeter(label: "b_gauge", dimensions: []).set(Int64(3))
+        #expect(metrics.render() == "# TYPE b_gauge gauge\nb_gauge 3\n# TYPE n counter\nn 1\n")
+    }
+
     @Test func `the same name and labels are the same series`() {
         let metrics = PrometheusMetrics()
         for _ in 0..<3 {

@@ -1,4 +1,6 @@
 import Dispatch
+import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import RelayTestKit
 import Storage
@@ -165,6 +167,23 @@ import Testing
         }
     }
 
+    @Test func `of records that are alike in zones whose names are equal as texts none is lost`()
+        throws
+    {
+        let names = ["\u{E9}", "e\u{301}"]
+        let zones = try names.map { try #require(ZoneID(zoneName: $0)) }
+        let markers = zones.flatMap { zone in
+            names.map {
+                RecordQueryMarker(RecordID(recordName: known($0), zoneID: zone))
+            }
+        }
+        for (one, first) in markers.enumerated() {
+            for (other, second) in markers.enumerated() where one != other {
+                #expect(first.precedes(second, []) != second.precedes(first, []))
+            }
+        }
+    }
+
     private static var order: [RecordSortKey] {
         let type: RecordType = known("Artwork")
         var definition = RecordTypeDefinition(type)
@@ -181,6 +200,61 @@ import Testing
             fields: ["year": .integer(year)], created: stamp, modified: stamp, source: .cloudKit,
             position: .start)
         return ScannedRecord(record: record, bytes: bytes)
+    }
+
+    // MARK: Records of which not all is known
+
+    private static func part(_ number: Int, _ fields: RecordFields) -> ShadowRecord {
+        let stamp = RecordStamp(at: TestRelay.now, userID: nil, deviceID: nil)
+        var record = ShadowRecord(
+            recordID: RecordID(recordName: known("r\(number)")), recordType: known("Artwork"),
+            fields: fields, created: stamp, modified: stamp, source: .cloudKit, position: .start)
+        record.isPartial = true
+        return record
+    }
+
+    @Test(arguments: [
+        ("year > 1900 OR NOT artist == 'a'", true), ("artist == 'a'", false),
+        ("NOT artist == 'a'", false), ("artist == nil", false), ("year > 1900", true),
+    ])
+    func `what the records of a table lack is looked at once`(
+        text: String, expected: Bool
+    ) throws {
+        let condition = try RecordCondition(try RecordPredicate(format: text))
+        for number in 1...200 {
+            // What the condition does not read makes no other form.
+            let record = Self.part(
+                number, ["year": .integer(1950), "other\(number)": .integer(1)])
+            #expect(condition.holds(for: record, at: TestRelay.now) == expected)
+        }
+        #expect(condition.keptForms == (text.contains("artist") ? 1 : 0))
+    }
+
+    @Test(arguments: [
+        ("SELF CONTAINS 'alice r1'", false), ("createdUserRecordName == 'alice'", true),
+        ("ANYKEY == 'alice'", false), ("SELF CONTAINS 'marina'", true),
+        ("SELF CONTAINS 'marina' AND recordName == 'r1'", true),
+    ])
+    func `a search over the whole record looks at its own texts`(
+        text: String, expected: Bool
+    ) throws {
+        var record = Self.part(1, ["title": .string("The Marina")])
+        record.isPartial = false
+        record.created.userID = known("alice")
+        let condition = try RecordCondition(try RecordPredicate(format: text))
+        #expect(condition.holds(for: record, at: TestRelay.now) == expected)
+    }
+
+    @Test func `forms of a condition that are kept have a bound, and all are right`() throws {
+        let condition = try RecordCondition(
+            try RecordPredicate(format: "SELF CONTAINS 'x' OR year > 1900"))
+        for number in 1...(KnownForms.mostKept + 20) {
+            let known = Self.part(number, ["year": .integer(1950), "f\(number)": .integer(1)])
+            let unknown = Self.part(number, ["f\(number)": .integer(1)])
+            #expect(condition.holds(for: known, at: TestRelay.now))
+            #expect(!condition.holds(for: unknown, at: TestRelay.now))
+        }
+        #expect(condition.keptForms == KnownForms.mostKept)
     }
 
     // MARK: Places
@@ -223,7 +297,10 @@ import Testing
         }
     }
 
-    @Test func `a query ends when its client goes`() async throws {
+    @Test(arguments: [(false, 499), (true, 503)])
+    func `a query ends when its client goes, or its relay`(
+        isRelaysEnd: Bool, status: Int
+    ) async throws {
         let watch = ClientDeparture()
         let begun = AsyncStream.makeStream(of: Void.self)
         let query = Task {
@@ -235,9 +312,9 @@ import Testing
             }
         }
         for await _ in begun.stream.prefix(1) {}
-        watch.happen()
+        watch.happen(forRelaysEnd: isRelaysEnd)
         let error = await #expect(throws: APIError.self) { try await query.value }
-        #expect(error?.httpStatus == 499)
+        #expect(error?.httpStatus == status)
         // Whoever had gone before is not waited for either.
         await #expect(throws: APIError.self) {
             try await watch.ending { try Task.checkCancellation() }

@@ -2,6 +2,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
+@testable import RelayServer
+
 /// A connection over which a test sends what it likes, whole requests or not.
 struct RawConnection: Sendable {
     private let channel: any Channel
@@ -48,9 +50,31 @@ struct RawConnection: Sendable {
         return RawConnection(channel: channel, heard: heard)
     }
 
+    /// Posts to a live door of `relay` as alice, on a connection of its own, behind what is sent
+    /// `first`.
+    static func posting(
+        _ body: String, to door: String, of relay: RunningRelay, headers: [String] = [],
+        behind first: String = ""
+    ) async throws -> RawConnection {
+        let connection = try await open(try await relay.relay.ports.port(of: "http"))
+        let lines =
+            ["POST \(LiveScenarioTests.door(door, of: relay)) HTTP/1.1", "Host: localhost"]
+            + headers + ["Content-Length: \(body.utf8.count)", "", body]
+        try await connection.send(first + lines.joined(separator: "\r\n"))
+        return connection
+    }
+
     /// Sends `text`.
     func send(_ text: String) async throws {
         try await channel.writeAndFlush(ByteBuffer(string: text))
+    }
+
+    /// Takes nothing more, as a telephone that sleeps; the system keeps little for it.
+    ///
+    /// With still less the window stays small for ever: megabytes took minutes afterwards.
+    func pause() async throws {
+        try await channel.setOption(.socketOption(.so_rcvbuf), value: 1 << 17).get()
+        try await channel.setOption(.autoRead, value: false).get()
     }
 
     /// Goes.
@@ -62,6 +86,9 @@ struct RawConnection: Sendable {
     func finish() async throws {
         try await channel.close(mode: .output)
     }
+
+    /// Reads again.
+    func resume() async throws { try await channel.setOption(.autoRead, value: true).get() }
 
     /// What comes until `end` has come, or the connection is closed.
     func hear(until end: String) async -> String {

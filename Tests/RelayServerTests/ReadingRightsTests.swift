@@ -131,9 +131,13 @@ import Testing
         }
     }
 
-    @Test func `who is let in by a change learns nothing of what was before`() async throws {
+    /// Whether somebody named the readers, or the schema's grants say who they are.
+    @Test(arguments: ["_world", "_creator"])
+    func `who is let in by a change learns nothing of what was before`(
+        role: String
+    ) async throws {
         try await RunningRelay.with { relay in
-            try await Self.set(Self.schema(reading: "_world"), relay)
+            try await Self.set(Self.schema(reading: role), relay)
             for user in ["alice", "bob"] {
                 for rule in ["entered", "left", "stayed"] {
                     try await relay.container.save(
@@ -142,15 +146,42 @@ import Testing
                             adding: ["firesWhen": .string(rule)]), as: user)
                 }
             }
-            func post(_ operation: String, _ value: String, _ reader: String) async throws {
-                try await relay.container.post(
-                    .change(
-                        operation, "r", ["secret": .string(value)],
-                        adding: ["readers": [.string(reader)]]))
-            }
-            try await post("create", "x1", "bob")
-            try await post("update", "y1", "world")
+            let readers: JSONObject =
+                role == "_world"
+                ? ["readers": ["bob"]] : ["origin": ["userRecordName": "bob"]]
+            try await relay.container.post(
+                .change("create", "r", ["secret": "x1"], adding: readers))
+            try await relay.container.post(
+                .change("update", "r", ["secret": "y1"], adding: ["readers": ["world"]]))
             #expect(try await relay.arrivals() == ["bobs: qry left updated r"])
+        }
+    }
+
+    @Test(arguments: ["_world", "_creator"])
+    func `a deletion that names others shows them nothing of the record that they could not read`(
+        role: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: role), relay)
+            for user in ["alice", "bob"] {
+                try await relay.container.save(
+                    .query(
+                        "q", #"secret BEGINSWITH "x""#, firesOn: ["delete"], info: Self.curious),
+                    as: user)
+            }
+            let readers: JSONObject =
+                role == "_world"
+                ? ["readers": ["bob"]] : ["origin": ["userRecordName": "bob"]]
+            for (name, others) in [("a", "world"), ("b", "alice"), ("c", "bob")] {
+                try await relay.container.post(
+                    .change("create", name, ["secret": "x1"], adding: readers))
+                try await relay.container.post([
+                    "operation": "delete", "recordType": "Artwork", "recordName": .string(name),
+                    "readers": [.string(others)],
+                ])
+            }
+            let arrivals = try await relay.arrivals().sorted()
+            #expect(arrivals == ["bobs: qry q deleted a", "bobs: qry q deleted c"])
         }
     }
 }

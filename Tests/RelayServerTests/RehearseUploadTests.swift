@@ -1,5 +1,6 @@
 import RelayModel
 import RelayTestKit
+import Storage
 import StorageSQL
 import StorageSQLite
 import Testing

@@ -35,6 +35,40 @@ import Testing
         #expect(try await Self.agreed([]).values.count == shown.count)
     }
 
+    @Test func `the list of shards should be alike, whatever its order`() async throws {
+        let url = ["--storage-url", "postgresql://db/app", "--storage-schema", "a"]
+        let one = try await Self.agreed(url + ["--nodes-schemas", "a,b"])
+        let same = try await Self.agreed(url + ["--nodes-schemas", "b, a"])
+        let longer = try await Self.agreed(url + ["--nodes-schemas", "a,b,c"])
+        #expect(one.differences(of: same) == [])
+        #expect(one.differences(of: longer).map(\.name) == ["nodes.schemas"])
+    }
+
+    @Test(
+        arguments: [
+            (["a", "b"], "a", []),
+            ([], "a", []),
+            (["a", "b"], "c", ["its own"]),
+            (["a", "b", "a"], "a", ["a twice"]),
+            (["a", "B", "pg_x", ""], "a", ["\"\" is", "\"B\" is", "\"pg_x\" is"]),
+            ((0...64).map { "s\($0)" }, "s1", ["at most 64"]),
+        ] as [([String], String, [String])])
+    func `a list of shards that cannot be one is refused at the start`(
+        schemas: [String], own: String, words: [String]
+    ) {
+        var settings = NodeSettings()
+        settings.schemas = schemas
+        let problems = settings.problems(of: own, at: "postgresql://db/app")
+        #expect(problems.count == words.count)
+        for word in words {
+            let part = word == "its own" ? "own schema \(own)" : word
+            #expect(problems.contains { $0.contains(part) }, "\(word): \(problems)")
+        }
+        settings.advertised = .none
+        let isLone = schemas.isEmpty
+        #expect(settings.problems(of: own, at: nil).count == words.count + (isLone ? 0 : 2))
+    }
+
     @Test func `what means the same is the same`() async throws {
         let one = try await Self.agreed([
             "--retention-log-hours", "0024", "--limits-denied-record-types", "B, A",

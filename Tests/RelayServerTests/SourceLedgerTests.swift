@@ -1,10 +1,38 @@
+import ChangeSources
 import RelayModel
+import Storage
 import Testing
 
 @testable import RelayServer
 
 /// What became of webhooks, in memory.
 @Suite struct SourceLedgerTests {
+    /// Secrets are bytes: one that spells a letter otherwise is another.
+    @Test func `a source's new secret counts at once, however it is spelled`() throws {
+        let memory = SourceMemory()
+        let name: SourceName = try #require(SourceName(rawValue: "app"))
+        let secrets = ["a long secret \u{E9}", "a long secret e\u{301}"]
+        for secret in secrets {
+            let definition: JSONValue = [
+                "name": "app", "preset": "belfry",
+                "verification": [
+                    "scheme": "header", "header": "X-Secret",
+                    "secrets": [["secret": .string(secret)]],
+                ],
+            ]
+            let source = try memory.source(
+                StoredSource(
+                    container: TestRelay.container, name: name, definition: definition,
+                    savedAt: TestRelay.now))
+            for shown in secrets {
+                let request = WebhookRequest(
+                    headers: ["X-Secret": shown], body: [], receivedAt: TestRelay.now)
+                let isLetIn = (try? source.verify(request)) != nil
+                #expect(isLetIn == shown.utf8.elementsEqual(secret.utf8))
+            }
+        }
+    }
+
     @Test func `the log of refusals is limited, and so is what is kept of them`() throws {
         let ledger = SourceLedger(PrometheusMetrics())
         let source: SourceName = try #require(SourceName(rawValue: "app"))

@@ -141,6 +141,30 @@ import Testing
         }
     }
 
+    @Test func `values that come as other kinds than were written down are told`() async throws {
+        let todo =
+            #"{"operation":"create","recordType":"Todo","recordName":"t-1","#
+            + #""after":{"due":"2026-01-01T00:00:00Z","place":{"latitude":1,"longitude":2}}}"#
+        try await Self.with([todo]) { relay in
+            let schema = try await relay.admin(
+                .put, "containers/iCloud.com.example.Art/development/schema",
+                #"{"recordTypes":[{"name":"Todo","fields":["#
+                    + #"{"name":"due","type":"TIMESTAMP","queryable":true},"#
+                    + #"{"name":"place","type":"LOCATION","queryable":true}]}]}"#)
+            #expect(schema.status == 200, "\(schema.text)")
+            let came = "by the values that came so far: "
+            var told = try await warnings(relay, "due < now()")
+            #expect(told.map(\.[1]) == [came + "a text and a date cannot be compared"])
+            told = try await warnings(
+                relay,
+                "distanceToLocation:fromLocation:(place, place) < 100 AND due != nil")
+            #expect(
+                told.map(\.[1]) == [
+                    came + "distanceToLocation:fromLocation: is not defined for a dictionary"
+                ])
+        }
+    }
+
     @Test func `a record before that never comes is told`() async throws {
         try await Self.with(Self.todos) { relay in
             let told = try await warnings(

@@ -28,12 +28,19 @@ struct TestRelay: Sendable {
     let dependencies: RelayDependencies
     let client: any TestClientProtocol
 
+    /// Queries have all the time that a loaded machine takes.
+    static var unhurried: QueryAdmission.Settings {
+        var settings = QueryAdmission.Settings()
+        settings.time = .seconds(3600)
+        return settings
+    }
+
     /// Runs `body` with a relay that has a container with all kinds of keys.
     static func with(
         readiness: @autoclosure @escaping @Sendable () -> Readiness = .ready,
         limits: RequestLimits = RequestLimits(),
         adminToken: String? = Self.adminToken,
-        queries: QueryAdmission.Settings = QueryAdmission.Settings(),
+        queries: QueryAdmission.Settings = Self.unhurried,
         surfaces: Set<RelayRoute.Surface> = Set(RelayRoute.Surface.allCases),
         adjusting adjust: (inout RelayDependencies) -> Void = { _ in },
         _ body: @escaping @Sendable (TestRelay) async throws -> Void

@@ -123,7 +123,7 @@ import Testing
     @Test func `the web client travels without its comments, and is otherwise as it is written`() {
         let source = "// Why.\nlet a = 1; // Stays.\n  // Because.\n\n  a;\n"
         let served = LivePages.uncommented(Array(source.utf8))
-        #expect(String(decoding: served, as: UTF8.self) == "let a = 1; // Stays.\n\n  a;\n")
+        #expect(String(decoding: served, as: UTF8.self) == "let a = 1; // Stays.\n\na;\n")
         let client = String(decoding: LivePages.client, as: UTF8.self)
         #expect(client.contains("export class LiveClient {"))
         #expect(!client.split(separator: "\n").contains { $0.drop { $0 == " " }.hasPrefix("//") })

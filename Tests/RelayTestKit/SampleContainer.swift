@@ -49,17 +49,18 @@ package struct SampleContainer: Sendable {
     /// The administrative path of everything of the container.
     package var path: String { "containers/\(key.container)/\(key.environment.rawValue)" }
 
-    /// Sets a container up: credential, API token, and the source `database` of preset `belfry`.
+    /// Sets a container up: credential, API token, and the source `database` of preset `belfry`;
+    /// `shard` is where it is to lie, if there are several.
     package static func create(
         _ name: String = "iCloud.com.example.Art", in environment: String = "development",
-        on client: RelayClient, for gateway: SampleGateway
+        on client: RelayClient, for gateway: SampleGateway, shard: String? = nil
     ) async throws -> SampleContainer {
         let key = ContainerKey(
             container: Fixtures.identifier(name),
             environment: environment == "production" ? .production : .development)
         let path = "containers/\(name)/\(environment)"
         try await client.administer(
-            "PUT", path,
+            "PUT", path + (shard.map { "?shard=\($0)" } ?? ""),
             [
                 "topics": [.string(String(name.dropFirst("iCloud.".count)))],
                 "apns": [

@@ -95,7 +95,7 @@ package final class ScriptedGateway: PushGateway {
     }
 
     /// Reports what waits for an answer as unknown.
-    package func shutDown(within bound: Duration) async {
+    package func shutDown(within bound: Duration, silence: Duration) async {
         let open = state.withLock { state in
             state.isClosed = true
             defer { state.unanswered = [] }

@@ -22,6 +22,8 @@ struct SimulatedRelay {
         let head: LogPosition
         /// How far the log was read: beyond the head where reading it appended something.
         private(set) var finished = LogPosition.start
+        /// How many changes are judged beside the log.
+        private var putOff = 0
 
         init(head: LogPosition) {
             self.head = head
@@ -30,7 +32,9 @@ struct SimulatedRelay {
         func take(_ batch: OwedBatch) throws {
             batches.append(batch)
             finished = max(finished, batch.finished ?? .start)
-            if finished >= head { throw Idle() }
+            if batch.putsOff { putOff += 1 }
+            if batch.madeUp != nil { putOff -= 1 }
+            if finished >= head, putOff == 0 { throw Idle() }
         }
 
         func take(_ batch: RangeBatch) {
@@ -43,6 +47,7 @@ struct SimulatedRelay {
         label: "simulation", factory: { _ in SwiftLogNoOpLogHandler() })
 
     let store: RelayStore
+    private let window: Int
     var tracker: DeliveryTracker
     /// What was held back last, and when.
     private(set) var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
@@ -70,6 +75,7 @@ struct SimulatedRelay {
     init(_ store: RelayStore, window: Int, snapshots: SnapshotStore) async throws {
         self.store = store
         self.snapshots = snapshots
+        self.window = window
         let mark = try await store.mark()
         tracker = DeliveryTracker(mark: mark, window: window, rangeWindow: window)
         followed = mark.position
@@ -85,7 +91,10 @@ struct SimulatedRelay {
         let queue = Queue(head: head)
         var follower = Self.follower(
             store, log: store, badges: badges, threshold: Self.rangeThreshold, snapshots: snapshots,
-            seed: followed.rawValue, take: { try await queue.take($0) })
+            seed: followed.rawValue,
+            beside: BesideLog(
+                SeededJudge(seed: followed.rawValue), window: window, stepsInTurn: 20),
+            take: { try await queue.take($0) })
         let mark = ProgressMark(position: followed, offset: offset)
         try await follower.recover(at: mark, from: store, portion: 7)
         do {
@@ -99,7 +108,7 @@ struct SimulatedRelay {
     private static func follower(
         _ store: RelayStore, log: any ShardLog, badges: BadgeCounts, threshold: Int,
         snapshots: SnapshotStore?, seed: UInt64 = 7, mostSteps: Int = DearModel.mostSteps,
-        take: @escaping Follower.Taker
+        beside: BesideLog? = nil, take: @escaping Follower.Taker
     ) -> Follower {
         Follower(
             log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
@@ -107,7 +116,7 @@ struct SimulatedRelay {
             // What is set aside is not to be so old that it is pruned.
             now: { Fixtures.moment }, clock: ContinuousClock(),
             settings: { SimulatedWorld.settings($0) }, logger: logger,
-            snapshots: snapshots, mostSteps: mostSteps, take: take)
+            snapshots: snapshots, mostSteps: mostSteps, beside: beside, take: take)
     }
 
     /// What the log owes after `start` and up to `end`, and what it does to subscriptions, as one
@@ -177,7 +186,13 @@ struct SimulatedRelay {
             }
             guard batches[0].deliveries.isEmpty else { break }
             let batch = batches.removeFirst()
-            if let position = batch.finished { tracker.finish(position, ranges: batch.ranges) }
+            if let change = batch.madeUp { tracker.makeUp(change) }
+            guard let position = batch.finished else { continue }
+            if batch.putsOff {
+                tracker.putOff(position)
+            } else {
+                tracker.finish(position, ranges: batch.ranges)
+            }
         }
         while !ranges.isEmpty {
             let (id, offset) = (ranges[0].id, ranges[0].offset)

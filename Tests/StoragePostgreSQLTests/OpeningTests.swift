@@ -1,7 +1,9 @@
 import PostgresLink
+import RelayModel
 import RelayTestKit
 import Storage
 import StorageSQL
+import Synchronization
 import Testing
 
 @testable import StoragePostgreSQL
@@ -31,6 +33,15 @@ struct OpeningTests {
         #expect(try String.fetchOne(writer, sql: question) == "3s")
     }
 
+    /// They are for whoever works with the database, and would end connections that wait.
+    @Test func `what a database sets for its sessions does not hold for the store`() throws {
+        let place = try TestPlace()
+        let name = try place.server.database()
+        try place.server.sql("ALTER DATABASE \(name) SET idle_session_timeout = '1s'")
+        let database = Database(try place.session(database: name).connectAgain())
+        #expect(try String.fetchOne(database, sql: "SHOW idle_session_timeout") == "0")
+    }
+
     @Test func `a role that is not there is not let in`() throws {
         let reason = try #require(Self.reason(try TestPlace().session(role: "nobody_here")))
         #expect(reason.contains("does not let the role in"))
@@ -52,6 +63,43 @@ struct OpeningTests {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
         #expect(try #require(Self.reason(session)).contains("cannot be reached"))
+    }
+
+    /// Each attempt would take seconds for each host, and an end has a few of them.
+    @Test func `who ends connects no more in a network that swallows everything`() throws {
+        let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
+        func session(_ step: Duration) -> PostgresSession {
+            let looks = Mutex(0)
+            return PostgresSession(
+                place: place,
+                watch: {
+                    looks.withLock { looks in
+                        looks += 1
+                        return step * looks
+                    }
+                }, name: "belfry test")
+        }
+        let slow = session(.seconds(3))
+        #expect(try #require(Self.reason(slow)).contains("No such file"))
+        #expect(try #require(Self.reason(slow)).contains("No such file"))
+        slow.expectEnd()
+        #expect(try #require(Self.reason(slow)).contains("the relay ends"))
+        // A server that restarts refuses at once.
+        let quick = session(.milliseconds(1))
+        quick.expectEnd()
+        for _ in 0..<2 { #expect(try #require(Self.reason(quick)).contains("No such file")) }
+    }
+
+    /// As a commit of a takeover is not, whose synchronous standby is away.
+    @Test func `a server that answers nothing was reached`() throws {
+        let connection = try TestPlace().session().connect()
+        let unanswered = #expect(throws: PostgresError.self) {
+            try connection.query("SELECT pg_sleep(60)", within: .milliseconds(10))
+        }
+        let place = try TestPlace().place()
+        let reason = try #require(unanswered).opening(place).description
+        #expect(reason.contains("does not answer") && reason.contains("synchronous standby"))
+        #expect(!reason.contains("cannot be reached"))
     }
 
     @Test func `a server that may lose what is acknowledged is refused`() throws {
@@ -162,6 +210,61 @@ struct OpeningTests {
             return store.shortage == nil
         }
         #expect(isOver)
+        await store.close()
+    }
+
+    /// What is taken from the role, and what is said then.
+    @Test(arguments: [
+        ("ALL TABLES IN SCHEMA", "lacks a right"), ("SCHEMA", "cannot be found"),
+    ])
+    func `a right that is taken is said, and the store goes on once it is back`(
+        what: String, told: String
+    ) async throws {
+        let test = try TestPlace()
+        let role = try Self.role(of: test, limit: 20)
+        let store = try RelayStore.open(
+            try test.place(role: role), as: .forTests(), settings: .forTests)
+        let settings = ContainerSettings(key: Sample.container, topics: [])
+        try await store.save(settings, at: Sample.moment(0))
+        try test.server.sql("REVOKE ALL ON \(what) \(test.schema) FROM \(role)")
+        let isTold = await Turns.yield { store.shortage?.contains(told) == true }
+        #expect(isTold, "\(String(describing: store.shortage))")
+        // Who sends changes is to come again, and is not told of an error of the relay's own.
+        let refusal = await #expect(throws: StorageError.self) {
+            try await store.save(settings, at: Sample.moment(1))
+        }
+        guard case .unavailable(let reason)? = refusal else {
+            Issue.record("\(String(describing: refusal))")
+            return
+        }
+        #expect(reason.contains(told))
+        let unread = await #expect(throws: StorageError.self) {
+            _ = try await store.backlog()
+        }
+        #expect(unread?.passes == true)
+        try test.server.sql("GRANT ALL ON \(what) \(test.schema) TO \(role)")
+        #expect(await Turns.yield { store.shortage == nil })
+        try await store.save(settings, at: Sample.moment(2))
+        await store.close()
+    }
+
+    /// As with a password that was changed.
+    @Test func `who is not let in any more says so until it is`() async throws {
+        let test = try TestPlace()
+        let role = try Self.role(of: test, limit: 20)
+        let store = try RelayStore.open(
+            try test.place(role: role), as: .forTests(), settings: .forTests)
+        try test.server.sql("ALTER ROLE \(role) NOLOGIN")
+        try test.server.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
+        let isTold = await Turns.yield {
+            store.shortage?.contains("does not let the role in") == true
+        }
+        #expect(isTold, "\(String(describing: store.shortage))")
+        // The server's own words are not for everybody.
+        #expect(store.shortage?.contains(role) == false)
+        try test.server.sql("ALTER ROLE \(role) LOGIN")
+        #expect(await Turns.yield { store.shortage == nil })
         await store.close()
     }
 

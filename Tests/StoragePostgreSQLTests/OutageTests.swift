@@ -96,6 +96,30 @@ struct OutageTests {
         home.server.end()
     }
 
+    @Test func `a standby that is away keeps nobody from standing by, and no end`() async throws {
+        let home = try await Home()
+        try home.server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        try home.server.sql("SELECT pg_reload_conf()")
+        try await home.wait(for: "nobody", of: "SHOW synchronous_standby_names")
+        let place = try PostgresPlace(url: home.server.url(), schema: "relay")
+        let claimant = StoreClaimant(
+            name: "other", identity: (0..<16).map { _ in .random(in: 0...255) }, version: "1")
+        let refusal = #expect(throws: StorageError.self) {
+            try RelayStore.open(place, as: claimant, settings: .forTests)
+        }
+        guard case .locked? = refusal else {
+            Issue.record("\(String(describing: refusal))")
+            return
+        }
+        // The owner renews its lease, and gives it back.
+        #expect(home.store.shortage == nil)
+        let began = ContinuousClock.now
+        await home.store.close()
+        #expect(began.duration(to: .now) < .seconds(20))
+        #expect(try home.server.sql("SELECT owner IS NULL FROM relay.ownership") == "t")
+        home.server.end()
+    }
+
     @Test(.timeLimit(.minutes(15)))
     func `all that wait are told at once that the server is away`() async throws {
         let home = try await Home()

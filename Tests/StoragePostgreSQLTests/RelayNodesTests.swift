@@ -82,6 +82,55 @@ struct RelayNodesTests {
         await store.close()
     }
 
+    /// As after the server's clock was set back by an hour.
+    @Test func `what was written by a clock that was set back does not hold as long`() async throws
+    {
+        let test = try TestPlace()
+        let place = try test.place()
+        let owner = Self.claimant("owner")
+        let store = try Self.open(place, owner)
+        await store.close()
+        let connection = try test.session().connect()
+        try connection.query(
+            """
+            UPDATE ownership SET owner = 'belfry gone', name = 'gone', epoch = epoch + 1,
+                leaseUntil = clock_timestamp() + interval '1 hour'
+            """)
+        try RelayNodes.announce(owner, standby: .warm, connection)
+        try connection.query("UPDATE relayNode SET seen = seen + interval '1 hour'")
+        #expect(try RelayNodes.count(connection) == 0)
+        #expect(try RelayStore.nodes(place).map(\.role) == [.owner, .silent])
+        let view = try StoreView.look(at: [test.schema], connection)
+        #expect(view.relays.map(\.name) == [""])
+        // Nobody takes it from an owner who is there, and it is soon free of one that is not.
+        #expect(try Ownership.owner(connection)?.name == "gone")
+        #expect(
+            try connection.query(
+                "SELECT leaseUntil <= clock_timestamp() + interval '5 seconds' FROM ownership")
+                == [["t"]])
+        #expect(try Ownership.owner(connection)?.name == "gone")
+        try RelayNodes.announce(Self.claimant("other"), connection)
+        #expect(try RelayNodes.count(connection) == 1)
+        #expect(
+            try connection.query("SELECT count(*) FROM relayNode WHERE name = 'owner'") == [["0"]])
+    }
+
+    @Test func `a lease that somebody deleted is made anew, and the former owner is none`()
+        async throws
+    {
+        let test = try TestPlace()
+        let place = try test.place()
+        let first = try Self.open(place, Self.claimant("first"))
+        let connection = try test.session().connect()
+        let before = try #require(try Ownership.owner(connection))
+        try connection.query("DELETE FROM ownership")
+        let second = try Self.open(place, Self.claimant("second"))
+        await first.close()
+        let after = try #require(try Ownership.owner(connection))
+        #expect(after.name == "second" && after.epoch > before.epoch)
+        #expect(await second.close() == nil)
+    }
+
     @Test func `who cannot renew its lease says so until it can`()
         async throws
     {
@@ -96,6 +145,39 @@ struct RelayNodesTests {
         #expect(store.shortage == "the database cannot be reached")
         try connection.query("ROLLBACK")
         #expect(await Turns.yield { store.shortage == nil })
+        await store.close()
+    }
+
+    /// As `VACUUM FULL` does, which may take an hour, of a table that nobody needs meanwhile.
+    @Test func `a table that somebody keeps does not keep the lease from being renewed`()
+        async throws
+    {
+        let test = try TestPlace()
+        _ = try RelayStore.migrate(try test.place())
+        let keeping = try test.session().connect()
+        try keeping.query("SET idle_in_transaction_session_timeout = 0")
+        try keeping.query("BEGIN")
+        try keeping.query("LOCK TABLE auditEntry IN ACCESS EXCLUSIVE MODE")
+        let store = try Self.open(try test.place(), Self.claimant("owner"))
+        let connection = try test.session().connect()
+        let end = try connection.query(
+            "SELECT leaseUntil + interval '6 seconds' FROM ownership")[0][0]
+        // By the server's clock: who waits here for long waits for a lock.
+        var longest = "f"
+        let isRenewed = try await Turns.yield {
+            let rows = try connection.query(
+                """
+                SELECT leaseUntil > $1::timestamptz, (SELECT coalesce(bool_or(
+                    clock_timestamp() - query_start > interval '3 seconds'), false)
+                    FROM pg_stat_activity
+                    WHERE application_name = owner AND wait_event_type = 'Lock')
+                FROM ownership
+                """, [end])
+            if rows[0][1] == "t" { longest = "t" }
+            return rows[0][0] == "t"
+        }
+        #expect(isRenewed && longest == "f")
+        try keeping.query("ROLLBACK")
         await store.close()
     }
 

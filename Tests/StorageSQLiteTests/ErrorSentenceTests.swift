@@ -45,6 +45,21 @@ import Testing
         }
     }
 
+    /// Opening a pipe to read waits for whoever writes to it.
+    @Test(.timeLimit(.minutes(1)), arguments: ["", "-wal", "-shm", "-witness", ".lock"])
+    func `a pipe in the place of a file is named, and not waited for`(
+        ending: String
+    ) async throws {
+        let home = try TemporaryStore()
+        await (try home.open()).close()
+        let name = home.path + ending
+        try? FileManager.default.removeItem(atPath: name)
+        #expect(mkfifo(name, 0o600) == 0)
+        let error = #expect(throws: StorageError.self) { _ = try home.open() }
+        #expect(
+            error.map { "\($0)" } == "\(name) cannot be used: it is no regular file")
+    }
+
     @Test(arguments: ["", "-wal", "-shm", "-witness"])
     func `a directory in the place of a file is named`(ending: String) async throws {
         let home = try TemporaryStore()

@@ -73,7 +73,7 @@ import Testing
     @Test func `a slice ends when it is over, and not before one row`() async throws {
         let store = try await Self.ready()
         var scan = RecordScan(
-            of: Self.type, in: Self.place, zoneID: Self.zone("b"), isOver: { true })
+            of: Self.type, in: Self.place, zoneID: Self.zone("b"), turn: { { true } })
         let first = try await store.scanRecords(scan, into: 0) { count, _ in
             count += 1
             return true

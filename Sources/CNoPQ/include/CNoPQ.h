@@ -63,8 +63,13 @@ static inline int PQsetnonblocking(PGconn *connection, int flag) {
     return (void)connection, (void)flag, -1;
 }
 static inline int PQserverVersion(const PGconn *connection) { return (void)connection, 0; }
+static inline const char *PQparameterStatus(const PGconn *connection, const char *name) {
+    return (void)connection, (void)name, NULL;
+}
 static inline int PQbackendPID(const PGconn *connection) { return (void)connection, 0; }
 static inline char *PQdb(const PGconn *connection) { return (void)connection, cnopq_nothing; }
+static inline char *PQhost(const PGconn *connection) { return (void)connection, cnopq_nothing; }
+static inline char *PQport(const PGconn *connection) { return (void)connection, cnopq_nothing; }
 static inline int PQsocket(const PGconn *connection) { return (void)connection, -1; }
 static inline PGTransactionStatusType PQtransactionStatus(const PGconn *connection) {
     return (void)connection, PQTRANS_IDLE;

@@ -65,16 +65,18 @@ extension ChangeSource {
     private func decode(
         _ item: SourceItem, transportKey: String?
     ) throws(DecodeError) -> [DecodedItem] {
+        var reported: [ReportedChange] = []
         do throws(JSONContractError) {
             switch try read(item) {
             case .ignored(let reason): return [.ignored(reason: reason)]
-            case .changes(let reported):
-                return try map(reported, item: item, transportKey: transportKey)
+            case .changes(let changes):
+                reported = changes
+                return try map(changes, item: item, transportKey: transportKey)
             }
         } catch {
             switch (onUnmappable, item.index) {
             case (.park, _):
-                return [
+                return half(of: reported, item: item, transportKey: transportKey) + [
                     .parked(
                         ParkedBody(
                             reason: error.reason, path: error.path, raw: item.value,
@@ -110,6 +112,25 @@ extension ChangeSource {
                     of: entry.change, reported: entry.reported, item: item,
                     transportKey: transportKey, part: mapped.count > 1 ? index : nil))
         }
+    }
+
+    /// What can be told of an update that cannot be mapped, and that moved a row from or to a key
+    /// that is no name: the record with the other one is gone, or has come.
+    ///
+    /// It has the key that it has among both, so that it is known when both are told later.
+    func half(
+        of reported: [ReportedChange], item: SourceItem, transportKey: String?
+    ) -> [DecodedItem] {
+        guard reported.count == 1, let report = reported.first, !mapping.ignores(report.table),
+            let half = mapping.half(of: report, item: item)
+        else { return [] }
+        return [
+            .change(
+                half,
+                key: key(
+                    of: half, reported: report, item: item, transportKey: transportKey,
+                    part: half.operation == .delete ? 0 : 1))
+        ]
     }
 
     /// A source position, else a stable delivery ID, else the configured expression, else the

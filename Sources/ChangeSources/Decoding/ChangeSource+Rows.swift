@@ -22,13 +22,15 @@ extension ChangeSource {
     }
 
     private func items(of row: FollowedRow, _ item: SourceItem) -> [DecodedItem] {
+        var reported: [ReportedChange] = []
         do throws(JSONContractError) {
-            return try map([try row.reported(path: item.path)], item: item, transportKey: nil)
+            reported = [try row.reported(path: item.path)]
+            return try map(reported, item: item, transportKey: nil)
         } catch {
             guard onUnmappable == .park else {
                 return [.refused(path: error.path, reason: error.reason)]
             }
-            return [
+            return half(of: reported, item: item, transportKey: nil) + [
                 .parked(
                     ParkedBody(
                         reason: error.reason, path: error.path, raw: .object(row.json),

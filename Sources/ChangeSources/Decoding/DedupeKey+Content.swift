@@ -18,26 +18,29 @@ extension RecordChange {
     ///
     /// `occurredAt` is left out: some sources write the time of the attempt there.
     var contentDigest: [UInt8] {
-        var object: JSONObject = [
-            "operation": .string(operation.rawValue), "recordType": .string(recordType.rawValue),
-            "recordName": .string(recordID.recordName.rawValue),
-            "zone": .string(recordID.zoneID.zoneName), "database": .string(database.rawValue),
-            "snapshot": .bool(isSnapshot),
-        ]
-        object["zoneOwner"] = recordID.zoneID.ownerRecordName.map { .string($0.rawValue) }
-        object["owner"] = owner.map { .string($0.rawValue) }
         var writer = JSONObjectWriter()
-        writer.append(object)
+        writer.append("operation", text: operation.rawValue)
+        writer.append("recordType", text: recordType.rawValue)
+        writer.append("recordName", text: recordID.recordName.rawValue)
+        writer.append("zone", text: recordID.zoneID.zoneName)
+        writer.append("database", text: database.rawValue)
+        writer.append("snapshot", value: .bool(isSnapshot))
+        if let zoneOwner = recordID.zoneID.ownerRecordName {
+            writer.append("zoneOwner", text: zoneOwner.rawValue)
+        }
+        if let owner { writer.append("owner", text: owner.rawValue) }
         if let before { writer.append("before", before.writeContent) }
         if let after { writer.append("after", after.writeContent) }
-        var rest: JSONObject = [:]
-        rest["changedKeys"] = changedKeys.map { .array($0.sorted().map { .string($0) }) }
-        rest["device"] = origin.deviceID.map { .string($0.rawValue) }
-        rest["user"] = origin.userID.map { .string($0.rawValue) }
-        rest["readers"] = readers.map { .array($0.sorted().map { .string($0) }) }
-        rest["version"] = version.map { .integer($0) }
-        writer.append(rest)
+        if let changedKeys { writer.append("changedKeys", value: Self.list(changedKeys)) }
+        if let device = origin.deviceID { writer.append("device", text: device.rawValue) }
+        if let user = origin.userID { writer.append("user", text: user.rawValue) }
+        if let readers { writer.append("readers", value: Self.list(readers)) }
+        if let version { writer.append("version", value: .integer(version)) }
         return Array(SHA256.hash(data: writer.finish()))
+    }
+
+    private static func list(_ names: [String]) -> JSONValue {
+        .array(names.sorted().map { .string($0) })
     }
 }
 

@@ -11,10 +11,7 @@ struct RowImages {
         before = try mapping.image(reported.before, reported, zone: zone, item)
         after = try mapping.image(reported.after, reported, zone: zone, item)
         guard let image = reported.before, var before else { return }
-        let table = reported.table
-        let keys =
-            mapping.keys[table.qualifiedName] ?? mapping.keys[table.name] ?? mapping.key
-            ?? reported.keyColumns
+        let keys = mapping.namingKey(of: reported.table) ?? reported.keyColumns
         let keyColumns = Set(keys ?? item.source.preset.defaultKeys.flatMap { $0 })
         switch (mapping.beforeImage, image.completeness) {
         case (.auto, .full), (.full, _): before.completeness = .full

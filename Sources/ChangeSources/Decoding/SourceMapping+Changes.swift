@@ -3,7 +3,13 @@ import RelayModel
 extension SourceMapping {
     /// Whether changes of `table` are dropped.
     func ignores(_ table: ReportedTable) -> Bool {
-        ignoredTables.contains(table.qualifiedName) || ignoredTables.contains(table.name)
+        !ignoredTables.isEmpty
+            && (ignoredTables.contains(table.qualifiedName) || ignoredTables.contains(table.name))
+    }
+
+    /// The columns that name the rows of `table`, where somebody wrote them down.
+    func namingKey(of table: ReportedTable) -> [String]? {
+        keys.isEmpty ? key : keys[table.qualifiedName] ?? keys[table.name] ?? key
     }
 
     /// Where the rows of `table` have what a change needs beside its fields.
@@ -41,8 +47,28 @@ extension SourceMapping {
         var deletion = former.change(.delete, images)
         try fill(&deletion, reported, places, item)
         var creation = identity.change(.create, images)
+        creation.movedFrom = RecordAddress(
+            former.recordID, database: former.database, owner: former.owner)
         try fill(&creation, reported, places, item)
         return [deletion, creation]
+    }
+
+    /// The deletion or the creation that an update means which gave a row another key, where one of
+    /// both keys is no name; `nil` if it has the same key, or neither can be told.
+    func half(of reported: ReportedChange, item: SourceItem) -> RecordChange? {
+        let table = reported.table
+        let columns = namingKey(of: table) ?? reported.keyColumns
+        guard reported.operation == .update, reported.recordName == nil, let columns,
+            let before = reported.before?.fields, let after = reported.after?.fields,
+            columns.allSatisfy({ before[$0] != nil && after[$0] != nil }),
+            columns.contains(where: { before[$0] != after[$0] })
+        else { return nil }
+        var deletion = reported
+        (deletion.operation, deletion.after) = (.delete, nil)
+        if let change = try? changes(from: deletion, item: item).first { return change }
+        var creation = reported
+        (creation.operation, creation.before) = (.create, nil)
+        return try? changes(from: creation, item: item).first
     }
 
     private func fill(
@@ -85,13 +111,29 @@ extension SourceMapping {
         throw item.failure("occurredAt is neither a date nor milliseconds since 1970")
     }
 
+    /// Refuses a whole row that lacks the column which the mapping names for its readers: by a
+    /// name that is mistyped everybody would be told of it.
+    private func requireColumn(
+        of readers: ValuePlace, _ reported: ReportedChange, _ item: SourceItem
+    ) throws(JSONContractError) {
+        guard case .column(let name) = readers, item.source.preset.tellsWholeRows,
+            let image = reported.after, image.completeness == .full, image.fields[name] == nil
+        else { return }
+        throw JSONContractError(
+            path: readers.path(in: image.path),
+            reason: "the row has no such column, which the mapping names for its readers; "
+                + "\"readers\": null in the mapping's \"tables\" says that it needs none")
+    }
+
     private func readerNames(
         _ reported: ReportedChange, _ readers: ValuePlace?, _ item: SourceItem,
         _ after: RecordFields, _ before: RecordFields
     ) throws(JSONContractError) -> [String]? {
         guard let readers else { return reported.readers }
         switch item.value(at: readers, fields: after, before) {
-        case nil: return reported.readers
+        case nil:
+            try requireColumn(of: readers, reported, item)
+            return reported.readers
         case .string(let name)?: return [name]
         case .list(let values)?:
             let names = values.compactMap(\.nameText)
@@ -196,7 +238,20 @@ extension SourceMapping {
     func recordType(
         _ table: ReportedTable, path: String
     ) throws(JSONContractError) -> RecordType {
-        if let type = recordTypes[table.qualifiedName] ?? recordTypes[table.name] { return type }
+        if !recordTypes.isEmpty,
+            let type = recordTypes[table.qualifiedName] ?? recordTypes[table.name]
+        {
+            return type
+        }
+        guard let type = RecordType(rawValue: recordTypeName(of: table)) else {
+            throw JSONContractError(
+                path: path, reason: "the table's name does not make \(RecordType.rule)")
+        }
+        return type
+    }
+
+    private func recordTypeName(of table: ReportedTable) -> String {
+        if recordTypeTemplate == Self.usualTemplate { return table.name }
         var text = ""
         var rest = recordTypeTemplate[...]
         while let brace = rest.firstIndex(of: "{") {
@@ -216,18 +271,14 @@ extension SourceMapping {
                 rest = rest.dropFirst()
             }
         }
-        guard let type = RecordType(rawValue: text + rest) else {
-            throw JSONContractError(
-                path: path, reason: "the table's name does not make \(RecordType.rule)")
-        }
-        return type
+        return text + rest
     }
 
     private func recordName(
         _ reported: ReportedChange, _ item: SourceItem, _ row: RecordFields,
         _ other: RecordFields, _ path: String
     ) throws(JSONContractError) -> RecordName {
-        let configured = keys[reported.table.qualifiedName] ?? keys[reported.table.name] ?? key
+        let configured = namingKey(of: reported.table)
         if configured == nil, let text = reported.recordName {
             guard let name = RecordName(rawValue: text) else {
                 throw item.failure("the record's name is not \(RecordName.rule)")

@@ -41,6 +41,11 @@ extension SourceMapping {
         if let template = try reader.string("recordTypeTemplate") {
             guard template.contains("{table}"), template.utf8.count <= Limits.maximumNameBytes
             else { throw reader.failure("recordTypeTemplate", "must contain {table}") }
+            if let other = Self.unknownPart(of: template) {
+                throw reader.failure(
+                    "recordTypeTemplate",
+                    "\"{\(other)}\" is unknown; allowed are {database}, {schema}, {table}")
+            }
             recordTypeTemplate = template
         }
         key = try reader.value("key").map { json throws(JSONContractError) in
@@ -53,6 +58,15 @@ extension SourceMapping {
         tables = try reader.table("tables") { json, path throws(JSONContractError) in
             try TablePlaces(json: json, path: path)
         }
+    }
+
+    /// The first word in braces that stands for nothing.
+    private static func unknownPart(of template: String) -> Substring? {
+        template.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
+            .compactMap { part in
+                part.firstIndex(of: "}").map { part[..<$0] }
+            }
+            .first { !["database", "schema", "table"].contains($0) }
     }
 
     /// One name or a list of names.
@@ -74,7 +88,7 @@ extension SourceMapping {
         if !recordTypes.isEmpty {
             object["recordTypes"] = Self.sorted(recordTypes) { .string($0.rawValue) }
         }
-        if recordTypeTemplate != "{table}" {
+        if recordTypeTemplate != Self.usualTemplate {
             object["recordTypeTemplate"] = .string(recordTypeTemplate)
         }
         object["key"] = key.map(Self.list)

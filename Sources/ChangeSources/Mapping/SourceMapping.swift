@@ -5,10 +5,13 @@ package import RelayModel
 /// Everything has a default; an empty mapping takes the table's name for the record type and the
 /// preset's key column for the record name.
 package struct SourceMapping: Sendable, Hashable {
+    /// The record type is the table's name.
+    static let usualTemplate = "{table}"
+
     /// Record types by table, looked up as `schema.table` and then as `table`.
     package var recordTypes: [String: RecordType] = [:]
     /// The record type of every other table, from `{database}`, `{schema}` and `{table}`.
-    package var recordTypeTemplate = "{table}"
+    package var recordTypeTemplate = Self.usualTemplate
     /// The key columns of every table without its own; `nil` means the preset's.
     package var key: [String]?
     /// The key columns by table, looked up as `schema.table` and then as `table`.

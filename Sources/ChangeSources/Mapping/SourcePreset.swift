@@ -83,6 +83,9 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// Whether a row that is whole has all columns of its table, those without a value too.
+    var tellsWholeRows: Bool { [.postgres, .supabase, .hasura].contains(self) }
+
     /// The body with which a webhook of this kind must be answered; `nil` leaves it to the server.
     ///
     /// Parse counts everything but this as a failure.

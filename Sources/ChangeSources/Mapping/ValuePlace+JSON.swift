@@ -14,6 +14,7 @@ extension ValuePlace {
         } else if let name = try reader.optionalHeaderName("header") {
             self = .header(name)
         } else if let name = try reader.string("column") {
+            guard !name.isEmpty else { throw reader.failure("column", "must not be empty") }
             self = .column(name)
         } else {
             self = .pointer(try reader.require("pointer", try reader.pointer("pointer")))

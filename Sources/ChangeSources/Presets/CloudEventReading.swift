@@ -137,6 +137,6 @@ enum CloudEventReading {
             bytes += value
             rest = rest.dropFirst(2)
         }
-        return String(validating: bytes, as: UTF8.self)
+        return String(utf8: bytes)
     }
 }

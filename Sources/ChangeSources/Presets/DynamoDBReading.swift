@@ -1,6 +1,7 @@
 import RelayModel
 
-/// DynamoDB stream records, from a Lambda (`{"Records": […]}`) or EventBridge Pipes (an array).
+/// DynamoDB stream records, from a Lambda (`{"Records": […]}`) or EventBridge Pipes (an array), and
+/// the records that DynamoDB puts into a Kinesis stream.
 enum DynamoDBReading {
     private static let operations: [String: ChangeOperation] = [
         "insert": .create, "modify": .update, "remove": .delete,
@@ -31,6 +32,12 @@ enum DynamoDBReading {
         _ reader: JSONReader, _ item: SourceItem
     ) throws(JSONContractError) -> ReportedTable {
         if item.source.mapping.table != nil { return try item.configuredTable() }
+        // As Kinesis has it, without an ARN.
+        if reader.object["eventSourceARN"] == nil, let name = try reader.string("tableName"),
+            !name.isEmpty
+        {
+            return ReportedTable(name: name)
+        }
         let name = try reader.require("eventSourceARN", try reader.string("eventSourceARN"))
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0].hasSuffix(":table"), !parts[1].isEmpty else {
@@ -69,9 +76,17 @@ enum DynamoDBReading {
     }
 
     private static func occurredAt(_ stream: JSONReader) -> Timestamp? {
-        switch stream.value("ApproximateCreationDateTime") {
-        case .integer(let seconds)?: Timestamp(seconds: seconds).plausible
-        case .number(let seconds)?: Timestamp(secondsSince1970: seconds)?.plausible
+        switch (
+            stream.value("ApproximateCreationDateTime"),
+            stream.value("ApproximateCreationDateTimePrecision")
+        ) {
+        // Kinesis counts in finer units, and says in which; the first did not.
+        case (.integer(let count)?, .string("MICROSECOND")?):
+            Timestamp(count: count, perSecond: 1_000_000).plausible
+        case (.integer(let count)?, _) where count > 100_000_000_000:
+            Timestamp(count: count, perSecond: 1000).plausible
+        case (.integer(let seconds)?, _): Timestamp(seconds: seconds).plausible
+        case (.number(let seconds)?, _): Timestamp(secondsSince1970: seconds)?.plausible
         default: nil
         }
     }

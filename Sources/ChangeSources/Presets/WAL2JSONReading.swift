@@ -150,18 +150,18 @@ enum WAL2JSONReading {
     }
 
     /// A value as its column's type says; what does not fit stays as it came.
+    ///
+    /// Texts are all but numbers and truth values, and these too where a domain is made of them:
+    /// it names a domain as such, unless it is asked for what the domain is made of
+    /// (`include-domain-data-type`).
     private static func value(_ json: JSONValue, type: String?) -> FieldValue {
         let plain = FieldValue(plain: json)
-        guard let type, case .string(let text) = plain else { return plain }
-        let words = type.replacing(/\([^)]*\)/, with: "")
-        let kind: ColumnType
-        switch words {
-        case "timestamp with time zone", "timestamp without time zone", "date": kind = .timestamp
-        case "uuid": kind = .uuid
-        case "json", "jsonb": kind = .json
-        case "bytea": return Hexadecimal.decode(text).map(FieldValue.bytes) ?? plain
-        default: return plain
+        guard let type, case .string(let text) = plain, let kind = PostgresKind(typeName: type)
+        else { return plain }
+        // Of bytes it leaves out the mark, unless they are a domain's.
+        if kind == .bytes, !text.hasPrefix("\\x") {
+            return Hexadecimal.decode(text).map(FieldValue.bytes) ?? plain
         }
-        return kind.convert(plain, zoneID: .default) ?? plain
+        return kind.value(of: Array(text.utf8)[...])
     }
 }

@@ -1,7 +1,7 @@
 extension ChangeSource {
     /// Headers that name a delivery, the same on every attempt.
     static let deliveryHeaders = [
-        StandardWebhooks.idHeader, "x-appwrite-webhook-delivery-id",
+        StandardWebhooks.idHeader, StandardWebhooks.svixIDHeader, "x-appwrite-webhook-delivery-id",
         "x-hydrogen-webhook-action-id",
     ]
 

@@ -40,7 +40,10 @@ extension VerificationScheme {
         switch self {
         case .none, .header, .bearer: return nil
         case .standardWebhooks, .tokenBody:
-            return [StandardWebhooks.idHeader, StandardWebhooks.timestampHeader]
+            return [
+                StandardWebhooks.idHeader, StandardWebhooks.timestampHeader,
+                StandardWebhooks.svixIDHeader,
+            ]
         case .signature(let recipe):
             return Set(
                 recipe.parts.compactMap { part in

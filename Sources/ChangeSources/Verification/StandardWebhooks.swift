@@ -2,6 +2,9 @@ import Crypto
 import RelayModel
 
 /// Standard Webhooks 1.0: the signature covers ID, timestamp and the raw body.
+///
+/// Svix, of which the standard was made, and those who send by it sign the same under names of
+/// their own (`svix-id`), which are read where the standard's are not there.
 package enum StandardWebhooks {
     /// The header with the message's ID, the same on every attempt.
     package static let idHeader = "webhook-id"
@@ -9,12 +12,16 @@ package enum StandardWebhooks {
     package static let timestampHeader = "webhook-timestamp"
     /// The header with one signature or more, a space between.
     package static let signatureHeader = "webhook-signature"
+    /// The same in Svix's own names.
+    package static let svixIDHeader = "svix-id"
     /// The lengths that the standard allows for a symmetric key.
     package static let keyBytes = 24...64
 
     /// What was signed, and the signatures that came with it.
     struct Signed {
         let bytes: [UInt8]
+        /// Where the signatures stood.
+        let header: String
         let signatures: [(version: Substring, value: [UInt8])]
     }
 
@@ -33,17 +40,23 @@ package enum StandardWebhooks {
         _ request: WebhookRequest, tolerance: Duration
     ) throws(VerificationError) -> Signed {
         let headers = request.headers
-        let id = try headers.required(idHeader)
+        // One of the standard's beside them would have to be signed as such.
+        let isSvix = [idHeader, timestampHeader, signatureHeader].allSatisfy { headers[$0] == nil }
+        let names: (id: String, timestamp: String, signature: String) =
+            isSvix && headers[svixIDHeader] != nil
+            ? (svixIDHeader, "svix-timestamp", "svix-signature")
+            : (idHeader, timestampHeader, signatureHeader)
+        let id = try headers.required(names.id)
         // With a dot, ID and timestamp could be divided in two ways.
         guard !id.contains("."), id.utf8.count <= Limits.maximumNameBytes else {
-            throw .malformedHeader(idHeader, rule: "1 to 255 bytes without a dot")
+            throw .malformedHeader(names.id, rule: "1 to 255 bytes without a dot")
         }
-        let signature = try headers.required(signatureHeader)
+        let signature = try headers.required(names.signature)
         let timestamp = try headers.checkTimestamp(
-            timestampHeader, now: request.receivedAt, tolerance: tolerance)
+            names.timestamp, now: request.receivedAt, tolerance: tolerance)
         return Signed(
             bytes: signedBytes(id: id, timestamp: timestamp, body: request.body),
-            signatures: signatures(in: signature))
+            header: names.signature, signatures: signatures(in: signature))
     }
 
     static func fittingSecret(
@@ -55,7 +68,17 @@ package enum StandardWebhooks {
                 return index
             }
         }
-        throw .signatureMismatch(header: signatureHeader)
+        guard signed.signatures.contains(where: { isWellFormed($0.version, $0.value) }) else {
+            throw .malformedHeader(signed.header, rule: signatureRule)
+        }
+        throw .signatureMismatch(header: signed.header)
+    }
+
+    static let signatureRule = "\"v1,\" and an HMAC-SHA256 in Base64"
+
+    /// Whether a signature could be one of some key.
+    private static func isWellFormed(_ version: Substring, _ value: [UInt8]) -> Bool {
+        version == "v1" && value.count == SHA256.byteCount || version == "v1a" && value.count == 64
     }
 
     private static func signedBytes(id: String, timestamp: String, body: [UInt8]) -> [UInt8] {

@@ -33,6 +33,12 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
     private static let secret =
         "check that the sender has the one that belfry sources set or rotate showed last"
 
+    /// What is often signed with in the place of the key.
+    private static func key(of header: String) -> String {
+        header.hasPrefix("webhook-") || header.hasPrefix("svix-")
+            ? "that the key is what stands behind whsec_, decoded from Base64, " : ""
+    }
+
     /// One sentence for people.
     package var description: String {
         switch self {
@@ -46,7 +52,8 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
                 + "check the sender's clock"
         case .signatureMismatch(let name):
             "no signature in \(name) fits the body and a live secret of this source: "
-                + "\(Self.secret), and that nothing rewrites the body on its way"
+                + "\(Self.secret), \(Self.key(of: name))"
+                + "and that nothing rewrites the body on its way"
         case .secretMismatch(let name):
             "the header \(name) does not hold this source's secret: \(Self.secret)"
         case .malformedToken: "the body is not a JSON Web Token of three base64url parts"

@@ -69,7 +69,7 @@ package final class CourierPushGateway: PushGateway {
     }
 
     /// Queues what was taken, and refuses what comes after.
-    package func shutDown(within bound: Duration) async {
+    package func shutDown(within bound: Duration, silence: Duration) async {
         mailbox.withLock { $0.isClosed = true }
         await carry()
     }

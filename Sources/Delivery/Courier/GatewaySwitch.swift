@@ -21,8 +21,8 @@ package struct GatewaySwitch: PushGateway {
     }
 
     /// Shuts down both; the courier has nobody to wait for.
-    package func shutDown(within bound: Duration) async {
+    package func shutDown(within bound: Duration, silence: Duration) async {
         await courier.shutDown(within: bound)
-        await apns.shutDown(within: bound)
+        await apns.shutDown(within: bound, silence: silence)
     }
 }

@@ -92,6 +92,15 @@ struct DeliveryState: ~Copyable, Sendable {
         return [.wake(.steps)]
     }
 
+    /// Learns that the next entry is judged beside the log.
+    mutating func putOff(_ position: LogPosition) { tracker.putOff(position) }
+
+    /// Learns what an entry owes that was put off.
+    mutating func makeUp(_ change: MadeUpChange) -> [DeliveryAction] {
+        tracker.makeUp(change)
+        return [.wake(.steps)]
+    }
+
     // MARK: What ranges owe
 
     /// How many more deliveries of ranges may be admitted: as many as their window and their pace
@@ -162,7 +171,7 @@ struct DeliveryState: ~Copyable, Sendable {
                 settleUnsent(ticket, ending, of: owed, at: now)
             } else {
                 let number = tickets.open(ticket)
-                admission.requests.append(PushRequest(owed.delivery, ticket: number))
+                admission.requests.append(PushRequest(owed, ticket: number))
             }
         }
         finish(&admission)
@@ -198,7 +207,7 @@ struct DeliveryState: ~Copyable, Sendable {
             settleUnsent(ticket, ending, of: owed, at: now)
         } else {
             admission.requests.append(
-                PushRequest(owed.delivery, ticket: tickets.open(ticket)))
+                PushRequest(owed, ticket: tickets.open(ticket)))
         }
     }
 
@@ -292,7 +301,9 @@ struct DeliveryState: ~Copyable, Sendable {
             AnsweredAttempt(
                 judgement.outcome, judgement.resolution, of: delivery, attempts: attempts,
                 latency: completion.latency, at: now))
-        answers.note(judgement.outcome, of: delivery, at: now)
+        if !judgement.outcome.isForRegistration {
+            answers.note(judgement.outcome, of: delivery, at: now)
+        }
         settle(ticket, judgement.resolution, of: owed, at: now)
         return alarms.note(judgement.outcome, of: delivery, at: now)
     }
@@ -365,7 +376,8 @@ struct DeliveryState: ~Copyable, Sendable {
 }
 
 extension PushRequest {
-    init(_ delivery: Delivery, ticket: UInt64) {
+    init(_ owed: OwedDelivery, ticket: UInt64) {
+        let delivery = owed.delivery
         self.init(
             ticket: ticket, deliveryID: delivery.id, container: delivery.container,
             environment: delivery.gatewayEnvironment, token: delivery.token,
@@ -373,5 +385,6 @@ extension PushRequest {
         gateway = delivery.gateway
         recipient = PushRecipient(
             owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
+        registration = JudgedRegistration(serial: owed.deviceSerial)
     }
 }

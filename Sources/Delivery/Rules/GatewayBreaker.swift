@@ -132,9 +132,13 @@ enum GatewayStanding: Sendable, Hashable {
 }
 
 extension PushOutcome {
+    /// Whether the request came back because its device's registration had ended.
+    var isForRegistration: Bool { self == .notSent(cause: .registrationEnded) }
+
     /// What this end says about the gateway.
     var standing: GatewayStanding {
         switch self {
+        case _ where isForRegistration: return .unseen
         case .accepted: return .works
         case .unknown(let cause), .notSent(let cause): return .fails(cause: cause.reason)
         case .refused(let refusal):

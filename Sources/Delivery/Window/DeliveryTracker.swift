@@ -31,7 +31,7 @@ package struct DeliveryTracker: Sendable {
         let position: LogPosition
         /// The number of the first delivery that is not of this entry or an earlier one.
         let end: UInt64
-        let ranges: [NewRange]
+        var ranges: [NewRange]
     }
 
     private struct InboxGroup: Sendable {
@@ -47,6 +47,8 @@ package struct DeliveryTracker: Sendable {
     /// The deliveries of the log.
     private var window = SettlingWindow()
     private var finished: Deque<FinishedEntry> = []
+    /// The gates of entries that are judged beside the log.
+    private var gates: [LogPosition: UInt64] = [:]
     private var inboxes: Deque<InboxGroup> = []
     private var inboxEntries = 0
     /// What entries that the progress has not passed did to subscriptions.
@@ -137,6 +139,23 @@ package struct DeliveryTracker: Sendable {
         }
         finished.append(
             FinishedEntry(position: position, end: window.end, ranges: new))
+    }
+
+    /// Learns that the next entry, at `position`, is judged beside the log: the progress stays
+    /// before it until ``makeUp(_:)``, whatever follows it is admitted and settled.
+    package mutating func putOff(_ position: LogPosition) {
+        precondition(mark.position < position, "put off what is settled")
+        gates[position] = window.shut()
+        finish(position)
+    }
+
+    /// Learns what an entry owes that was put off.
+    package mutating func makeUp(_ change: MadeUpChange) {
+        guard let gate = gates.removeValue(forKey: change.position),
+            let index = finished.firstIndex(where: { $0.position == change.position })
+        else { preconditionFailure("made up what was not put off") }
+        finished[index].ranges = change.ranges
+        window.open(gate: gate)
     }
 
     /// Takes what goes to inboxes beside the deliveries admitted next: it is recorded at the latest

@@ -11,6 +11,8 @@ struct SettlingWindow: Sendable {
     private enum Place: Sendable {
         case open(OwedDelivery, since: Timestamp?)
         case settled(Settled)
+        /// What follows is not passed as long as it is shut.
+        case gate(isShut: Bool)
     }
 
     /// What is kept of a settled delivery until it is passed.
@@ -44,6 +46,18 @@ struct SettlingWindow: Sendable {
         return end - 1
     }
 
+    /// Puts a gate behind what was admitted, and returns its number.
+    mutating func shut() -> UInt64 {
+        places.append(.gate(isShut: true))
+        return end - 1
+    }
+
+    /// Opens a gate.
+    mutating func open(gate number: UInt64) {
+        guard let index = index(of: number), case .gate = places[index] else { return }
+        places[index] = .gate(isShut: false)
+    }
+
     /// The delivery with a number, if it is open.
     func openDelivery(_ number: UInt64) -> OwedDelivery? {
         guard let index = index(of: number), case .open(let delivery, _) = places[index] else {
@@ -75,6 +89,10 @@ struct SettlingWindow: Sendable {
 
     /// Passes the first delivery, if it is settled.
     mutating func passFirst() -> Settled? {
+        while case .gate(isShut: false)? = places.first {
+            places.removeFirst()
+            first += 1
+        }
         guard case .settled(let settled)? = places.first else { return nil }
         places.removeFirst()
         first += 1

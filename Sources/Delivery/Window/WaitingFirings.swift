@@ -7,12 +7,15 @@ struct WaitingFirings: Sendable {
     private var notes: Deque<FiringNote> = []
     private var count = 0
 
-    /// Takes notes by ascending position, unless too many wait; says whether it did.
+    /// Takes notes, unless too many wait; says whether it did.
+    ///
+    /// They come by ascending position, but for those of changes that were put off.
     mutating func add(_ new: [FiringNote]) -> Bool {
         guard count < Limits.maximumFiringsWaiting else { return false }
         for note in new {
             count += note.count
-            notes.append(note)
+            let place = notes.lastIndex { $0.position <= note.position }.map { $0 + 1 } ?? 0
+            notes.insert(note, at: place)
         }
         return true
     }

@@ -2,6 +2,7 @@ package import CoreMetrics
 package import Gateway
 package import Logging
 package import RelayModel
+import Storage
 import Synchronization
 
 /// Where deliveries stand, for all who work on them: the gateway answers to it, and

@@ -107,6 +107,7 @@ extension DeliveryWorker {
             at: ledger.now(), limit: min(Self.retriesPerRead, look.room), excluding: look.excluded
         ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
+        let ended = progress.endedDevicesCount
         let withdrawn = try await progress.withdrawals(among: due.map(\.delivery))
         let kindness = try await progress.kindness(among: due.map(\.delivery))
         for index in due.indices where !kindness.isEmpty {
@@ -117,7 +118,7 @@ extension DeliveryWorker {
         let admission = ledger.withStateNow { [due] in
             $0.admit(due: due, withdrawn: withdrawn, isHeard: isHeard, at: $1)
         }
-        act(on: admission)
+        act(on: admission, judgedAt: ended)
         return admission.taken > 0
     }
 

@@ -44,6 +44,7 @@ package final class DeliveryWorker: Sendable {
         while !rest.isEmpty {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.room) }
+            let ended = progress.endedDevicesCount
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
             try await learnThrottles(of: rest.prefix(room))
             let isHeard = ledger.isHeard
@@ -51,12 +52,17 @@ package final class DeliveryWorker: Sendable {
                 $0.admit(rest, atMost: room, withdrawn: withdrawn, isHeard: isHeard, at: $1)
             }
             rest.removeFirst(admission.taken)
-            act(on: admission)
+            act(on: admission, judgedAt: ended)
             CrashPoint.sent.reach()
             if !rest.isEmpty { await ledger.wait(as: .log) }
         }
+        if let change = batch.madeUp { ledger.decide { $0.makeUp(change) } }
         guard let position = batch.finished else { return }
-        ledger.decide { $0.finish(position, ranges: batch.ranges) }
+        if batch.putsOff {
+            ledger.withState { $0.putOff(position) }
+        } else {
+            ledger.decide { $0.finish(position, ranges: batch.ranges) }
+        }
     }
 
     /// Takes what goes to inboxes; suspends while too many wait.
@@ -94,6 +100,7 @@ package final class DeliveryWorker: Sendable {
         while !rest.isEmpty {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.rangeRoom) }
+            let ended = progress.endedDevicesCount
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
             try await learnThrottles(of: rest.prefix(room))
             let isHeard = ledger.isHeard
@@ -102,16 +109,22 @@ package final class DeliveryWorker: Sendable {
                     rest, of: batch, atMost: room, withdrawn: withdrawn, isHeard: isHeard, at: $1)
             }
             rest.removeFirst(admission.taken)
-            act(on: admission)
+            act(on: admission, judgedAt: ended)
             if !rest.isEmpty { await ledger.wait(as: .ranges) }
         }
         if batch.isLast { ledger.decide { $0.finishRange(batch) } }
     }
 
     /// Does what follows from an admission, and sends last.
-    func act(on admission: Admission) {
+    ///
+    /// `ended` is how many registrations had ended before it was asked which deliveries are
+    /// withdrawn: of those that end later the gateway asks, for as long as a request waits there.
+    func act(on admission: Admission, judgedAt ended: UInt64) {
         ledger.perform(admission.actions)
-        if !admission.requests.isEmpty { gateway.send(admission.requests) }
+        guard !admission.requests.isEmpty else { return }
+        var requests = admission.requests
+        for index in requests.indices { requests[index].registration?.ends = ended }
+        gateway.send(requests)
     }
 
     /// Which of `deliveries`, which were not sent before, are not their recipients' any more.
@@ -145,10 +158,13 @@ package final class DeliveryWorker: Sendable {
     ///
     /// The follower must have stopped, and ``run()`` must have ended.
     ///
+    /// - Parameters:
+    ///   - bound: How long answers are waited for at the most, and a step.
+    ///   - silence: For how long without any answer; `nil` for as long as `bound`.
     /// - Throws: ``Storage/StorageError`` if the last steps cannot be recorded within `bound`; what
     ///   they hold is owed still, and is sent again after the next start.
-    package func shutDown(within bound: Duration) async throws {
-        await gateway.shutDown(within: bound)
+    package func shutDown(within bound: Duration, silence: Duration? = nil) async throws {
+        await gateway.shutDown(within: bound, silence: silence ?? bound)
         while try await recordStep(within: bound) {}
     }
 

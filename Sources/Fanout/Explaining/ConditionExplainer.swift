@@ -54,7 +54,7 @@ struct ConditionExplainer {
     }
 
     private func holds(_ predicate: RecordPredicate, on change: RecordChange) -> Bool {
-        guard let judged = predicate.judged(change, at: moment) else { return false }
+        let judged = predicate.judged(change, at: moment)
         return trace(judged.predicate, judged.fields, moment)?.outcome == .true
     }
 
@@ -189,10 +189,11 @@ struct ConditionExplainer {
             "canonicalPredicate": .string(text), "judged": .string(change.judgedSide.word),
             "holds": .bool(holds),
         ]
-        guard let judged = predicate.judged(change, at: moment) else {
+        if change.judgedImage == nil {
             facts["unknown"] = true
-            return facts
+            if !holds { return facts }
         }
+        let judged = predicate.judged(change, at: moment)
         let traced = trace(judged.predicate, judged.fields, moment)
         facts["comparisons"] = .array(
             traced.map { shown($0, of: predicate, judged.predicate, judged.fields) } ?? [])

@@ -66,9 +66,7 @@ struct ConditionFinder: Sendable {
     ) -> [FailedComparison] {
         let predicate = RecordPredicate(node)
         let asked = predicate.canonicalText
-        guard let judged = predicate.judged(change, at: moment) else {
-            return [FailedComparison(asked: asked, .noRecord)]
-        }
+        let judged = predicate.judged(change, at: moment)
         guard let trace = trace(judged.predicate, judged.fields, moment) else {
             return [FailedComparison(asked: asked, .unevaluable)]
         }
@@ -78,6 +76,7 @@ struct ConditionFinder: Sendable {
             let compared = trace.comparisons[first]
             return [FailedComparison(asked: asked, .compared(compared), of: judged.fields)]
         }
+        if change.judgedImage == nil { return [FailedComparison(asked: asked, .noRecord)] }
         // What decided was not known, if only because something else is not.
         let parts = decision.unknown.map { RecordPredicate(.comparison($0)) }
         let read = (parts.isEmpty ? [predicate] : parts).flatMap { $0.fieldsRead ?? [] }

@@ -20,9 +20,10 @@ package struct EvaluationFault: Sendable, Hashable {
         guard change.mayTell(subscription),
             case .query(let query, _) = subscription.scope,
             let predicate = try? query.recordPredicate(
-                implying: subscription.database.impliedOwner(subscription.owner)),
-            let judged = predicate.judged(change, at: moment),
-            let trace = trace(judged.predicate, judged.fields, moment),
+                implying: subscription.database.impliedOwner(subscription.owner))
+        else { return nil }
+        let judged = predicate.judged(change, at: moment)
+        guard let trace = trace(judged.predicate, judged.fields, moment),
             case .error(let error) = trace.outcome
         else { return nil }
         let places = predicate.comparisonPlaces

@@ -5,7 +5,7 @@ import Storage
 
 /// What a container in one environment knows at a position of the log: its active subscriptions, in
 /// the index, and the devices of its users.
-struct ContainerState {
+struct ContainerState: Sendable {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
     /// How the text of an update in the log begins.

@@ -14,6 +14,8 @@ package final class IndexDirectory: Sendable {
     private let entries = Mutex<[ContainerKey: Entry]>([:])
     /// What the queries of connected clients weigh.
     private let connected = Mutex<[ContainerKey: ConditionLedger]>([:])
+    /// Keeps edits apart from judgements that take long.
+    let turns = JudgingTurns()
     /// An index of nothing, by which conditions are weighed where nothing was saved.
     package let empty = SubscriptionIndex(seed: 0)
 

@@ -10,7 +10,7 @@ import Storage
 /// ```
 /// where the template is the device without its name, its owner and its token. The records of users
 /// whose names hash alike are one list; whoever walks it compares the names.
-struct PackedDevices {
+struct PackedDevices: Sendable {
     private var records: PackedRecords<Device>
     private var heads: [Int: Int] = [:]
 

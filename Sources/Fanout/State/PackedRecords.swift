@@ -3,7 +3,7 @@ import RelayModel
 /// Records by serial in a ``RecordHeap``, each with a template that it shares with others.
 ///
 /// A record begins with its serial, in eight bytes; what follows is known to whoever writes it.
-struct PackedRecords<Template: Hashable> {
+struct PackedRecords<Template: Hashable & Sendable>: Sendable {
     private(set) var heap = RecordHeap()
     private(set) var places: [UInt64: Int] = [:]
     private(set) var templates: TemplateTable<Template>

@@ -9,7 +9,7 @@ import RelayModel
 /// | serial 8 | template 4 | cost 4 | condition 8 | owner's length 2 | ID's length 2 | owner | ID |
 /// ```
 /// where the template is the subscription without its name, its owner and its condition.
-struct PackedSubscriptions {
+struct PackedSubscriptions: Sendable {
     private var records: PackedRecords<Subscription>
 
     private enum Offset {

@@ -9,7 +9,7 @@ import RelayModel
 /// ```
 /// | length, highest bit: dead · 4 | content |
 /// ```
-struct RecordHeap {
+struct RecordHeap: Sendable {
     private(set) var bytes: [UInt8] = []
     private(set) var deadBytes = 0
 

@@ -6,7 +6,7 @@ package import Storage
 ///
 /// It is a function of the log: entries are applied strictly in order, so that every start comes to
 /// the same state at the same position. It suspends nowhere; what needs the store comes in.
-package struct ShardState {
+package struct ShardState: Sendable {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
     /// The subscriptions whose conditions had an error on the change that was judged last, of those
@@ -14,7 +14,9 @@ package struct ShardState {
     private(set) var erring: [UInt64] = []
     private let indexSeed: UInt64
     /// Steps that the conditions of one change may take.
-    private let mostSteps: Int
+    private var mostSteps: Int
+    /// How much of the state is lent.
+    private var lent = (subscriptions: 0, devices: 0)
     /// The numbers on icons, which a snapshot does not hold.
     let badges: BadgeCounts
     private let directory: IndexDirectory?
@@ -231,12 +233,12 @@ package struct ShardState {
 
     /// How many subscriptions are active in all containers.
     package var subscriptionCount: Int {
-        containers.values.reduce(0) { $0 + $1.subscriptionCount }
+        containers.values.reduce(lent.subscriptions) { $0 + $1.subscriptionCount }
     }
 
     /// How many devices are active in all containers.
     package var deviceCount: Int {
-        containers.values.reduce(0) { $0 + $1.deviceCount }
+        containers.values.reduce(lent.devices) { $0 + $1.deviceCount }
     }
 
     /// Subscriptions that would be filed under better keys by what changes have shown, at most
@@ -257,6 +259,47 @@ package struct ShardState {
     /// The index of a container, for statistics.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         containers[container]?.index
+    }
+
+    // MARK: Judging elsewhere
+
+    /// Judges a change as ``firedSerials(by:appendedAt:isStale:in:)-(LoggedChange,_,_,_)`` does,
+    /// and gives it up after `steps`, if that is less than a change may take.
+    ///
+    /// - Throws: As that, and `DearChange` after `steps`.
+    mutating func firedSerials(
+        by change: LoggedChange, appendedAt: Timestamp, isStale: Bool,
+        in container: ContainerKey, within steps: Int
+    ) throws -> FiredChange? {
+        let most = mostSteps
+        mostSteps = min(most, steps)
+        defer { mostSteps = most }
+        return try firedSerials(
+            by: change, appendedAt: appendedAt, isStale: isStale, in: container)
+    }
+
+    /// Whether a change may take more than so many steps.
+    func allows(moreThan steps: Int) -> Bool { mostSteps > steps }
+
+    /// Lends the state of a container, to judge by it elsewhere: until it is taken back by
+    /// ``takeBack(_:)`` nothing of the container is known here.
+    mutating func lend(_ container: ContainerKey) -> ShardState {
+        var other = ShardState(indexSeed: indexSeed, badges: badges, mostSteps: mostSteps)
+        guard let state = containers.removeValue(forKey: container) else { return other }
+        lent.subscriptions += state.subscriptionCount
+        lent.devices += state.deviceCount
+        other.containers[container] = consume state
+        return other
+    }
+
+    /// Keeps those who edit the indexes away from what is judged elsewhere.
+    var judgingTurns: JudgingTurns? { directory?.turns }
+
+    /// Takes back what was lent.
+    mutating func takeBack(_ other: consuming ShardState) {
+        lent.subscriptions -= other.subscriptionCount
+        lent.devices -= other.deviceCount
+        for (container, state) in other.containers { containers[container] = state }
     }
 
     // MARK: Snapshots
@@ -296,7 +339,7 @@ struct StateParts {
 }
 
 /// A change with the subscriptions that it fires.
-package struct FiredChange {
+package struct FiredChange: Sendable {
     /// The change, which has been read.
     package let change: RecordChange
     /// The serials of the subscriptions, ascending.

@@ -6,7 +6,7 @@ import RelayModel
 /// The first few thousand different ones are found again by value; beyond that each is kept for
 /// itself, as text that is read when it is wanted. So neither memory nor the time to load grows
 /// with how different they are.
-struct TemplateTable<Value: Hashable> {
+struct TemplateTable<Value: Hashable & Sendable>: Sendable {
     private struct Entry {
         var text: String
         var uses: Int32
@@ -20,8 +20,8 @@ struct TemplateTable<Value: Hashable> {
     /// The shared value that was entered last: the same comes many times in a row, and comparing
     /// is much quicker than hashing.
     private var last: (value: Value, number: UInt32)?
-    private let write: (Value) -> String
-    private let read: (String) throws -> Value
+    private let write: @Sendable (Value) -> String
+    private let read: @Sendable (String) throws -> Value
 
     /// Values that are found again.
     private static var mostShared: Int { 4096 }
@@ -29,7 +29,10 @@ struct TemplateTable<Value: Hashable> {
     private static var mostKnown: Int { 8192 }
 
     /// Creates an empty table of values that are written and read so.
-    init(write: @escaping (Value) -> String, read: @escaping (String) throws -> Value) {
+    init(
+        write: @escaping @Sendable (Value) -> String,
+        read: @escaping @Sendable (String) throws -> Value
+    ) {
         self.write = write
         self.read = read
     }

@@ -85,6 +85,8 @@ struct ConnectionLife: Sendable, Hashable {
         case timedOut
         /// An error that concerns this request alone.
         case failed
+        /// It was taken back before it was written.
+        case withdrawn
         /// An error that concerns the connection.
         case broke(RetirementCause)
     }
@@ -190,6 +192,7 @@ struct ConnectionLife: Sendable, Hashable {
         case .failed:
             isSuspect = false
             lastProgress = now
+        case .withdrawn: break
         case .broke(let cause):
             noteEnd(cause, at: now)
             retire(cause)

@@ -18,6 +18,8 @@ package struct PushRequest: Sendable, Hashable {
     package var gateway: GatewayKind = .apns
     /// Whose device it is, for gateways that find it by its name.
     package var recipient: PushRecipient?
+    /// The registration that it goes to, which may end while the request waits.
+    package var registration: JudgedRegistration?
 
     package init(
         ticket: UInt64, deliveryID: DeliveryID, container: ContainerKey,
@@ -29,6 +31,20 @@ package struct PushRequest: Sendable, Hashable {
         self.environment = environment
         self.token = token
         self.notification = notification
+    }
+}
+
+/// A device's registration, as it was judged when a push to it was handed over.
+package struct JudgedRegistration: Sendable, Hashable {
+    /// The registry's number of the device.
+    package var serial: UInt64
+    /// How many registrations had ended by then.
+    package var ends: UInt64
+
+    /// One of which nobody asks again until it is said when it was judged.
+    package init(serial: UInt64, ends: UInt64 = .max) {
+        self.serial = serial
+        self.ends = ends
     }
 }
 
@@ -82,6 +98,11 @@ package struct PushCause: Sendable, Hashable, CustomStringConvertible, Expressib
         self.init(reason)
     }
 
+    /// The device's registration ended while the request waited for a connection.
+    ///
+    /// Whether it is sent at all is to be judged anew; the gateway has nothing to do with it.
+    package static let registrationEnded = PushCause("the device's registration has ended")
+
     /// Both parts, for people.
     package var description: String { detail.isEmpty ? reason : "\(reason): \(detail)" }
 }
@@ -118,6 +139,14 @@ package protocol PushGateway: Sendable {
     /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest
     /// as unknown or not sent.
     ///
-    /// Every ticket has been completed when it returns.
-    func shutDown(within bound: Duration) async
+    /// Once nothing has been answered for as long as `silence` it waits no longer: somebody else
+    /// may wait for the end. Every ticket has been completed when it returns.
+    func shutDown(within bound: Duration, silence: Duration) async
+}
+
+extension PushGateway {
+    /// The same, and waits for answers for as long as `bound`.
+    package func shutDown(within bound: Duration) async {
+        await shutDown(within: bound, silence: bound)
+    }
 }

@@ -189,6 +189,8 @@ protocol TransferOwner: AnyObject {
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection)
     /// The connection stands.
     func connectionEstablished(_ connection: CurlConnection)
+    /// Whether `request`, which is about to be written, is still to be sent.
+    func wants(_ request: PushRequest) -> Bool
 }
 
 /// A socket that libcurl wants watched.
@@ -229,7 +231,18 @@ extension CurlConnection {
     }
 
     /// Decides whether `transfer` may be written, when the connection stands.
+    ///
+    /// Of a gateway that takes few at a time the others wait within libcurl until then.
     func admit(_ transfer: CurlTransfer) -> Bool {
+        guard stands(transfer) else { return false }
+        guard let waiting = transfer.waiting, owner.wants(waiting.request) else {
+            transfer.withdraw()
+            return false
+        }
+        return true
+    }
+
+    private func stands(_ transfer: CurlTransfer) -> Bool {
         guard objection == nil else { return false }
         guard !isEstablished else { return true }
         if ccurl_negotiated_http2(transfer.easy) == 0 {

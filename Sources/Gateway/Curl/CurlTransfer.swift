@@ -22,6 +22,8 @@ final class CurlTransfer {
     private(set) var startedAt = MonotonicInstant(nanoseconds: 0)
     /// Whether libcurl was about to write it.
     private(set) var isPlaced = false
+    /// Whether nobody wanted it sent any more when libcurl was about to write it.
+    private(set) var isWithdrawn = false
     /// How the gateway refused the stream of the request that was taken out last.
     private(set) var refusal = StreamRefusal.none
     /// The connection whose sockets it uses.
@@ -71,6 +73,7 @@ final class CurlTransfer {
         self.headers = headers
         startedAt = now
         isPlaced = false
+        isWithdrawn = false
         answerCount = 0
         problem[0] = 0
         let request = waiting.request
@@ -81,6 +84,11 @@ final class CurlTransfer {
         _ = ccurl_easy_set_pointer(easy, CURLOPT_HTTPHEADER, own.list(before: headers))
         _ = ccurl_easy_set_long(easy, CURLOPT_POSTFIELDSIZE, body.count)
         _ = ccurl_easy_set_pointer(easy, CURLOPT_POSTFIELDS, body.text)
+    }
+
+    /// Notes that the request is not to be sent any more.
+    func withdraw() {
+        isWithdrawn = true
     }
 
     /// Takes the request out when it has ended.

@@ -62,9 +62,10 @@ package final class CurlPushGateway: PushGateway {
         mailbox.post(changed: container)
     }
 
-    /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest.
-    package func shutDown(within bound: Duration) async {
-        mailbox.post(.within(bound))
+    /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest;
+    /// gives up what is open once nothing has been answered for `silence`.
+    package func shutDown(within bound: Duration, silence: Duration) async {
+        mailbox.post(.within(bound, silence: silence))
         await mailbox.ended()
     }
 

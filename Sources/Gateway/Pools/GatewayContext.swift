@@ -8,6 +8,7 @@ final class GatewayContext {
     let poll: EventPoll
     let wallClock: @Sendable () -> Timestamp
     let tokenStore: ProviderTokenStore
+    let hasEnded: @Sendable (JudgedRegistration) -> Bool
     private let observer: @Sendable (GatewayEvent) -> Void
 
     /// The moment of this turn.
@@ -27,6 +28,7 @@ final class GatewayContext {
         self.poll = poll
         wallClock = world.wallClock
         tokenStore = world.tokenStore
+        hasEnded = world.hasEnded
         observer = world.observer
         generator = AnyGenerator(world.generator)
         now = EventPoll.now

@@ -14,9 +14,19 @@ final class GatewayLoop {
     private var routes: [Route: GatewayPool] = [:]
     private var lastRoute: (route: Route, pool: GatewayPool)?
     private var busy: [GatewayPool] = []
-    private var closesAt: MonotonicInstant?
+    private var closing: ClosingBound?
     private var sweptAt: MonotonicInstant
     private var restedAt: MonotonicInstant
+
+    /// When the end comes, whatever is open then.
+    private struct ClosingBound {
+        let last: MonotonicInstant
+        let silence: Duration
+        /// When something was answered last.
+        var answeredAt: MonotonicInstant
+
+        var comesAt: MonotonicInstant { min(last, answeredAt.advanced(by: silence)) }
+    }
 
     private struct Route: Hashable {
         var container: ContainerKey
@@ -56,8 +66,8 @@ final class GatewayLoop {
     }
 
     private var hasEnded: Bool {
-        guard let closesAt else { return false }
-        return context.now >= closesAt || everyPool.allSatisfy(\.isSpent)
+        guard let closing else { return false }
+        return context.now >= closing.comesAt || everyPool.allSatisfy(\.isSpent)
     }
 
     private func turn() {
@@ -70,6 +80,8 @@ final class GatewayLoop {
         report()
         sweepIfDue()
         for pool in busy { pool.settleSockets() }
+        // Where nothing is open any more, nothing would wake it before the next patrol.
+        guard !hasEnded else { return }
         pause()
         wait()
         // Before the next turn's sending: somebody waits for these.
@@ -95,11 +107,16 @@ final class GatewayLoop {
         for batch in mail.batches {
             for request in batch { route(request) }
         }
-        guard let closing = mail.closing else { return }
-        switch closing {
-        case .within(let bound): closesAt = context.now.advanced(by: bound)
-        case .atOnce: closesAt = context.now
+        switch mail.closing {
+        case nil: return
+        case .within(let bound, let silence)?: beginEnd(within: bound, silence: silence)
+        case .atOnce?: beginEnd(within: .zero, silence: .zero)
         }
+    }
+
+    private func beginEnd(within bound: Duration, silence: Duration) {
+        closing = ClosingBound(
+            last: context.now.advanced(by: bound), silence: silence, answeredAt: context.now)
         for pool in everyPool { pool.close(.shuttingDown) }
         busy = everyPool
     }
@@ -109,7 +126,7 @@ final class GatewayLoop {
         for pool in busy {
             if let due = pool.wakesAt, due < wakesAt { wakesAt = due }
         }
-        if let closesAt, closesAt < wakesAt { wakesAt = closesAt }
+        if let closing { wakesAt = min(wakesAt, closing.comesAt) }
         let milliseconds = wakesAt.duration(since: EventPoll.now).wholeMilliseconds
         context.poll.wait(milliseconds: milliseconds) { event in
             context.now = EventPoll.now
@@ -136,7 +153,9 @@ final class GatewayLoop {
 
     private func report() {
         let completions = context.takeCompletions()
-        if !completions.isEmpty { sink(completions) }
+        guard !completions.isEmpty else { return }
+        closing?.answeredAt = context.now
+        sink(completions)
     }
 }
 

@@ -17,8 +17,8 @@ final class GatewayMailbox: Sendable {
 
     /// How the gateway is to end.
     enum Closing: Sendable, Hashable {
-        /// Open requests may finish within the bound.
-        case within(Duration)
+        /// Open requests may finish within the bound, as long as some are answered now and then.
+        case within(Duration, silence: Duration)
         /// Nobody is left to care.
         case atOnce
     }

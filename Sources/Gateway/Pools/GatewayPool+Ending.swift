@@ -5,6 +5,11 @@ extension GatewayPool: TransferOwner {
         context.observe(.connected(name, connection: connection.number))
     }
 
+    func wants(_ request: PushRequest) -> Bool {
+        guard let registration = request.registration else { return true }
+        return !context.hasEnded(registration)
+    }
+
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection) {
         guard let waiting = transfer.unload() else { return }
         context.countMove()
@@ -12,6 +17,11 @@ extension GatewayPool: TransferOwner {
         noteEnd(
             of: waiting.request,
             after: code == 0 ? context.now.duration(since: transfer.startedAt) : .zero)
+        guard !transfer.isWithdrawn else {
+            connection.life.finish(.withdrawn, at: context.now)
+            context.complete(waiting.request, .notSent(cause: .registrationEnded))
+            return
+        }
         let verdict = TransferVerdict(
             .init(
                 code: code, isPlaced: transfer.isPlaced,

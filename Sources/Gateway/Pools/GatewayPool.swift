@@ -254,6 +254,10 @@ extension GatewayPool {
             context.complete(waiting.request, .refused(refusal))
             return
         }
+        guard wants(waiting.request) else {
+            context.complete(waiting.request, .notSent(cause: .registrationEnded))
+            return
+        }
         guard let transfer = connection.free.popLast() ?? stock.popLast() ?? newTransfer() else {
             context.complete(waiting.request, .notSent(cause: "memory is short"))
             return

@@ -21,6 +21,14 @@ struct LiveClient {
         /// As of where a query of one change was told it, together with others.
         var ended: LogPosition?
 
+        /// Whether it goes on undisturbed where the client declares this one in its place.
+        func goesOn(as declared: DeclaredQuery) -> Bool {
+            let query = declared.query
+            return group != 0 && fingerprint == declared.fingerprint
+                && self.query.isOnce == query.isOnce
+                && (self.query.beginning == .current || query.beginning == .none)
+        }
+
         var query: LiveQuery { shown.query }
         var grant: ReadGrant { shown.grant }
     }

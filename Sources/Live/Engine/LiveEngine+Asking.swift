@@ -41,20 +41,26 @@ extension LiveEngine {
         }
     }
 
+    /// Notes that a query of notifications has ended: declared again it is another one.
+    package func end(inbox id: String, of number: UInt64) {
+        guard clients[number]?.queries[id]?.group == LiveClient.Declared.ofInbox else { return }
+        clients[number]?.queries[id]?.group = 0
+    }
+
     /// Forgets, from time to time, the groups that nobody has needed for a while.
     package func sweep() async throws {
         while true {
             try await clock.sleep(for: LiveSettings.afterlife)
-            let groups = containers.values.flatMap(\.groups.values)
-            meter.show(
-                members: groups.reduce(0) { $0 + ($1.members?.all.count ?? 0) }, bytes: memory,
-                lagging: counts.lagging)
             for container in containers.values {
                 for group in container.groups.values where group.isIdle {
                     group.idleLooks += 1
                     if group.idleLooks > 1 { discard(group, in: container) }
                 }
             }
+            let groups = containers.values.flatMap(\.groups.values)
+            meter.show(
+                members: groups.reduce(0) { $0 + ($1.members?.all.count ?? 0) }, bytes: memory,
+                lagging: counts.lagging)
         }
     }
 }

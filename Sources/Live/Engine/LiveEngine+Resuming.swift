@@ -78,21 +78,33 @@ extension LiveEngine {
 
     private func resume() async {
         refuseTooFar()
+        resumed.beginReading()
         let groups = nextGroups()
         do {
-            if let start = groups.map(\.start).min() {
-                try await resume(groups.map { ($0.container, $0.group) }, from: start)
-            }
+            if let start = groups.map(\.start).min() { try await resume(groups, from: start) }
         } catch {
             logger.error("could not read the log", metadata: ["reason": "\(error)"])
-            for (container, group, _) in groups where isThere(group, container) {
+            for (container, group, _) in groups where isComing(group, container) {
                 end(
                     group, APIError(.tryAgainLater, "the log cannot be read now", retryAfter: 5),
                     in: container)
             }
         }
+        resumed.finishReading(for: waitingParties())
         isResuming = false
         beginResuming()
+    }
+
+    /// Those who come back, and have not been told everything.
+    private func waitingParties() -> Set<ResumeWeight.Party> {
+        var parties: Set<ResumeWeight.Party> = []
+        for (key, numbers) in returning {
+            for waiter in numbers.compactMap({ containers[key]?.groups[$0] }).flatMap(\.waiting) {
+                guard let reader = clients[waiter.client]?.reader else { continue }
+                parties.insert(ResumeWeight.Party(container: key, reader: reader))
+            }
+        }
+        return parties
     }
 
     /// Has those begin anew for whom more would have to be read than ever is: positions have no
@@ -115,9 +127,7 @@ extension LiveEngine {
     ///
     /// By turns those of the clients who were away for a short while only, and all: nobody waits
     /// for long because somebody else was away for long, and nobody waits for ever.
-    private func nextGroups()
-        -> [(container: LiveContainer, group: LiveGroup, start: LogPosition)]
-    {
+    private func nextGroups() -> [Returning] {
         let all = ready().compactMap { container, group in
             group.waiting.compactMap(\.since).min().map { (container, group, $0) }
         }
@@ -129,48 +139,102 @@ extension LiveEngine {
     /// Entries that are read at once for those who were away for a short while only.
     private static let nearEntries: UInt64 = 4096
 
-    private func isThere(_ group: LiveGroup, _ container: LiveContainer) -> Bool {
+    /// A group to which somebody comes back, and from where on the first who does.
+    private typealias Returning = (container: LiveContainer, group: LiveGroup, start: LogPosition)
+
+    /// Whether there is a group that somebody waits for to come back to, and what is shown is read.
+    private func isComing(_ group: LiveGroup, _ container: LiveContainer) -> Bool {
         containers[container.key]?.groups[group.number] === group
+            && (group.query.kind == .changes || group.members != nil)
+            && group.waiting.contains { $0.since != nil }
+    }
+
+    /// So that nobody waits for all that somebody else is told: by turns of the containers, and in
+    /// one of the users whose queries they are.
+    private func inTurns(_ groups: [Returning]) -> [Returning] {
+        var placed: [(place: Int, weight: Int, returning: Returning)] = []
+        for (key, groups) in Dictionary(grouping: groups, by: \.container.key) {
+            var counts: [UserID: Int] = [:]
+            let ofContainer = groups.map { returning -> (place: Int, returning: Returning) in
+                let owner = returning.group.query.subscription.owner
+                defer { counts[owner, default: 0] += 1 }
+                return (counts[owner, default: 0], returning)
+            }.sorted {
+                ($0.place, $0.returning.group.number) < ($1.place, $1.returning.group.number)
+            }
+            let weight = resumed.bytes(for: key)
+            for (place, element) in ofContainer.enumerated() {
+                placed.append((place, weight, element.returning))
+            }
+        }
+        return placed.sorted { ($0.place, $0.weight) < ($1.place, $1.weight) }.map(\.returning)
     }
 
     /// Reads the log from `start` to where the engine stands, and tells each who waits.
-    private func resume(
-        _ groups: [(container: LiveContainer, group: LiveGroup)], from start: LogPosition
-    ) async throws {
-        var past: [ContainerKey: PastChanges] = [:]
+    ///
+    /// What else there is has its turn in between; what has come then is read, too.
+    private func resume(_ groups: [Returning], from start: LogPosition) async throws {
+        var reading = PastReading(after: start)
         for (key, groups) in Dictionary(grouping: groups, by: \.container.key) {
-            past[key] = PastChanges(for: Set(groups.map(\.group.number)))
+            reading.past[key] = PastChanges(for: Set(groups.map(\.group.number)))
         }
-        var at = start
+        var rest = inTurns(groups)[...]
+        while !rest.isEmpty, !resumed.isReadingOver {
+            try await read(&reading)
+            // From here to the end of the turn nothing is waited for: what is told is as of one
+            // position.
+            let pruned = reading.first.map { LogPosition($0.rawValue - 1) } ?? position
+            resumed.beginTurn()
+            while let (container, group, _) = rest.first, !resumed.isTurnOver {
+                if isComing(group, container), let past = reading.past[container.key] {
+                    guard tell(group, past, prunedTo: pruned, from: start, in: container) else {
+                        break
+                    }
+                }
+                rest.removeFirst()
+            }
+            for (hub, _) in hubs.values { await hub.room() }
+            await Task.yield()
+        }
+        meter.countResume(entries: reading.count)
+    }
+
+    /// What has been read of the log for those who come back.
+    private struct PastReading {
+        var past: [ContainerKey: PastChanges] = [:]
+        /// All until here has been read.
+        var at: LogPosition
+        /// The first entry that is there.
         var first: LogPosition?
         var count = 0
-        while at < position {
+
+        init(after start: LogPosition) {
+            at = start
+        }
+    }
+
+    /// Reads on to where the engine stands.
+    private func read(_ reading: inout PastReading) async throws {
+        while reading.at < position {
             let entries: [FollowedEntry]
             let reached = position
             do {
                 entries = try await log.followedEntries(
-                    after: at, limit: LiveSettings.entriesPerRead)
+                    after: reading.at, limit: LiveSettings.entriesPerRead)
             } catch StorageError.unreadable(let entry) {
-                first = first ?? entry.position
-                at = entry.position
+                reading.first = reading.first ?? entry.position
+                reading.at = entry.position
                 continue
             }
             guard let last = entries.last else {
                 // All until then was pruned; what came since may be there.
-                (first, at) = (LogPosition(reached.rawValue + 1), reached)
+                (reading.first, reading.at) = (LogPosition(reached.rawValue + 1), reached)
                 continue
             }
-            first = first ?? entries.first?.position
-            at = last.position
-            count += entries.count
-            for entry in entries { add(entry, to: &past) }
-        }
-        // From here to the end nothing is waited for: what is told is as of one position.
-        let pruned = first.map { LogPosition($0.rawValue - 1) } ?? position
-        meter.countResume(entries: count)
-        for (container, group) in groups where isThere(group, container) {
-            guard let past = past[container.key] else { continue }
-            tell(group, past, prunedTo: pruned, from: start, in: container)
+            reading.first = reading.first ?? entries.first?.position
+            reading.at = last.position
+            reading.count += entries.count
+            for entry in entries { add(entry, to: &reading.past) }
         }
     }
 
@@ -185,10 +249,13 @@ extension LiveEngine {
         }
     }
 
+    /// Tells those who wait for a group.
+    ///
+    /// - Returns: whether all have been told, and not only as many as there is room for.
     private func tell(
         _ group: LiveGroup, _ past: PastChanges, prunedTo: LogPosition,
         from start: LogPosition, in container: LiveContainer
-    ) {
+    ) -> Bool {
         var telling = Telling(group, past, upTo: position) { past in
             self.frame(
                 of: past.change, past.entry, for: group, past.transitions[group.number])
@@ -196,16 +263,28 @@ extension LiveEngine {
         var told: Told?
         for waiter in group.waiting.sorted(by: Self.precedes) {
             // Who came while the log was read, and has to be told more, stands in line.
-            guard let since = waiter.since, clients[waiter.client] != nil, since >= start else {
-                continue
-            }
+            guard let since = waiter.since, let client = clients[waiter.client], since >= start
+            else { continue }
+            let former = told.flatMap { $0.client == waiter.client ? $0 : nil }
+            // Changes are written once for all; of a result each may be told something else.
+            if former == nil, group.query.kind == .result, resumed.isTurnOver { return false }
+            let party = ResumeWeight.Party(container: container.key, reader: client.reader)
             var reset = past.reset(of: group, since: since)
             if reset == nil, since < prunedTo { reset = .expired }
+            if reset == nil, former == nil,
+                !resumed.hasRoom(for: party, most: settings.bytesToldPerResume)
+            {
+                reset = .tooFar
+            }
             if let reset {
                 begin(anew: waiter, group, reset)
             } else {
-                let former = told.flatMap { $0.client == waiter.client ? $0 : nil }
-                let news = frames(for: waiter, since, group, &telling, after: former)
+                let bytes = telling.bytes
+                var news: [LiveFrame] = []
+                let time = clock.measure {
+                    news = frames(for: waiter, since, group, &telling, after: former)
+                }
+                resumed.add(telling.bytes - bytes, in: time, for: party)
                 welcome(waiter, group, news)
                 let isSome = former?.isSome == true || !news.isEmpty
                 if isSome, group.query.kind == .changes { endIfOnce(waiter, group) }
@@ -215,6 +294,7 @@ extension LiveEngine {
             finishIfComplete(waiter.client)
         }
         forgetIfAllTold(group, in: container)
+        return true
     }
 
     /// What a client has been told of a group by another query of its set: frames are a group's, so
@@ -252,14 +332,22 @@ extension LiveEngine {
 
     /// Tells a client that it cannot go on from where it stood.
     private func begin(anew waiter: LiveWaiter, _ group: LiveGroup, _ reason: LiveReset) {
-        meter.count(reset: reason)
-        logger.info(
-            "a live client begins anew",
-            metadata: ["group": "\(group.number)", "reason": "\(reason.rawValue)"])
+        note(reason, of: group)
         let isOfChanges = group.query.kind == .changes
         let reset = FrameWriter.reset(
             group.number, reason, from: isOfChanges ? waiter.since : nil, to: position)
         welcome(waiter, group, [reset], isOfChanges ? nil : result(of: group, for: waiter))
+    }
+
+    /// Counts queries of a group that begin anew, and says so in a line.
+    func note(_ reason: LiveReset, of group: LiveGroup, queries: Int = 1) {
+        meter.count(reset: reason, of: queries)
+        logger.info(
+            "live queries begin anew",
+            metadata: [
+                "container": "\(group.query.place.container)", "group": "\(group.number)",
+                "queries": "\(queries)", "reason": "\(reason.rawValue)",
+            ])
     }
 
     private func frames(

@@ -115,8 +115,7 @@ extension LiveEngine {
         for id in removed { remove(id, of: number) }
         var kept: Set<String> = []
         for declared in set.queries {
-            let known = clients[number]?.queries[declared.id]
-            if let known, known.group != 0, known.fingerprint == declared.fingerprint {
+            if clients[number]?.queries[declared.id]?.goesOn(as: declared) == true {
                 kept.insert(declared.id)
             } else {
                 remove(declared.id, of: number)
@@ -132,7 +131,7 @@ extension LiveEngine {
                         version: set.version, since: declared.since, reset: declared.reset))
             assign(declared, to: number, in: container)
         }
-        tell(number, set)
+        tell(number, set, undisturbed: kept)
         let new = set.queries.filter { !kept.contains($0.id) }
         // All before the first, so that what has been told is a part of them.
         clients[number]?.waiting.formUnion(new.map(\.id))
@@ -171,8 +170,8 @@ extension LiveEngine {
         if isLast { group.clients.remove(waiter.client) }
     }
 
-    /// Says which groups show which queries, and that they are on their way.
-    private func tell(_ number: UInt64, _ set: LiveSet) {
+    /// Says which groups show which queries, and of those that begin how they do.
+    private func tell(_ number: UInt64, _ set: LiveSet, undisturbed kept: Set<String>) {
         guard let client = clients[number] else { return }
         let details = Dictionary(set.queries.map { ($0.id, $0) }) { first, _ in first }
         var queries: [JSONValue] = []
@@ -185,7 +184,9 @@ extension LiveEngine {
             object["fingerprint"] = .string(declared.fingerprint)
             if let new = details[id] {
                 let stands = new.since != nil || new.after != nil
-                object["isResumed"] = .bool(stands && new.reset == nil)
+                if !kept.contains(id) {
+                    object["isResumed"] = .bool(stands && new.reset == nil)
+                }
                 object.members += new.details.members
             }
             queries.append(.object(object))
@@ -305,6 +306,7 @@ extension LiveEngine {
         let isAhead = declared.since.map { $0 > position } ?? false
         let reset = declared.reset ?? (isAhead ? .foreign : nil)
         if let reset {
+            note(reset, of: group)
             let isOfChanges = declared.query.kind == .changes
             client.hub.post([
                 .send(

@@ -137,6 +137,7 @@ extension LiveEngine {
     /// shown within a limit depends on who looks.
     func divide(_ group: LiveGroup, in container: LiveContainer) {
         let queries = queries(of: group)
+        note(.readers, of: group, queries: queries.count)
         discard(group, in: container)
         if containers[container.key] == nil { containers[container.key] = container }
         for (number, id) in queries {

@@ -42,6 +42,8 @@ package actor LiveEngine {
     /// Those who come back and have not caught up.
     var returning: [ContainerKey: Set<UInt32>] = [:]
     var isResuming = false
+    /// What has been written for them.
+    var resumed = ResumeWeight()
     /// Whether those who were away for long are next.
     var isTurnOfFar = false
     /// Those who wait until the engine has come so far.
@@ -49,6 +51,8 @@ package actor LiveEngine {
     var frames: [LiveGroupFrame] = []
     /// What has been written of the change that is told now.
     var written = WrittenRecords()
+    /// How much of it waits.
+    private var weight = FrameWeight()
     /// Queries that end with what is told next.
     private var ending: [(LiveWaiter, LiveGroup)] = []
     /// What is coalesced of what is read now.
@@ -119,6 +123,7 @@ package actor LiveEngine {
             let whole = Self.wholeRequests(of: held, upTo: head)
             meter.show(behind: head.rawValue - min(head.rawValue, position.rawValue))
             try await work(held.prefix(whole))
+            meter.show(behind: head.rawValue - min(head.rawValue, position.rawValue))
             held.removeFirst(whole)
         }
     }
@@ -135,10 +140,14 @@ package actor LiveEngine {
 
     private func work(_ entries: ArraySlice<FollowedEntry>) async throws {
         guard let last = entries.last else { return }
-        for entry in entries {
+        for (index, entry) in zip(entries.indices, entries) {
             work(entry)
+            let next = entries.index(after: index)
+            let endsRequest = next == entries.endIndex || !entries[next].continuesRequest
             // A query that ends with one change is told no other one.
-            if !ending.isEmpty { try await advance(to: entry.position) }
+            if !ending.isEmpty || (weight.isFull && endsRequest) {
+                try await advance(to: entry.position)
+            }
         }
         try await advance(to: last.position)
     }
@@ -158,6 +167,7 @@ package actor LiveEngine {
             meter.count(frames: frames.count)
             for (hub, _) in hubs.values { hub.post([.deliver(frames, at, position)]) }
             frames.removeAll(keepingCapacity: true)
+            weight.send()
             endOnce()
         }
         resumeWaiters()
@@ -192,6 +202,21 @@ package actor LiveEngine {
             written = WrittenRecords()
         }
         meter.count(change: took)
+        endRefused(in: container)
+    }
+
+    /// Ends the groups of users for whom too much was written of one change.
+    private func endRefused(in container: LiveContainer) {
+        let refused = weight.refused
+        weight.finishChange()
+        for group in refused where container.groups[group.number] === group {
+            end(
+                group,
+                APIError(
+                    .quotaExceeded,
+                    "one change is told to the user's queries in forms that have more than "
+                        + "\(settings.bytesPerChange) bytes"), in: container)
+        }
     }
 
     /// Tells a change to those who see changes.
@@ -202,17 +227,40 @@ package actor LiveEngine {
             for hearing in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
             where !hearing.group.clients.isEmpty {
                 let group = hearing.group
+                guard let user = admit(group) else { continue }
                 var told = frame(of: change, entry, for: group, hearing.transition)
                 told.position = entry.position
                 if group.traits.coalesces {
                     coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
                 }
-                frames.append(told)
+                append(told, for: user)
                 noteOnce(told, group)
             }
         } catch {
             end(error, in: container)
         }
+    }
+
+    /// Who of those who see a group has room for what it is told of the change that is told now;
+    /// `nil` if nobody has, and then the group ends.
+    ///
+    /// What others see too is not taken from them because one of them asks for much.
+    private func admit(_ group: LiveGroup) -> UserID? {
+        let owner = group.query.subscription.owner
+        if weight.hasRoom(for: owner, most: settings.bytesPerChange) { return owner }
+        for number in group.clients {
+            guard let reader = clients[number]?.reader else { continue }
+            // A server may ask for what it likes.
+            guard case .user(let user) = reader else { return owner }
+            if weight.hasRoom(for: user, most: settings.bytesPerChange) { return user }
+        }
+        weight.refused.append(group)
+        return nil
+    }
+
+    private func append(_ told: LiveGroupFrame, for user: UserID) {
+        weight.add(told, for: user)
+        frames.append(told)
     }
 
     /// Notes the queries that end with what they are told.
@@ -319,11 +367,11 @@ package actor LiveEngine {
         if group.traits.coalesces {
             coalescing.note(
                 change.recordID, wasMember ? step.earlier : nil, fate, in: group, of: container)
-        } else if !group.clients.isEmpty,
+        } else if !group.clients.isEmpty, !outcome.items.isEmpty, let user = admit(group),
             var told = told(outcome.items, of: group, by: change.origin)
         {
             told.position = position
-            frames.append(told)
+            append(told, for: user)
         }
         return outcome.isMember
     }

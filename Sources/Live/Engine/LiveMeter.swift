@@ -55,8 +55,8 @@ struct LiveMeter: Sendable {
         resumeEntries.increment(by: entries)
     }
 
-    func count(reset reason: LiveReset) {
+    func count(reset reason: LiveReset, of queries: Int) {
         Counter(label: "belfry_live_resets_total", dimensions: [("reason", reason.rawValue)])
-            .increment()
+            .increment(by: queries)
     }
 }

@@ -23,12 +23,16 @@ package struct LiveSettings: Sendable, Hashable {
     package var membersPerWindow = 100_000
     /// Bytes of all members, about.
     package var memory = 256 * 1024 * 1024
+    /// Bytes that are written of one change for the queries of one user, about.
+    package var bytesPerChange = 32 * 1024 * 1024
     /// Entries that are read for those who come back, before they begin anew.
     package var entriesPerResume = 50_000
     /// Entries of all containers that are gone through for that.
     package var entriesReadPerResume = 200_000
     /// Bytes of the entries that are read for the clients of one container who come back.
     package var bytesPerResume = 32 * 1024 * 1024
+    /// Bytes that are written of these entries for the queries of one user, about.
+    var bytesToldPerResume: Int { 2 * bytesPerResume }
     /// How often, in all, one of these entries belongs to what a group is told.
     package var toldPerResume = 500_000
 

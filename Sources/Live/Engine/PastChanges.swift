@@ -162,6 +162,8 @@ struct Telling {
     private var items: [LogPosition: [LiveItem]] = [:]
     private var shared: [LogPosition: LiveFrame] = [:]
     private var written = WrittenRecords()
+    /// The bytes of what has been written.
+    private(set) var bytes = 0
 
     init(
         _ group: LiveGroup, _ past: PastChanges, upTo end: LogPosition,
@@ -188,6 +190,7 @@ struct Telling {
             if let known = frames[index] { return known }
             let made = frame(past.entries[index])
             frames[index] = made
+            bytes += made.bytes
             return made
         }
     }
@@ -201,6 +204,7 @@ struct Telling {
         let items = items(since: since)
         let frame = writer.items(
             group.readable(items, for: reader), of: group.content, group.number, &written)
+        bytes += frame?.bytes.count ?? 0
         let isForAll =
             group.reader != nil
             || items.allSatisfy { $0.record.readers == nil && $0.before?.readers == nil }

@@ -151,14 +151,14 @@ struct FrameWriter: Sendable {
             "operation": .string(change.operation.rawValue),
         ]
         object["transition"] = transition.map { .string($0.rawValue) }
-        object["record"] = .object(
+        object["record"] =
             change.operation == .delete
-                ? writing.identity(record.record, for: query)
-                : writing.record(record.record, for: query))
+            ? JSONValue.object(writing.identity(record.record, for: query))
+            : written(record, side, of: change, for: query)
         if query.showsBefore, showsBefore,
             let before = change.shown(.before, position, at: appendedAt)
         {
-            object["before"] = .object(writing.record(before.record, for: query))
+            object["before"] = written(before, .before, of: change, for: query)
         }
         object["changedKeys"] = change.changedKeys.map { keys in
             .array(keys.filter { query.travels($0) }.map { .string($0) })
@@ -166,6 +166,20 @@ struct FrameWriter: Sendable {
         object["by"] = writing.name(of: change.origin).map { .string($0) }
         object["occurredAt"] = change.occurredAt.map { .integer($0.milliseconds) }
         return LiveFrame(object)
+    }
+
+    /// A record as a change shows it, without what the change does not know: when a record was made
+    /// that is not kept, and which version the one before was.
+    private func written(
+        _ record: LiveRecord, _ side: ImageSide, of change: RecordChange, for query: LiveQuery
+    ) -> JSONValue {
+        var object = writing.record(record.record, for: query)
+        if change.created == nil, change.operation != .create { object["created"] = nil }
+        if side == .before {
+            object["recordChangeTag"] = nil
+            if change.formerlyModified == nil { object["modified"] = nil }
+        }
+        return .object(object)
     }
 
     // MARK: Everything else

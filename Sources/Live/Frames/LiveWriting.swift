@@ -76,14 +76,27 @@ package struct LiveGroupFrame: Sendable {
         self.whole = whole
     }
 
+    /// The bytes of all its forms.
+    package var bytes: Int {
+        [whole, entered, left].reduce(0) { $0 + ($1?.bytes.count ?? 0) }
+    }
+
     /// Whether who looks makes no difference.
     package var isForAll: Bool { readers == nil && readersBefore == nil && suppressed == nil }
 
     /// The form for one member; `nil` tells nothing.
     package func frame(for reader: LiveReader, on device: DeviceID?) -> LiveFrame? {
+        frame(
+            for: reader, on: device, mightRead: { reader.isAmong(readersBefore) },
+            mayRead: { reader.isAmong(readers) })
+    }
+
+    func frame(
+        for reader: LiveReader, on device: DeviceID?, mightRead: () -> Bool, mayRead: () -> Bool
+    ) -> LiveFrame? {
         if let suppressed, suppressed.leavesOut(reader, device) { return nil }
         if readers == nil, readersBefore == nil { return whole }
-        switch (reader.isAmong(readersBefore), reader.isAmong(readers)) {
+        switch (mightRead(), mayRead()) {
         case (true, true): return whole
         case (false, true): return entered
         case (true, false): return left

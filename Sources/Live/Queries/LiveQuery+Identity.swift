@@ -6,15 +6,20 @@ import Storage
 extension LiveQuery {
     /// Queries with the same identity show the same, and are one group.
     ///
-    /// It is that of `reader` alone where what is shown depends on who looks.
+    /// It is that of `reader` alone where what is shown depends on who looks. It is a digest,
+    /// because texts are equal also where their bytes differ: two spellings of one letter are two
+    /// users, and two conditions.
     func identity(of reader: LiveReader?) -> String {
+        Self.digest(parts(for: reader))
+    }
+
+    private func parts(for reader: LiveReader?) -> [String] {
         var parts = [
             kind.rawValue, "\(place.container)", place.database.rawValue,
             place.owner?.rawValue ?? "", scopeText, "\(subscription.firesOn.rawValue)",
             subscription.firesWhen.rawValue, subscription.suppress.rawValue,
-            subscription.changedKeys.joined(separator: "\u{1}"),
-            orderText,
-            desiredKeys?.joined(separator: "\u{1}") ?? "*", "\(showsBefore)",
+            Self.joined(subscription.changedKeys), orderText,
+            desiredKeys.map(Self.joined) ?? "*", "\(showsBefore)",
             "\(form.isPlain) \(form.writesNumbersAsTexts)", inboxDatabase?.rawValue ?? "",
             "\(coalesces)",
         ]
@@ -23,7 +28,16 @@ extension LiveQuery {
         case .server?: parts.append("server")
         case .user(let user)?: parts.append("user \(user.rawValue)")
         }
-        return parts.joined(separator: "\u{0}")
+        return parts
+    }
+
+    /// One text of several, which no others give: each says how long it is.
+    private static func joined(_ parts: [String]) -> String {
+        parts.map { "\($0.utf8.count):\($0)" }.joined()
+    }
+
+    private static func digest(_ parts: [String]) -> String {
+        Hexadecimal.encode(SHA256.hash(data: Array(joined(parts).utf8)))
     }
 
     /// Two conditions with the same canonical text are the same, whatever they were written in.
@@ -40,10 +54,10 @@ extension LiveQuery {
     private var orderText: String {
         let keys = order.map { "\($0.isAscending ? "+" : "-")\($0.field)" }
         let parts: [String] = [
-            keys.joined(separator: "\u{1}"), text(of: start), text(of: end),
+            Self.joined(keys), text(of: start), text(of: end),
             firebase.map { text(of: $0) } ?? "", limit.map { "\($0)" } ?? "",
         ]
-        return parts.joined(separator: "\u{0}")
+        return Self.joined(parts)
     }
 
     private func text(of bound: LiveBound?) -> String {
@@ -56,16 +70,15 @@ extension LiveQuery {
                 "\($0.isIncluded) \($0.value.notation.text) \($0.key.map { "=" + $0 } ?? "")"
             } ?? ""
         }
-        return [
+        return Self.joined([
             "\(firebase.ordering ?? .priority)", "\(firebase.kinds)", text(firebase.start),
             text(firebase.end),
-        ].joined(separator: "\u{1}")
+        ])
     }
 
     /// The relay's mark of the query as `reader` declares it under a schema: who comes back with
     /// the same one can be told what has changed, and nobody else.
     package func fingerprint(of reader: LiveReader, schema: String) -> String {
-        let text = identity(of: reader) + "\u{0}" + schema
-        return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(8))
+        String(Self.digest(parts(for: reader) + [schema]).prefix(16))
     }
 }

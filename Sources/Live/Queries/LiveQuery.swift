@@ -127,6 +127,11 @@ package struct LiveSortKey: Sendable, Hashable {
         self.field = field
         self.isAscending = isAscending
     }
+
+    /// Whether two keys are the same, by the bytes of the fields' names.
+    package static func == (left: LiveSortKey, right: LiveSortKey) -> Bool {
+        left.isAscending == right.isAscending && left.field.utf8.elementsEqual(right.field.utf8)
+    }
 }
 
 /// An end of a result, on the first key of its order.

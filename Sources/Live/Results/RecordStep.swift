@@ -1,3 +1,4 @@
+import RelayModel
 /// One record before and after a change, with what many results ask of it worked out once.
 struct RecordStep {
     /// What an order makes of it: an object, because a hundred results ask for one.
@@ -38,7 +39,7 @@ struct RecordStep {
     init(from earlier: LiveRecord?, to later: LiveRecord?) {
         self.earlier = earlier
         self.later = later
-        changesReaders = earlier?.readers != later?.readers
+        changesReaders = !RecordChange.isSame(earlier?.readers, as: later?.readers)
     }
 
     /// The record by the values that `order` sorts by.

@@ -220,7 +220,8 @@ struct ResultMembers: Sendable {
             guard touched[id] != nil else { continue }
             let moved = !order.areSame(former.values, member.values)
             let isSilent = !moved && member.record.isSame(as: former.record, keys)
-            guard !isSilent || member.record.readers != former.record.readers else { continue }
+            let hasOthers = !RecordChange.isSame(member.record.readers, as: former.record.readers)
+            guard !isSilent || hasOthers else { continue }
             var item = item(.changed, nil, at: index, window)
             item.isSilent = isSilent
             item.moved = moved

@@ -7,24 +7,33 @@ extension RecordPredicate {
     /// so does its contrary under NOT.
     package func knowing(_ known: some Sequence<String>) -> RecordPredicate {
         let known = Set(known)
+        return keeping { fields, isWhole in isWhole && fields.isSubset(of: known) }
+    }
+
+    /// The same on an image of which all is known but the fields in `unknown`.
+    func lacking(_ unknown: Set<String>) -> RecordPredicate {
+        keeping { fields, _ in fields.isDisjoint(with: unknown) }
+    }
+
+    private func keeping(_ isKnown: (Set<String>, Bool) -> Bool) -> RecordPredicate {
         if root.bindsVariables {
             var fields: Set<String> = []
-            let isKnown = root.collectFields(&fields) && fields.isSubset(of: known)
-            return isKnown ? self : .noRecord
+            let isWhole = root.collectFields(&fields)
+            return isKnown(fields, isWhole) ? self : .noRecord
         }
-        return RecordPredicate(root.knowing(known, isNegated: false))
+        return RecordPredicate(root.keeping(isKnown, isNegated: false))
     }
 }
 
 extension RecordPredicate {
     /// The predicate and the fields by which a change is judged: what the index is held to.
     ///
-    /// Fields that a partial image lacks, and system fields that nobody knows, are unknown.
-    /// `moment` is when the change happened. `nil` if the change shows no image to judge.
+    /// Fields that a partial image lacks, and system fields that nobody knows, are unknown; so are
+    /// all of the record's own where the change shows no image. `moment` is when it happened.
     package func judged(
         _ change: RecordChange, at moment: Timestamp?
-    ) -> (predicate: RecordPredicate, fields: RecordFields)? {
-        guard let image = change.judgedImage else { return nil }
+    ) -> (predicate: RecordPredicate, fields: RecordFields) {
+        let image = change.judgedImage ?? RecordImage([:], completeness: .partial)
         var read: Set<String> = []
         _ = root.collectFields(&read)
         let system = read.filter { SystemField(named: $0) != nil }
@@ -32,23 +41,25 @@ extension RecordPredicate {
             system.isEmpty ? image.fields : change.judgedFields(change.judgedSide, at: moment)
         if image.completeness == .partial { return (knowing(fields.keys), fields) }
         let unknown = system.filter { fields[$0] == nil }
-        return (unknown.isEmpty ? self : knowing(read.subtracting(unknown)), fields)
+        return (unknown.isEmpty ? self : lacking(unknown), fields)
     }
 }
 
 extension RecordPredicate.Node {
-    func knowing(_ known: Set<String>, isNegated: Bool) -> Self {
+    /// What is left if comparisons fail, and their contraries too, unless `isKnown` says of the
+    /// fields that they read, and whether these are all that they may, that they can be judged.
+    func keeping(_ isKnown: (Set<String>, Bool) -> Bool, isNegated: Bool) -> Self {
         switch self {
         case .constant: return self
         case .comparison:
             var fields: Set<String> = []
-            let isKnown = collectFields(&fields) && fields.isSubset(of: known)
-            return isKnown ? self : .constant(isNegated)
-        case .not(let inner): return .not(inner.knowing(known, isNegated: !isNegated))
+            let isWhole = collectFields(&fields)
+            return isKnown(fields, isWhole) ? self : .constant(isNegated)
+        case .not(let inner): return .not(inner.keeping(isKnown, isNegated: !isNegated))
         case .and(let nodes):
-            return .and(nodes.map { $0.knowing(known, isNegated: isNegated) })
+            return .and(nodes.map { $0.keeping(isKnown, isNegated: isNegated) })
         case .or(let nodes):
-            return .or(nodes.map { $0.knowing(known, isNegated: isNegated) })
+            return .or(nodes.map { $0.keeping(isKnown, isNegated: isNegated) })
         }
     }
 }
@@ -98,23 +109,33 @@ extension RecordPredicate.Expression {
         case .path(let path):
             guard case .member(let name)? = path.components.first else { return false }
             fields.insert(name)
-            return path.expressions.allSatisfy { $0.collectFields(&fields) }
+            return path.expressions.collectFields(&fields)
         case .member(let base, let path):
-            return base.collectFields(&fields)
-                && path.expressions.allSatisfy { $0.collectFields(&fields) }
+            let isWhole = base.collectFields(&fields)
+            return path.expressions.collectFields(&fields) && isWhole
         case .list(let elements), .call(_, let elements):
-            return elements.allSatisfy { $0.collectFields(&fields) }
+            return elements.collectFields(&fields)
         case .arithmetic(_, let left, let right):
-            return left.collectFields(&fields) && right.collectFields(&fields)
+            return [left, right].collectFields(&fields)
         case .negative(let inner), .complement(let inner), .cast(let inner, _),
             .assignment(_, let inner):
             return inner.collectFields(&fields)
         case .conditional(let node, let yes, let other):
-            return node.collectFields(&fields) && yes.collectFields(&fields)
-                && other.collectFields(&fields)
+            let isWhole = node.collectFields(&fields)
+            return [yes, other].collectFields(&fields) && isWhole
         case .subquery(let list, _, let node):
-            return list.collectFields(&fields) && node.collectFields(&fields)
+            let isWhole = list.collectFields(&fields)
+            return node.collectFields(&fields) && isWhole
         }
+    }
+}
+
+private extension [RecordPredicate.Expression] {
+    /// Adds the fields that any of them reads; says whether these are all that can be.
+    ///
+    /// All of them are asked, also after one that cannot tell what it reads.
+    func collectFields(_ fields: inout Set<String>) -> Bool {
+        reduce(true) { $1.collectFields(&fields) && $0 }
     }
 }
 
@@ -124,8 +145,10 @@ extension RecordPredicate.Node {
         switch self {
         case .constant: true
         case .comparison(let comparison):
-            comparison.left.collectFields(&fields) && comparison.right.collectFields(&fields)
-        case .and(let nodes), .or(let nodes): nodes.allSatisfy { $0.collectFields(&fields) }
+            [comparison.left, comparison.right].collectFields(&fields)
+        case .and(let nodes), .or(let nodes):
+            // All of them are asked, also after one that cannot tell what it reads.
+            nodes.reduce(true) { $1.collectFields(&fields) && $0 }
         case .not(let node): node.collectFields(&fields)
         }
     }

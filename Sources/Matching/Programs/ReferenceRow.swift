@@ -78,10 +78,10 @@ struct ReferenceRow: Sendable {
     ) -> RowAnswer {
         // Reading the predicate and making it ready anew.
         steps += text.count * 64
-        var names = Set(values.keys)
-        if !change.isPartial { names.formUnion(fields ?? []) }
-        names.subtract(systemFields.filter { values[$0] == nil })
-        let known = predicate.predicate.knowing(names)
+        let unknown = Set(systemFields.filter { values[$0] == nil })
+        let known =
+            change.isPartial
+            ? predicate.predicate.knowing(values.keys) : predicate.predicate.lacking(unknown)
         do throws(PredicateError) {
             let prepared = try PreparedPredicate(checked: known)
             return measured(by: change, steps: &steps) { steps in

@@ -4,7 +4,7 @@ package import RelayModel
 ///
 /// They are filed in an index of their own, because what they find says nothing of the record
 /// after it.
-package struct EarlierImages {
+package struct EarlierImages: Sendable {
     let index: SubscriptionIndex
 
     /// Creates an index without conditions; the seed keeps its hashes secret.

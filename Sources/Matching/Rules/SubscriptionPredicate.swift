@@ -29,6 +29,18 @@ extension SubscriptionQuery {
         return try RecordPredicate.parse(source, dialect: form.dialect, arguments: arguments)
     }
 
+    /// Refuses, of a condition in RQL, what Flexible Sync refuses of fields of these kinds, such as
+    /// the `@count` of a text.
+    ///
+    /// It is asked when a condition comes in. What was saved before it was asked is still read.
+    ///
+    /// - Throws: `PredicateError`; its offset lies within ``source``.
+    package func checkFlexibleSync(schema: RecordSchema) throws(PredicateError) {
+        guard form == .rql, case .string(let text) = source else { return }
+        let query = try RealmQuery(parsing: text, arguments: try argumentValues(of: .rql))
+        try query.checkSubscription(schema: schema)
+    }
+
     /// Refuses arguments that would be dictionaries where a client means something else.
     ///
     /// It is asked when a condition comes in. What was saved before it was asked is still read.

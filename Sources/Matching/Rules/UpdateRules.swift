@@ -7,7 +7,7 @@ package import RelayModel
 /// Their conditions are filed here once more and judged on the before image; every other
 /// subscription costs nothing. What it takes to decide and the change does not show is unknown, and
 /// then the subscription does not fire: never silently true.
-package struct UpdateRules {
+package struct UpdateRules: Sendable {
     private let images: EarlierImages
     private var rules: [UInt64: Rule] = [:]
 

@@ -68,7 +68,10 @@ extension ProbeWriter {
         _ use: borrowing PathUse, _ compartment: UInt32, _ change: DecodedChange
     ) {
         guard case .record = use.origin, !change.isPartial else { return }
-        for value in change.fields.values { words(of: value, use, compartment, change) }
+        // A column that has the name of a system field is none of the record's own.
+        for (name, value) in change.fields where SystemField(named: name) == nil {
+            words(of: value, use, compartment, change)
+        }
     }
 
     private func words(

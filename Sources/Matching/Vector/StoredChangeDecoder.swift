@@ -317,7 +317,7 @@ struct StoredChangeDecoder {
 
     private func text(_ text: JSONCursor.Text, _ cursor: JSONCursor) -> String? {
         let content = UnsafeBufferPointer(start: cursor.base + text.start, count: text.length)
-        guard text.hasEscapes else { return String(validating: content, as: UTF8.self) }
+        guard text.hasEscapes else { return String(utf8: content) }
         let quoted = [UInt8(ascii: "\"")] + content + [UInt8(ascii: "\"")]
         guard case .string(let read)? = try? JSONValue(stored: quoted) else { return nil }
         return read

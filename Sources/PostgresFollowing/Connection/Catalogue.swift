@@ -1,3 +1,4 @@
+import ChangeSources
 import PostgresLink
 
 /// What is asked of the server beside its log.
@@ -10,19 +11,32 @@ final class Catalogue: @unchecked Sendable {
         self.connection = connection
     }
 
-    /// How values are written, so that they can be read; and no bound that a role may have set for
-    /// ordinary work.
+    /// How values are written, so that they can be read; and none of the bounds of ordinary work.
+    ///
+    /// A role or a database may have set them: they would end a connection that waits for changes,
+    /// or keep it from making what it is asked to make. Only PostgreSQL 17 knows the last one.
     static let writing = """
         SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET timezone = 'UTC';
-        SET extra_float_digits = 3; SET bytea_output = 'hex'; SET statement_timeout = 0;
-        SET idle_in_transaction_session_timeout = 0; SET row_security = off;
-        SET search_path = pg_catalog; SET client_min_messages = error
+        SET extra_float_digits = 3; SET bytea_output = 'hex'; SET quote_all_identifiers = off;
+        SET standard_conforming_strings = on; SET statement_timeout = 0; SET lock_timeout = 0;
+        SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0;
+        SET default_transaction_read_only = off; SET default_transaction_deferrable = off;
+        SET default_transaction_isolation = 'read committed'; SET row_security = off;
+        SET search_path = pg_catalog; SET client_min_messages = error;
+        SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'
         """
 
     // MARK: The server
 
     var walLevel: String {
         get throws { try connection.query("SHOW wal_level").first?.first.flatMap { $0 } ?? "" }
+    }
+
+    /// Whose log the server writes, and on which timeline, without those before it; where it does
+    /// not say that, as some managed servers, nobody's.
+    func timeline() throws -> Timelines {
+        guard let found = try connection.askTimeline() else { return Timelines() }
+        return Timelines(system: found.cluster, current: found.number)
     }
 
     /// The role, and whether it may replicate by itself or by one of the roles that managed servers
@@ -49,6 +63,20 @@ final class Catalogue: @unchecked Sendable {
         guard let row = rows.first, let role = row[0] else { return "process \(process)" }
         let name = row[1].flatMap { $0.isEmpty ? nil : ", \($0.prefix(64))" } ?? ""
         return "process \(process), role \(role)\(name)" + (row[2].map { ", from \($0)" } ?? "")
+    }
+
+    /// The transaction that a process of the server waits for, in words; `nil` if it waits for
+    /// none.
+    func transaction(thatHoldsUp process: Int) throws -> String? {
+        let blocking = try connection.query(
+            "SELECT blocking FROM unnest(pg_blocking_pids($1::int)) AS b (blocking) LIMIT 1",
+            [String(process)])
+        guard let holder = blocking.first?[0] else { return nil }
+        // What was prepared for a second phase belongs to no process.
+        guard holder == "0" else { return try self.holder(holder) }
+        let prepared = try connection.query(
+            "SELECT gid FROM pg_prepared_xacts ORDER BY prepared LIMIT 1")
+        return "prepared" + (prepared.first?[0].map { " as \($0.prefix(64))" } ?? "")
     }
 
     // MARK: Publications
@@ -108,33 +136,6 @@ final class Catalogue: @unchecked Sendable {
                     OR c.relreplident = 'i' AND i.indisreplident))
             \(those) ORDER BY 1 LIMIT \(limit)
             """
-        ).compactMap { $0[0] }
-    }
-
-    /// Those of `tables` of which a publication tells nothing: neither of them nor of what they are
-    /// partitions of, or have as partitions.
-    func tablesMissing(from publication: String, of tables: [String]) throws -> [String] {
-        guard !tables.isEmpty else { return [] }
-        // By the catalogue, which asks for no right to the schema, as the log does not.
-        let named = tables.map { table in
-            let (schema, name) = table.tableParts
-            return "(\([table, schema, name].map(\.quotedText).joined(separator: ", ")))"
-        }
-        return try connection.query(
-            """
-            SELECT named.name
-            FROM (VALUES \(named.joined(separator: ", "))) AS named (name, place, "table")
-            LEFT JOIN pg_namespace AS s ON s.nspname = named.place
-            LEFT JOIN pg_class AS found
-                ON found.relnamespace = s.oid AND found.relname = named."table"
-            WHERE NOT EXISTS (
-                SELECT FROM pg_publication_tables AS t
-                JOIN pg_namespace AS n ON n.nspname = t.schemaname
-                JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
-                WHERE t.pubname = $1 AND (c.oid = found.oid
-                    OR c.oid IN (SELECT relid FROM pg_partition_tree(found.oid))
-                    OR c.oid IN (SELECT relid FROM pg_partition_ancestors(found.oid))))
-            """, [publication]
         ).compactMap { $0[0] }
     }
 
@@ -208,6 +209,21 @@ final class Catalogue: @unchecked Sendable {
             namingKey: try namingKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
     }
 
+    /// The types of a table's columns; of generated ones 0.
+    func columnTypes(of table: UInt32) throws -> [String: UInt32] {
+        let rows = try connection.query(
+            """
+            SELECT attname, CASE WHEN attgenerated = '' THEN atttypid ELSE 0 END
+            FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped
+            """, [String(table)])
+        var types: [String: UInt32] = [:]
+        for row in rows {
+            guard let name = row[0], let type = row[1].flatMap({ UInt32($0) }) else { continue }
+            types[name] = type
+        }
+        return types
+    }
+
     /// The columns that name a row: of the primary key, else of the index that is the replica
     /// identity, in the table's order, as the log marks them.
     func namingKey(of table: UInt32) throws -> [String] {
@@ -246,8 +262,8 @@ final class Catalogue: @unchecked Sendable {
     func types() throws -> TypeCatalogue {
         let rows = try connection.query(
             """
-            SELECT oid, typbasetype, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END
-            FROM pg_type WHERE oid >= \(ColumnKind.firstMade) AND typtype IN ('b', 'd', 'e')
+            SELECT oid, typbasetype, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END, typdelim
+            FROM pg_type WHERE oid >= \(PostgresKind.firstMade) AND typtype IN ('b', 'd', 'e')
             """)
         var entries: [UInt32: TypeCatalogue.Entry] = [:]
         for row in rows {
@@ -255,7 +271,9 @@ final class Catalogue: @unchecked Sendable {
             func other(_ index: Int) -> UInt32? {
                 row[index].flatMap { UInt32($0) }.flatMap { $0 == 0 ? nil : $0 }
             }
-            entries[id] = TypeCatalogue.Entry(base: other(1), element: other(2))
+            entries[id] = TypeCatalogue.Entry(
+                base: other(1), element: other(2),
+                separator: row[3]?.utf8.first ?? PostgresKind.comma)
         }
         return TypeCatalogue(entries)
     }
@@ -267,6 +285,8 @@ final class Catalogue: @unchecked Sendable {
         let plugin: String?
         let database: String?
         let isActive: Bool
+        /// Whether it tells transactions when they are prepared, and not when they are committed.
+        let tellsPrepared: Bool
         let keeping: String?
         let confirmed: PostgresPosition?
         let retainedBytes: UInt64?
@@ -289,12 +309,14 @@ final class Catalogue: @unchecked Sendable {
             """
             SELECT plugin, database, active, wal_status, confirmed_flush_lsn,
                 greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
-                greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint
+                greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint,
+                two_phase
             FROM pg_replication_slots WHERE slot_name = $1
             """, [name])
         return rows.first.map { row in
             Slot(
-                plugin: row[0], database: row[1], isActive: row[2] == "t", keeping: row[3],
+                plugin: row[0], database: row[1], isActive: row[2] == "t",
+                tellsPrepared: row[7] == "t", keeping: row[3],
                 confirmed: row[4].flatMap { PostgresPosition($0) },
                 retainedBytes: row[5].flatMap { UInt64($0) },
                 behindBytes: row[6].flatMap { UInt64($0) })

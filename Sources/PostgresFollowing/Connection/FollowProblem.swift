@@ -19,6 +19,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case tablesNotPublished(publication: String, tables: String)
     case slotMissing(String)
     case slotLost(String)
+    case slotMoved(String)
     case slotTaken(String)
     case slotOfOtherKind(String)
     case serverFull(String)
@@ -27,6 +28,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case outboxEmpty
     case outboxTaken(String)
     case otherServer(expected: String, found: String)
+    case serverWentBack(String)
     case storeRestored(String)
     case brokenStream(String)
     case relayUnreachable(String)
@@ -52,6 +54,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .tablesNotPublished: "tablesNotPublished"
         case .slotMissing: "slotMissing"
         case .slotLost: "slotLost"
+        case .slotMoved: "slotMoved"
         case .slotTaken: "slotTaken"
         case .slotOfOtherKind: "slotOfOtherKind"
         case .serverFull: "serverFull"
@@ -60,6 +63,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .outboxEmpty: "outboxEmpty"
         case .outboxTaken: "outboxTaken"
         case .otherServer: "otherServer"
+        case .serverWentBack: "serverWentBack"
         case .storeRestored: "storeRestored"
         case .brokenStream: "brokenStream"
         case .relayUnreachable: "relayUnreachable"
@@ -72,9 +76,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
         "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
         "publicationLost", "tableMissing", "identityMissing", "tablesNotPublished", "slotMissing",
-        "slotLost", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
-        "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "storeRestored",
-        "brokenStream", "relayUnreachable", "relayRefuses",
+        "slotLost", "slotMoved", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
+        "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "serverWentBack",
+        "storeRestored", "brokenStream", "relayUnreachable", "relayRefuses",
     ]
 
     /// Whether it stays until somebody does something: trying again alone is of no use.
@@ -99,7 +103,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "sslrootcert, and the host as its certificate has it."
         case .wrongPassword(let reason):
             "PostgreSQL does not let the role in (\(reason)): check the password in the file that "
-                + "PGPASSFILE names or in PGPASSWORD, and pg_hba.conf."
+                + "PGPASSFILE names or in PGPASSWORD, the role's right to log in and to CONNECT, "
+                + "and pg_hba.conf."
         case .databaseMissing(let reason):
             "There is no such database (\(reason)): name one that exists in the URL."
         case .serverTooOld(let version):
@@ -109,30 +114,31 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "wal_level is \(level): set wal_level = logical in postgresql.conf and restart the "
                 + "server."
         case .noReplicationRight(let role):
-            "The role \(role) may not replicate: ALTER ROLE \(role) REPLICATION (on managed "
-                + "servers, grant the role that replicates)."
+            "The role \(role) may not replicate: ALTER ROLE \(role.shownName) REPLICATION (on "
+                + "managed servers, grant the role that replicates)."
         case .notPermitted(let reason):
             "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists."
         case .publicationMissing(let name):
-            "There is no publication \(name): CREATE PUBLICATION \(name) FOR TABLE …, or say "
-                + "--make with --tables."
+            "There is no publication \(name): CREATE PUBLICATION \(name.shownName) FOR TABLE …, "
+                + "or say --make with --tables."
         case .publicationEmpty(let name):
-            "The publication \(name) has no table: ALTER PUBLICATION \(name) ADD TABLE …."
+            "The publication \(name) has no table: ALTER PUBLICATION \(name.shownName) ADD "
+                + "TABLE …."
         case .publicationLost(let reason):
             "The server cannot tell what was changed while the publication was not there "
                 + "(\(reason)): make the publication, drop the slot with SELECT "
                 + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
         case .tableMissing(let tables):
             "The database has no such table (\(tables)): name in --tables those that are there, "
-                + "with their schema."
+                + "with their schema, each by a --tables of its own."
         case .identityMissing(let tables):
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "
                 + "TABLE … REPLICA IDENTITY FULL, or name other tables with --tables."
         case .tablesNotPublished(let publication, let tables):
             "The publication \(publication) is there, and has not all tables that were named "
-                + "(\(tables)): ALTER PUBLICATION \(publication) ADD TABLE …, or name another one "
-                + "that is made."
+                + "(\(tables)): ALTER PUBLICATION \(publication.shownName) ADD TABLE …, or name "
+                + "another one that is made."
         case .slotMissing(let name):
             "The server has no slot \(name), so that changes since it was lost cannot be told: say "
                 + "--make to begin anew with a snapshot."
@@ -140,6 +146,11 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The server has thrown away log that the slot \(name) needed "
                 + "(max_slot_wal_keep_size): SELECT pg_drop_replication_slot('\(name)'), then say "
                 + "--make to begin anew with a snapshot."
+        case .slotMoved(let reason):
+            "Somebody else followed by the slot meanwhile, or made it anew (\(reason)): what was "
+                + "changed in between is not told here. Drop it with SELECT "
+                + "pg_drop_replication_slot(…) and say --make to begin anew with a snapshot; or "
+                + "save the source as it is, or start the follower again, to go on without it."
         case .slotTaken(let reason):
             "Somebody else follows by this slot (\(reason)): end it, or name another slot; it is "
                 + "tried again."
@@ -161,6 +172,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .otherServer(let expected, let found):
             "The server is another cluster (\(found), and it was \(expected)): name its slot and "
                 + "begin with a source of another name, because positions begin anew."
+        case .serverWentBack(let reason):
+            "The server was put back to an earlier state (\(reason)), so that its changes look "
+                + "older than what the relay has: begin with a slot and a source of other names."
         case .storeRestored(let reason):
             "The store was restored, and what was followed after the copy may be missing "
                 + "(\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or the "
@@ -195,6 +209,8 @@ extension PostgresError {
         case "42501": .notPermitted(message)
         case "53400", "53300": .serverFull(message)
         case "55006": .slotTaken(message)
+        // Two that begin at once make a slot of one name.
+        case "42710" where message.contains("replication slot"): .slotTaken(message)
         case "42704" where message.contains("publication"): .publicationLost(message)
         default: .serverRefused("\(message) (\(state))")
         }

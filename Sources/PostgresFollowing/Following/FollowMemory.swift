@@ -12,8 +12,10 @@ final class FollowMemory: Sendable {
         var confirmed = PostgresPosition.zero
         /// The last row that the relay took: what comes again up to it is left out.
         var last: RowPlace?
-        /// The cluster that was followed last.
-        var system: String?
+        /// The log that was followed last, as it was then.
+        var timelines: Timelines?
+        /// What is wrong with it for good.
+        var wentBack: FollowProblem?
         var hasFollowed = false
         var status: FollowStatus
 
@@ -52,9 +54,23 @@ final class FollowMemory: Sendable {
             if let last = batch.last { contents.last = max(last, contents.last ?? last) }
             if let end = batch.end { contents.confirmed = max(contents.confirmed, end) }
             if let moment = batch.rows.last?.occurredAt { contents.status.lastCommit = moment }
-            contents.status.confirmed = contents.confirmed
+            // An outbox has no such place.
+            if contents.confirmed > .zero { contents.status.confirmed = contents.confirmed }
         }
         wake.signal()
+    }
+
+    /// Forgets what was read of a log beyond `place`, which the server has not any more.
+    func goBack(to place: PostgresPosition) {
+        contents.withLock { contents in
+            contents.confirmed = min(contents.confirmed, place)
+            contents.last = nil
+        }
+    }
+
+    /// Notes that the relay had newer versions of as many rows that it took.
+    func older(_ count: Int) {
+        contents.withLock { $0.status.rowsOlder += UInt64(clamping: count) }
     }
 
     func stop() {

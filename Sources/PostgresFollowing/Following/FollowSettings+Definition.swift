@@ -17,3 +17,10 @@ extension FollowSettings {
         self.authorities = authorities
     }
 }
+
+extension FollowDefinition {
+    /// The tables that were named, as `schema.table` without quotation marks.
+    package var tablePlaces: [String] {
+        tables.map { "\($0.tableParts.schema).\($0.tableParts.table)" }
+    }
+}

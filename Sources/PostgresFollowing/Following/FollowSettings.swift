@@ -39,19 +39,24 @@ package struct FollowSettings: Sendable, Hashable {
 
 /// What a store that was restored holds of a database.
 package struct RestoredHolding: Sendable, Hashable {
-    /// The commit of the last change; `nil` where none is found.
-    package var last: PostgresPosition?
+    /// The version of the last change; `nil` where none is found.
+    package var last: Int64?
 
-    package init(last: PostgresPosition?) {
+    package init(last: Int64?) {
         self.last = last
     }
 
     /// What is wrong with a slot that is confirmed up to `confirmed`.
     ///
     /// What ends behind the last change may hold changes or not: nobody knows any more.
-    func problem(_ slot: String, confirmed: PostgresPosition?) -> FollowProblem? {
-        guard let confirmed, confirmed > last ?? .zero else { return nil }
-        let held = last.map { "the last change that it holds is of \($0)" }
+    func problem(
+        _ slot: String, confirmed: PostgresPosition?, on timelines: Timelines
+    ) -> FollowProblem? {
+        guard let confirmed, timelines.version(of: confirmed) > last ?? 0 else { return nil }
+        let held = last.map {
+            "the last change that it holds is of "
+                + (timelines.place(inVersion: $0)?.description ?? "another server")
+        }
         return .storeRestored(
             "\(held ?? "it holds no change of it"), and the slot \(slot) is confirmed up to "
                 + "\(confirmed)")

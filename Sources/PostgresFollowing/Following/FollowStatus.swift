@@ -18,6 +18,12 @@ package struct FollowStatus: Sendable, Hashable {
     package var rows: UInt64 = 0
     /// Values that were left out of rows that are too large.
     package var valuesLeftOut: UInt64 = 0
+    /// Rows that fired nothing, because the relay had newer versions of them already.
+    package var rowsOlder: UInt64 = 0
+    /// Transactions that said who makes their changes, and named nobody.
+    package var authorsUnread: UInt64 = 0
+    /// What the publication leaves out of what happens to rows, as `UPDATE`.
+    package var operationsLeftOut: [String] = []
     /// Up to where the slot is confirmed.
     package var confirmed: PostgresPosition?
     /// When the newest transaction that the relay has was committed.
@@ -26,7 +32,7 @@ package struct FollowStatus: Sendable, Hashable {
     package var behindBytes: UInt64?
     /// What the server keeps of its log for the slot, or what the outbox takes, in bytes.
     package var retainedBytes: UInt64?
-    /// What should be thought about, while it goes on.
+    /// What the server says that should be thought about.
     package var warning: String?
 
     package init(since: Timestamp) {
@@ -35,12 +41,34 @@ package struct FollowStatus: Sendable, Hashable {
 }
 
 extension FollowStatus {
+    /// What should be thought about, while it goes on.
+    package var concern: String? {
+        guard rowsOlder > 0 else { return warning }
+        return "Rows fired nothing, because the relay has newer versions of them (\(rowsOlder) so "
+            + "far): the server was put back to an earlier state, or is another one, or an outbox "
+            + "was read before; follow it with a source of another name."
+    }
+
+    /// What is said of those who were to be named and are not.
+    package var namedNobody: String? {
+        guard authorsUnread > 0 else { return nil }
+        return "Transactions said who makes their changes in a way that names nobody "
+            + "(\(authorsUnread) so far): {\"deviceID\": …, \"userRecordName\": …} is expected."
+    }
+
+    /// What the publication leaves out, which somebody may have meant.
+    private var leftOut: String? {
+        guard !operationsLeftOut.isEmpty else { return nil }
+        return "The publication leaves out \(operationsLeftOut.joined(separator: " and ")): "
+            + "ALTER PUBLICATION … SET (publish = 'insert, update, delete, truncate') tells all."
+    }
+
     /// The word for the state.
     package var word: String {
         switch state {
         case .connecting: "connecting"
         case .takingSnapshot: "snapshot"
-        case .following: warning == nil ? "following" : "lagging"
+        case .following: concern == nil ? "following" : "lagging"
         case .waiting(let problem): problem.code
         }
     }
@@ -48,10 +76,13 @@ extension FollowStatus {
     /// One sentence for people; what to do, where something is to be done.
     package var sentence: String {
         switch state {
-        case .connecting: "Connecting."
+        case .connecting: warning ?? "Connecting."
         case .takingSnapshot(let table, let rows):
             "Reading the rows as they are: \(table), \(rows) rows so far."
-        case .following: warning ?? "Following."
+        case .following:
+            concern
+                ?? (["Following."] + [namedNobody, leftOut].compactMap { $0 })
+                .joined(separator: " ")
         case .waiting(let problem): problem.advice
         }
     }

@@ -18,7 +18,12 @@ final class LogStream: RowStream, @unchecked Sendable {
     private var lastTold = Duration.zero
     private var lastHeard = Duration.zero
     private var lastLooked = Duration.zero - LogStream.lookPause
+    private var lastCompared = Duration.zero - LogStream.comparePause
+    /// What is said of tables that are not published.
+    private var lacking: String?
     private var asked = false
+    /// How many of those whose author could not be read the status has.
+    private var authorsNoted: UInt64 = 0
 
     /// How long a position that is confirmed may wait to be told.
     private static let confirmPause = Duration.milliseconds(500)
@@ -28,10 +33,13 @@ final class LogStream: RowStream, @unchecked Sendable {
     private static let silence = Duration.seconds(80)
     /// The time between two looks at what the server keeps.
     private static let lookPause = Duration.seconds(10)
+    /// The time between two looks at what is published, which is dearer where much is.
+    private static let comparePause = Duration.seconds(60)
 
     init(
-        _ log: PostgresConnection, catalogue: Catalogue, types: TypeCatalogue, system: String,
-        memory: FollowMemory, settings: FollowSettings, watch: @escaping @Sendable () -> Duration
+        _ log: PostgresConnection, catalogue: Catalogue, types: TypeCatalogue,
+        timelines: Timelines, memory: FollowMemory, settings: FollowSettings,
+        watch: @escaping @Sendable () -> Duration
     ) {
         self.log = log
         self.catalogue = catalogue
@@ -39,14 +47,14 @@ final class LogStream: RowStream, @unchecked Sendable {
         self.memory = memory
         self.settings = settings
         self.watch = watch
-        reader = LogReader(system: system, database: log.database)
+        reader = LogReader(timelines: timelines, database: log.database)
         lastHeard = watch()
     }
 
     /// Meanwhile it confirms, and shows the server that somebody is there.
     func nextBatch() throws -> RowBatch {
         while true {
-            if memory.isStopped { throw CancellationError() }
+            if memory.isStopped { throw ended() }
             try look()
             try drain()
             // While something is posted, the next request is prepared if it is full already.
@@ -66,12 +74,21 @@ final class LogStream: RowStream, @unchecked Sendable {
 
     func awaitTurn() throws {
         while memory.outstanding > RowBatch.mostReady {
-            if memory.isStopped { throw CancellationError() }
+            if memory.isStopped { throw ended() }
             try look()
             try drain()
             try tell()
             log.wait(toRead: !buffer.isFull, for: Self.confirmPause)
         }
+    }
+
+    /// Ends, and tells once more what is confirmed.
+    ///
+    /// What is not would come again at the next beginning, which may be later than positions are
+    /// remembered.
+    private func ended() -> CancellationError {
+        try? tell(now: true)
+        return CancellationError()
     }
 
     private func drain() throws {
@@ -90,6 +107,11 @@ final class LogStream: RowStream, @unchecked Sendable {
         guard hasHeard else { return }
         lastHeard = watch()
         asked = false
+        if reader.authorsUnread > authorsNoted {
+            let new = reader.authorsUnread - authorsNoted
+            authorsNoted = reader.authorsUnread
+            memory.change { $0.status.authorsUnread += new }
+        }
     }
 
     private func take(keepalive end: PostgresPosition, _ wantsAnswer: Bool) throws {
@@ -110,7 +132,9 @@ final class LogStream: RowStream, @unchecked Sendable {
             switch step {
             case .unknownTable(let relation):
                 // What the replica identity was then, the log says itself.
-                let key = try catalogue.primaryKey(of: relation.id)
+                var key = try catalogue.primaryKey(of: relation.id)
+                // Of a table that was dropped since, the order of the key is known from before.
+                if key.isEmpty { key = reader.formerKey(of: relation) }
                 if !relation.columns.allSatisfy({ types.knows($0.type) }) {
                     types = try catalogue.types()
                 }
@@ -146,17 +170,35 @@ final class LogStream: RowStream, @unchecked Sendable {
         lastTold = time
     }
 
-    /// Looks at what the server keeps for the slot.
+    /// Looks at what the server keeps for the slot, and whether all is published that was named.
     private func look() throws {
         guard watch() - lastLooked >= Self.lookPause else { return }
         lastLooked = watch()
         guard let slot = try catalogue.slot(settings.slot) else { return }
-        let leftOut = reader.valuesLeftOut
+        if watch() - lastCompared >= Self.comparePause {
+            lastCompared = watch()
+            lacking = try unpublished()
+            let leftOut = try catalogue.operationsLeftOut(of: settings.publication)
+            memory.change { $0.status.operationsLeftOut = leftOut }
+        }
+        let (leftOut, lacking) = (reader.valuesLeftOut, lacking)
         memory.change { memory in
             memory.status.behindBytes = slot.behindBytes
             memory.status.retainedBytes = slot.retainedBytes
             memory.status.valuesLeftOut = leftOut
-            memory.status.warning = slot.warning(over: settings.retainedWarning)
+            memory.status.warning = slot.warning(over: settings.retainedWarning) ?? lacking
         }
+    }
+
+    /// What is said of tables that were named and are not published, as one that is named later:
+    /// nobody would notice that their changes never come.
+    private func unpublished() throws -> String? {
+        let missing = try catalogue.tablesMissing(
+            from: settings.publication, of: settings.tables)
+        guard !missing.isEmpty else { return nil }
+        return "The publication \(settings.publication) lacks tables that were named "
+            + "(\(missing.joined(separator: ", "))), and nothing is told of them: "
+            + "ALTER PUBLICATION \(settings.publication.shownName) ADD TABLE …, or name those that "
+            + "it has."
     }
 }

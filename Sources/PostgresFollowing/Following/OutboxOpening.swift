@@ -11,6 +11,8 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     private let watch: @Sendable () -> Duration
     private let catalogue: Catalogue
     private let types: TypeCatalogue
+    /// What versions have more than numbers.
+    private let base: Int64
     private let state: OutboxState
     /// What was committed when the rows were read, in PostgreSQL's words.
     private var snapshot: String?
@@ -39,14 +41,14 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         let connection = try ServerAccess.connect(settings, memory, watch, isReplication: false)
         let catalogue = Catalogue(connection)
         self.catalogue = catalogue
-        types = try ServerAccess.told {
+        (types, base) = try ServerAccess.told {
             // What is deleted once more after a crash was posted, and is known.
             try connection.query("SET synchronous_commit = off; SET lock_timeout = '5s'")
             if settings.makes, !memory.current.hasFollowed {
                 try Self.make(settings, catalogue)
             }
             try Self.take(catalogue)
-            return try catalogue.types()
+            return (try catalogue.types(), try catalogue.timeline().baseOfRows)
         }
         state = try ServerAccess.told { try Self.state(connection) }
     }
@@ -120,7 +122,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             snapshot = seen
             return SnapshotReader(
                 connection, origin: "\(state.identity)/\(attempt)/snapshot",
-                version: state.firstNumber - 1, tables: tables, types: types)
+                version: state.firstNumber - 1 &+ base, tables: tables, types: types)
         }
     }
 
@@ -143,7 +145,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         return try ServerAccess.told {
             try connection.query("LISTEN \(OutboxSQL.channel)")
             return OutboxStream(
-                catalogue, types: types, identity: state.identity, memory: memory,
+                catalogue, types: types, identity: state.identity, base: base, memory: memory,
                 settings: settings, watch: watch)
         }
     }

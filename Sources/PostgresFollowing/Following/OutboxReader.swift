@@ -19,32 +19,43 @@ struct OutboxReader {
     }
 
     private let identity: String
+    /// What versions have more than the numbers of their rows.
+    private let base: Int64
     private let database: String
     private var types: TypeCatalogue
     private var shapes: [ShapeKey: Shape] = [:]
     /// Values that were left out because their row is too large.
     private(set) var valuesLeftOut: UInt64 = 0
+    /// Transactions that said who makes their changes in a way that names nobody.
+    private(set) var authorsUnread: UInt64 = 0
+    /// The last one of them.
+    private var unread: String?
 
     /// As many tables are remembered, in each of their forms.
     private static let maximumShapes = 1000
 
-    init(identity: String, database: String, types: TypeCatalogue) {
+    init(identity: String, base: Int64, database: String, types: TypeCatalogue) {
         self.identity = identity
+        self.base = base
         self.database = database
         self.types = types
     }
 
     /// Reads the rows with these numbers, in their order.
     mutating func batch(of numbers: [Int64], _ catalogue: Catalogue) throws -> RowBatch {
-        let rows = try catalogue.connection.query(
+        let rows = try catalogue.connection.rows(
             """
             SELECT number, transaction, (extract(epoch FROM at) * 1000000)::bigint, operation,
                 relation, "schema", "table", columns, before, after, origin
             FROM belfry.outbox JOIN unnest($1::bigint[]) WITH ORDINALITY AS wanted (number, place)
             USING (number) ORDER BY place
-            """, [numbers.arrayText], within: nil)
+            """, [numbers.arrayText])
         var batch = RowBatch()
-        for row in rows { batch.rows.append(try change(row.map { $0 ?? "" }, row, catalogue)) }
+        for row in rows {
+            // The images are read as they are written: they need not be UTF-8.
+            let words = row[..<8].map { $0.map { String(decoding: $0, as: UTF8.self) } }
+            batch.rows.append(try change(words.map { $0 ?? "" }, words, row, catalogue))
+        }
         return batch
     }
 
@@ -53,7 +64,7 @@ struct OutboxReader {
     ]
 
     private mutating func change(
-        _ row: [String], _ given: [String?], _ catalogue: Catalogue
+        _ row: [String], _ given: [String?], _ written: [[UInt8]?], _ catalogue: Catalogue
     ) throws -> FollowedRow {
         guard let operation = Self.operations[row[3]], let number = Int64(row[0]) else {
             throw MalformedMessage("is no row of an outbox")
@@ -61,27 +72,33 @@ struct OutboxReader {
         let shape = try given[7].map { try self.shape(row, columns: $0, catalogue) }
         var change = FollowedRow(
             operation, schema: row[5], table: row[6], key: shape?.table.key ?? [],
-            position: "\(identity)/\(row[1])/\(row[0])")
+            // A server that was put back writes numbers and transactions anew, at another time.
+            position: "\(identity)/\(row[1])/\(row[0])/\(row[2])")
         change.database = database
-        change.version = number
+        change.version = number &+ base
         let microseconds = Int64(row[2]) ?? 0
         change.occurredAt = Timestamp(
             seconds: microseconds / 1_000_000,
             nanoseconds: Int32(microseconds % 1_000_000) * 1000)
-        if let author = ChangeAuthor(Array(row[10].utf8)) {
-            (change.deviceID, change.userID) = (author.deviceID, author.userID)
+        if let said = written[10], !said.isEmpty {
+            let author = ChangeAuthor(said)
+            (change.deviceID, change.userID) = (author?.deviceID, author?.userID)
+            if author == nil, unread != row[1] {
+                unread = row[1]
+                authorsUnread += 1
+            }
         }
         if let shape {
             var images = RowBuilder(shape.table)
-            change.before = try given[8].map { try images.row(Self.values($0, shape)) }
-            change.after = try given[9].map { try images.row(Self.values($0, shape)) }
+            change.before = try written[8].map { try images.row(Self.values($0, shape)) }
+            change.after = try written[9].map { try images.row(Self.values($0, shape)) }
             valuesLeftOut += images.leftOut
         }
         return change
     }
 
     private static func values(
-        _ text: String, _ shape: Shape
+        _ text: [UInt8], _ shape: Shape
     ) throws(MalformedMessage) -> [ColumnValue] {
         guard let record = RecordText(text), record.values.count == shape.isTold.count else {
             throw MalformedMessage("has a row that cannot be read")
@@ -94,8 +111,11 @@ struct OutboxReader {
     ) throws -> Shape {
         let key = ShapeKey(relation: row[4], columns: columns)
         if let known = shapes[key] { return known }
-        let described = try Self.columns(columns)
         guard let id = UInt32(row[4]) else { throw MalformedMessage("names no table") }
+        var described = try Self.columns(columns)
+        if described.contains(where: { $0.type == OutboxSQL.unknownType }) {
+            described = Self.completed(described, by: try catalogue.columnTypes(of: id))
+        }
         // What is generated has no type here.
         let isTold = described.map { $0.type != 0 }
         if !described.allSatisfy({ types.knows($0.type) }) { types = try catalogue.types() }
@@ -109,6 +129,19 @@ struct OutboxReader {
         if shapes.count >= Self.maximumShapes { shapes = [:] }
         shapes[key] = shape
         return shape
+    }
+
+    /// The columns with the types that the table has now, where the trigger did not find them; of
+    /// what is not there any more, values are texts.
+    private static func completed(
+        _ columns: [RelationColumn], by types: [String: UInt32]
+    ) -> [RelationColumn] {
+        columns.map { column in
+            guard column.type == OutboxSQL.unknownType, let type = types[column.name] else {
+                return column
+            }
+            return RelationColumn(name: column.name, type: type, isIdentity: false)
+        }
     }
 
     /// The columns of a table, as `{{name,type},…}`.

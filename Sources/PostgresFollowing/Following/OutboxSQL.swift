@@ -30,6 +30,9 @@ package struct OutboxSQL: Sendable {
     static let followerLock = 3
     /// What is notified; a notification has no payload.
     static let channel = "belfry_outbox"
+    /// The type of a column that the transaction did not find in the catalogue (PostgreSQL's
+    /// `unknown`, which no column has).
+    static let unknownType: UInt32 = 705
 
     /// The statements that make it, each by itself; made twice, they change nothing.
     var makes: [String] { furniture + triggers + rights }
@@ -102,18 +105,40 @@ package struct OutboxSQL: Sendable {
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
         SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC'
         SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$
-        DECLARE place regclass := coalesce(pg_partition_root(tg_relid), tg_relid);
+        DECLARE
+            -- A partition is told as the table that it is a part of. Its name is asked of a
+            -- function, which knows the present one in every transaction.
+            place text[] := parse_ident(
+                coalesce(pg_partition_root(tg_relid), tg_relid)::regclass::text);
+            names text[];
         BEGIN
+            -- A transaction that sees one moment finds its catalogue as well, though tables are
+            -- changed meanwhile, and rows are written as they are now: these say their columns.
+            IF tg_op <> 'TRUNCATE'
+                AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
+            THEN
+                BEGIN
+                    names := (SELECT array_agg(name ORDER BY number) FROM json_object_keys(
+                        CASE WHEN tg_op = 'DELETE' THEN row_to_json(old) ELSE row_to_json(new) END
+                    ) WITH ORDINALITY AS own (name, number));
+                EXCEPTION WHEN data_exception THEN
+                    -- A json column may hold an escape that no text can have: nobody's write
+                    -- fails because of that.
+                    names := NULL;
+                END;
+            END IF;
             -- It locks the table before it takes the number, and until the transaction has ended.
             INSERT INTO belfry.outbox (number, transaction, at, operation, relation, "schema",
                 "table", columns, before, after, origin)
             VALUES (nextval('belfry.outbox_number'), pg_current_xact_id(), clock_timestamp(),
-                tg_op, tg_relid,
-                -- A partition is told as the table that it is a part of.
-                (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
-                    WHERE c.oid = place),
-                (SELECT relname FROM pg_class AS c WHERE c.oid = place),
-                CASE WHEN tg_op <> 'TRUNCATE' THEN (
+                tg_op, tg_relid, place[1], place[2],
+                CASE WHEN tg_op = 'TRUNCATE' THEN NULL WHEN names IS NOT NULL THEN (
+                    SELECT array_agg(ARRAY[own.name, coalesce((
+                        SELECT CASE WHEN attgenerated = '' THEN atttypid ELSE 0 END
+                        FROM pg_attribute WHERE attrelid = tg_relid AND attname = own.name
+                        AND NOT attisdropped), \(unknownType))::text] ORDER BY own.number)
+                    FROM unnest(names) WITH ORDINALITY AS own (name, number))
+                ELSE (
                     SELECT array_agg(ARRAY[attname::text,
                         CASE WHEN attgenerated = '' THEN atttypid ELSE 0 END::text] ORDER BY attnum)
                     FROM pg_attribute

@@ -49,15 +49,15 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private static let patience = Duration.seconds(15)
 
     init(
-        _ catalogue: Catalogue, types: TypeCatalogue, identity: String, memory: FollowMemory,
-        settings: FollowSettings, watch: @escaping @Sendable () -> Duration
+        _ catalogue: Catalogue, types: TypeCatalogue, identity: String, base: Int64,
+        memory: FollowMemory, settings: FollowSettings, watch: @escaping @Sendable () -> Duration
     ) {
         self.catalogue = catalogue
         self.memory = memory
         self.settings = settings
         self.watch = watch
         reader = OutboxReader(
-            identity: identity, database: catalogue.connection.database, types: types)
+            identity: identity, base: base, database: catalogue.connection.database, types: types)
     }
 
     func nextBatch() throws -> RowBatch {
@@ -96,7 +96,10 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         if plan.isEmpty { try makePlan() }
         let numbers = plan.take()
         guard !numbers.isEmpty else { return false }
+        let unread = reader.authorsUnread
         next = (numbers, try reader.batch(of: numbers, catalogue))
+        let new = reader.authorsUnread - unread
+        if new > 0 { memory.change { $0.status.authorsUnread += new } }
         return true
     }
 
@@ -216,7 +219,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         let size = try connection.query("SELECT pg_total_relation_size('belfry.outbox')")
             .first?.first.flatMap { $0 }.flatMap { UInt64($0) }
         let leftOut = reader.valuesLeftOut
-        let warning = try heldUp() ?? obstructed() ?? large(size ?? 0)
+        let warning = try heldUp() ?? obstructed() ?? large(size ?? 0) ?? withoutTrigger()
         memory.change { memory in
             memory.status.retainedBytes = size
             memory.status.valuesLeftOut = leftOut
@@ -260,6 +263,16 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         return "Somebody else (\(try catalogue.holder(process))) holds the advisory lock "
             + "\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock), by which the follower sleeps: "
             + "changes are followed all the same, at a higher cost; have it let go."
+    }
+
+    /// What is said of tables that were named and have no trigger: nobody would notice that their
+    /// changes never come.
+    private func withoutTrigger() throws -> String? {
+        let missing = try catalogue.tablesWithoutTrigger(settings.tables)
+        guard !missing.isEmpty else { return nil }
+        return "Tables that were named have not the outbox's triggers "
+            + "(\(missing.joined(separator: ", "))), and nothing is told of them: say --make, run "
+            + "what --print-sql shows, or name others."
     }
 
     private func large(_ size: UInt64) -> String? {

@@ -16,6 +16,8 @@ package import RelayModel
 package enum RowsTaken: Sendable, Hashable {
     /// They are durably in the relay's log, or parked there.
     case taken
+    /// They are, and so many of them are older than what the relay had of them.
+    case takenAsOlder(Int)
     /// Some are not; they are posted again.
     case not(FollowProblem)
 }
@@ -181,12 +183,15 @@ package final class PostgresFollower: Sendable {
     private func hand(over batch: RowBatch, _ take: PreparedRows) async throws {
         let former = status.state
         var wait = Self.waits.first
-        while case .not(let problem) = await take() {
+        var outcome = await take()
+        while case .not(let problem) = outcome {
             try Task.checkCancellation()
             enter(.waiting(problem))
             try await clock.sleep(for: wait)
             wait = min(wait * 2, Self.waits.longest)
+            outcome = await take()
         }
+        if case .takenAsOlder(let count) = outcome { memory.older(count) }
         if wait > Self.waits.first { enter(former) }
         memory.accepted(batch)
     }

@@ -15,13 +15,20 @@ enum ServerAccess {
     ) throws -> PostgresConnection {
         do {
             let connection = try PostgresConnection(
+                // A database whose sessions only read unless they say otherwise is followed too.
                 settings.target.parameters(
-                    isReplication: isReplication, authorities: settings.authorities),
+                    isReplication: isReplication, writesByDefault: false,
+                    authorities: settings.authorities),
                 wake: memory.wake, watch: watch, isStopped: { memory.isStopped })
             guard connection.serverVersion >= oldestVersion else {
                 throw FollowProblem.serverTooOld(connection.serverVersion)
             }
             try connection.query(Catalogue.writing)
+            // The server knows of no letters there, and refuses to send a row with a text that is
+            // not the client's: what its bytes are is decided here, value by value.
+            if connection.serverEncoding == "SQL_ASCII" {
+                try connection.query("SET client_encoding = 'SQL_ASCII'")
+            }
             return connection
         } catch let error as PostgresError {
             throw error.problem

@@ -13,7 +13,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private var log: PostgresConnection?
     private var temporary: String?
     private var types = TypeCatalogue()
-    private var system = ""
+    private var timelines = Timelines()
 
     /// Connects for all but the log, and looks at the server.
     ///
@@ -56,8 +56,10 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     func goesOn() throws -> Bool {
         let slot = try usableSlot()
         try openLog()
+        if let confirmed = slot?.confirmed { try compare(confirmed: confirmed) }
         if let restored = settings.restored, let slot, !memory.current.hasFollowed,
-            let problem = restored.problem(settings.slot, confirmed: slot.confirmed)
+            let problem = restored.problem(
+                settings.slot, confirmed: slot.confirmed, on: timelines)
         {
             throw problem
         }
@@ -76,6 +78,11 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                 throw FollowProblem.slotOfOtherKind(
                     "\(settings.slot) belongs to the database \(slot.database ?? "")")
             }
+            guard !slot.tellsPrepared else {
+                throw FollowProblem.slotOfOtherKind(
+                    "\(settings.slot) was made with two_phase, and tells transactions before they "
+                        + "are committed")
+            }
             if slot.isActive { throw FollowProblem.slotTaken("\(settings.slot) is active") }
             return slot
         }
@@ -85,15 +92,65 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private func openLog() throws {
         let log = try ServerAccess.connect(settings, memory, watch, isReplication: true)
         self.log = log
-        try ServerAccess.told {
-            system = try log.query("IDENTIFY_SYSTEM").first?.first.flatMap { $0 } ?? ""
+        let written = try ServerAccess.told {
+            let identity = try log.query("IDENTIFY_SYSTEM").first ?? []
+            guard identity.count > 2 else {
+                throw FollowProblem.serverRefused("it does not say who it is")
+            }
+            timelines = try Self.timelines(
+                of: identity[0] ?? "", identity[1].flatMap { Int64($0) } ?? 1, log)
+            return identity[2].flatMap { PostgresPosition($0) } ?? .zero
         }
-        let former = memory.current.system
-        if let former, former != system {
-            throw FollowProblem.otherServer(expected: former, found: system)
+        if let former = memory.current.timelines, former.system != timelines.system {
+            throw FollowProblem.otherServer(expected: former.system, found: timelines.system)
         }
-        let found = system
-        memory.change { $0.system = found }
+        try compare(written: written)
+        let found = timelines
+        memory.change { $0.timelines = found }
+    }
+
+    private static func timelines(
+        of system: String, _ current: Int64, _ log: PostgresConnection
+    ) throws -> Timelines {
+        guard current > 1 else { return Timelines(system: system) }
+        do {
+            let rows = try log.query("TIMELINE_HISTORY \(current)")
+            return Timelines(
+                system: system, current: current, history: rows.first?.last.flatMap { $0 } ?? "")
+        } catch let error as PostgresError where !error.state.isEmpty {
+            // PostgreSQL, too, takes a timeline without a file for one that has none before it.
+            return Timelines(system: system, current: current)
+        }
+    }
+
+    /// Compares the server's log with what was read of it before.
+    ///
+    /// A server that was promoted may lack the end of what the one before it had told: it is
+    /// followed from where its slot says, and not from behind what it has not written yet. Where it
+    /// writes the same places anew on the same timeline, nobody can tell later changes from earlier
+    /// ones.
+    private func compare(written: PostgresPosition) throws {
+        let contents = memory.current
+        if let problem = contents.wentBack { throw problem }
+        guard let known = contents.timelines,
+            !timelines.hasAll(of: known, upTo: contents.confirmed, written: written)
+        else { return }
+        guard timelines.current <= known.current else {
+            memory.goBack(to: timelines.end(of: known.current) ?? .zero)
+            return
+        }
+        let problem = FollowProblem.serverWentBack(
+            "its log ends at \(written), and was read up to \(contents.confirmed)")
+        memory.change { $0.wentBack = problem }
+        throw problem
+    }
+
+    /// Compares where the slot stands with what was confirmed from here: nothing else moves it.
+    private func compare(confirmed: PostgresPosition) throws {
+        let own = memory.current.confirmed
+        guard own > .zero, confirmed > own else { return }
+        throw FollowProblem.slotMoved(
+            "\(settings.slot) is confirmed up to \(confirmed), and was from here up to \(own)")
     }
 
     // MARK: Making a slot
@@ -120,10 +177,18 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             }
             let name = "\(settings.slot.prefix(50))_begins"
             // The server waits for transactions that are open, however long they take.
+            var looked = watch()
+            defer { memory.change { $0.status.warning = nil } }
             let made = try log.query(
                 "CREATE_REPLICATION_SLOT \(name.quotedName) TEMPORARY LOGICAL pgoutput "
                     + (settings.takesSnapshot ? "EXPORT_SNAPSHOT" : "NOEXPORT_SNAPSHOT"),
-                within: nil)
+                within: nil
+            ) {
+                guard watch() - looked >= Self.lookPause else { return }
+                looked = watch()
+                let holder = try catalogue.transaction(thatHoldsUp: log.serverProcess)
+                memory.change { $0.status.warning = holder.map(Self.heldUp) }
+            }
             temporary = name
             guard settings.takesSnapshot, let row = made.first,
                 let start = row[1].flatMap({ PostgresPosition($0) }), let snapshot = row[2]
@@ -132,9 +197,18 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try connection.query("SET TRANSACTION SNAPSHOT \(snapshot.quotedText)")
             return SnapshotReader(
-                connection, origin: "\(system)/\(start)/snapshot",
-                version: Int64(clamping: start.rawValue), tables: tables, types: types)
+                connection,
+                origin: "\(timelines.prefix(at: start))/\(start)/snapshot",
+                version: timelines.version(of: start), tables: tables, types: types)
         }
+    }
+
+    /// The time between two looks at what the making of a slot waits for.
+    private static let lookPause = Duration.seconds(3)
+
+    private static func heldUp(by holder: String) -> String {
+        "PostgreSQL makes the slot when the transactions that were open have ended, in any "
+            + "database of the server: one is still open (\(holder)); end it."
     }
 
     /// Makes the slot last, once the relay has the snapshot.
@@ -152,13 +226,17 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     func stream() throws -> any RowStream {
         guard let log else { throw FollowProblem.slotMissing(settings.slot) }
         return try ServerAccess.told {
+            // What the slot says is taken, and the server may first speak of places before it.
+            if let confirmed = try catalogue.slot(settings.slot)?.confirmed {
+                memory.change { $0.confirmed = max($0.confirmed, confirmed) }
+            }
             // From where it was confirmed; the server takes the higher of both.
             try log.query(
                 "START_REPLICATION SLOT \(settings.slot.quotedName) LOGICAL "
                     + "\(memory.current.confirmed) (proto_version '1', publication_names "
                     + "\(settings.publication.quotedName.quotedText), messages 'true')")
             return LogStream(
-                log, catalogue: catalogue, types: types, system: system, memory: memory,
+                log, catalogue: catalogue, types: types, timelines: timelines, memory: memory,
                 settings: settings, watch: watch)
         }
     }

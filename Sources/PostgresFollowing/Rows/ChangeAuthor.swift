@@ -8,7 +8,7 @@ struct ChangeAuthor: Sendable, Hashable {
     /// Two names of 255 bytes each, with room for escapes.
     private static let maximumBytes = 4096
 
-    /// Reads what a transaction says; `nil` if it is none of that, and names nobody.
+    /// Reads what a transaction says; `nil` if it names nobody.
     init?(_ content: [UInt8]) {
         guard content.count <= Self.maximumBytes,
             case .object(let object)? = try? JSONValue(parsing: content)
@@ -18,5 +18,6 @@ struct ChangeAuthor: Sendable, Hashable {
         }
         deviceID = text("deviceID")
         userID = text("userRecordName")
+        guard deviceID != nil || userID != nil else { return nil }
     }
 }

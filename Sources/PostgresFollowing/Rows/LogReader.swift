@@ -31,6 +31,7 @@ package enum LogStep: Sendable, Hashable {
 package struct LogReader: Sendable {
     private struct Transaction {
         let commit: PostgresPosition
+        let version: Int64
         let at: Timestamp
         /// What the positions of its rows begin with: it is the same for all of them.
         let origin: String
@@ -38,19 +39,20 @@ package struct LogReader: Sendable {
         var author: ChangeAuthor?
     }
 
-    /// The identifier of the server's cluster, which a place is unique in.
-    private let system: String
+    private let timelines: Timelines
     private let database: String
     private var tables: [UInt32: TableShape] = [:]
     private var transaction: Transaction?
     /// Values that were left out because their row is too large.
     package private(set) var valuesLeftOut: UInt64 = 0
+    /// Transactions that said who makes their changes in a way that names nobody.
+    package private(set) var authorsUnread: UInt64 = 0
 
     /// The prefix of messages that name who makes the changes behind them.
     package static let notePrefix = "belfry"
 
-    package init(system: String, database: String) {
-        self.system = system
+    package init(timelines: Timelines, database: String) {
+        self.timelines = timelines
         self.database = database
     }
 
@@ -62,15 +64,28 @@ package struct LogReader: Sendable {
         tables[shape.relation.id] = shape
     }
 
+    /// What named the rows of a table when it was learned last, in the order of the key, where the
+    /// log marks the same columns now, or all of them.
+    package func formerKey(of relation: Relation) -> [String] {
+        let former = tables[relation.id]?.key ?? []
+        let marked = Set(relation.columns.filter(\.isIdentity).map(\.name))
+        let isWhole = relation.identity == UInt8(ascii: "f")
+        return isWhole ? former.filter(marked.contains) : Set(former) == marked ? former : []
+    }
+
     /// Takes the next message.
     ///
     /// - Throws: ``MalformedMessage`` if it cannot follow those before it.
     package mutating func take(_ message: LogMessage) throws(MalformedMessage) -> [LogStep] {
         switch message {
-        case .begin(let commit, let microseconds, let number):
+        case .begin(let commit, let microseconds, _):
+            let prefix = timelines.prefix(at: commit)
+            // A server that was put back gives places and numbers of transactions anew, at another
+            // time.
+            let moment = String(microseconds, radix: 36)
             transaction = Transaction(
-                commit: commit, at: Self.moment(microseconds),
-                origin: "\(system)/\(commit)/\(number)/")
+                commit: commit, version: timelines.version(of: commit),
+                at: Self.moment(microseconds), origin: "\(prefix)/\(commit)/\(moment)/")
         case .commit(let end):
             guard let ended = transaction else { throw MalformedMessage("ends no transaction") }
             transaction = nil
@@ -91,6 +106,7 @@ package struct LogReader: Sendable {
             if isTransactional, prefix == Self.notePrefix {
                 // What is none of that names nobody.
                 transaction?.author = ChangeAuthor(Array(content))
+                if transaction?.author == nil { authorsUnread += 1 }
             }
         case .other: break
         }
@@ -126,7 +142,7 @@ package struct LogReader: Sendable {
         row.deviceID = current.author?.deviceID
         row.userID = current.author?.userID
         row.occurredAt = current.at
-        row.version = Int64(clamping: current.commit.rawValue)
+        row.version = current.version
         var images = RowBuilder(shape)
         let before = shape.former(before)
         row.before = try images.former(before)

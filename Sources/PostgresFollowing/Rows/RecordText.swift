@@ -6,8 +6,7 @@ package struct RecordText: Sendable, Hashable {
     /// Reads a row's text; `nil` if it is none.
     ///
     /// - Complexity: O(*n*) in the length of the text.
-    package init?(_ text: some StringProtocol) {
-        let bytes = Array(text.utf8)
+    package init?(_ bytes: [UInt8]) {
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "("), bytes.last == UInt8(ascii: ")")
         else { return nil }
         var values: [ColumnValue] = []

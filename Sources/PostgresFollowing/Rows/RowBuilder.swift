@@ -1,9 +1,10 @@
+import ChangeSources
 package import RelayModel
 
 /// Makes the images of rows of one table.
 package struct RowBuilder {
     private let shape: TableShape
-    /// How many values were left out because their row is too large.
+    /// How many values were left out, because their row is too large or their marks have no end.
     package private(set) var leftOut: UInt64 = 0
 
     package init(_ shape: TableShape) {
@@ -42,11 +43,11 @@ package struct RowBuilder {
             switch completed[index] {
             case .null: image.fields[columns[index].name] = .null
             case .unchanged: image.completeness = .partial
-            case .text(let text) where text.count > longest:
+            case .text(let text) where text.count > longest || Self.hasEndlessMarks(text):
                 image.completeness = .partial
                 leftOut += 1
             case .text(let text):
-                image.fields[columns[index].name] = shape.kinds[index].value(of: text)
+                image.fields[columns[index].name] = Self.value(of: text, shape.kinds[index])
             }
         }
         return image
@@ -63,15 +64,28 @@ package struct RowBuilder {
         }
     }
 
+    /// The value that `text` writes, or the text where nobody could take it in: what is posted
+    /// nests 128 levels deep, a few of which are the request's own.
+    private static func value(of text: ArraySlice<UInt8>, _ kind: PostgresKind) -> FieldValue {
+        let value = kind.value(of: text)
+        guard value.notationDepth > Limits.maximumJSONDepth - 8 else { return value }
+        return PostgresKind.text.value(of: text)
+    }
+
+    /// Whether a text could hold up whoever compares it: one who posts such a body is refused.
+    private static func hasEndlessMarks(_ text: ArraySlice<UInt8>) -> Bool {
+        text.count > Limits.maximumMarksInARow && text.contains { $0 >= 0xCC }
+            && String(decoding: text, as: UTF8.self).hasEndlessMarks
+    }
+
     /// How long a value may be, so that all of its row fit a record: usually any.
     private static func longestKept(of values: [ColumnValue]) -> Int {
-        var lengths: [Int] = []
         var sum = 0
-        for case .text(let text) in values {
-            sum += text.count
-            lengths.append(text.count)
-        }
+        for case .text(let text) in values { sum += text.count }
         guard sum > Limits.maximumRecordBytes else { return .max }
+        let lengths = values.map { value in
+            if case .text(let text) = value { text.count } else { 0 }
+        }
         for length in lengths.sorted(by: >) {
             sum -= length
             if sum <= Limits.maximumRecordBytes { return length - 1 }

@@ -1,7 +1,9 @@
+package import ChangeSources
+
 /// What is known of a table: its columns, their kinds, and what names a row.
 package struct TableShape: Sendable, Hashable {
     package let relation: Relation
-    package let kinds: [ColumnKind]
+    package let kinds: [PostgresKind]
     /// The columns of the primary key, else of the replica identity; empty if there are none.
     package let key: [String]
     /// Whether its rows are those of its partitions.
@@ -21,13 +23,18 @@ package struct TableShape: Sendable, Hashable {
         self.isPartitioned = isPartitioned
         kinds = relation.columns.map { types.kind(of: $0.type) }
         let names = Set(relation.columns.map(\.name))
-        if !namingKey.isEmpty, namingKey.allSatisfy(names.contains) {
+        let marked = relation.columns.filter(\.isIdentity).map(\.name)
+        let isByPrimaryKey = relation.identity == UInt8(ascii: "d") && !marked.isEmpty
+        if isByPrimaryKey, Set(marked) != Set(namingKey) {
+            // The catalogue is of another time: the log says which columns the key had then.
+            key = marked
+        } else if !namingKey.isEmpty, namingKey.allSatisfy(names.contains) {
             key = namingKey
         } else if relation.identity == UInt8(ascii: "f") {
             // All columns are marked then, and say nothing of which name the row.
             key = []
         } else {
-            key = relation.columns.filter(\.isIdentity).map(\.name)
+            key = marked
         }
     }
 

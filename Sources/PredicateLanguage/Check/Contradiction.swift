@@ -6,6 +6,10 @@ import RelayModel
 /// What is found is certain; much is not looked for. Of comparisons under NSPredicate's rules those
 /// of a field with a constant count. Elsewhere a field may be many values, each of which satisfies
 /// another comparison: there it must be written down that it is one.
+///
+/// Of the comparisons of one field it is found that their bounds leave no room, that they ask for
+/// values of different kinds (``AskedKinds``), or that the few values that one of them allows do
+/// not satisfy the others (``Candidates``).
 struct Contradiction {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
@@ -14,17 +18,8 @@ struct Contradiction {
 
     /// What somebody wrote down of the fields; `nil` where nobody did, or it is not to count.
     let schema: RecordSchema?
-
-    /// What a field must be.
-    private struct Wish {
-        /// Whether its numbers have no fraction.
-        let isWhole: Bool
-        var equal: FieldValue?
-        var others: [FieldValue] = []
-        var choice: [FieldValue]?
-        var least: (value: Double, isOpen: Bool)?
-        var most: (value: Double, isOpen: Bool)?
-    }
+    /// How single values are judged.
+    let preparation: Preparation
 
     /// More comparisons than these are not looked at: the cost grows with their square.
     private static let mostTerms = 200
@@ -35,8 +30,18 @@ struct Contradiction {
         case .comparison(let comparison): isImpossible(comparison)
         case .or(let nodes): nodes.allSatisfy(isIn)
         case .and(let nodes): nodes.contains(where: isIn) || clash(Self.joined(nodes))
-        case .not(.constant(let isTrue)): isTrue
-        case .not: false
+        case .not(let inner): isAlways(inner)
+        }
+    }
+
+    /// Whether a part can never be false.
+    private func isAlways(_ node: Node) -> Bool {
+        switch node {
+        case .constant(let isTrue): isTrue
+        case .comparison(let comparison): isOfItself(comparison, .equal)
+        case .not(let inner): isIn(inner)
+        case .or(let nodes): isIn(.and(nodes.map { .not($0) }))
+        case .and(let nodes): nodes.allSatisfy(isAlways)
         }
     }
 
@@ -44,40 +49,54 @@ struct Contradiction {
     private static func joined(_ nodes: [Node]) -> [Node] {
         var found: [Node] = []
         for node in nodes where found.count < mostTerms {
-            if case .and(let inner) = node { found += joined(inner) } else { found.append(node) }
+            switch node {
+            case .and(let inner): found += joined(inner)
+            case .not(.or(let inner)): found += joined(inner.map { .not($0) })
+            default: found.append(node)
+            }
         }
         return Array(found.prefix(mostTerms))
     }
 
     private func isImpossible(_ comparison: Comparison) -> Bool {
-        if Self.isOfNil(comparison) || findsNothing(comparison) || Self.isOfOneself(comparison) {
+        if Self.isOfNil(comparison) || findsNothing(comparison) || Self.isOfOneself(comparison)
+            || Self.isOfNothing(comparison) || isOfItself(comparison, .notEqual)
+            || isOfConstants(comparison)
+        {
             return true
         }
         guard let term = self.term(comparison) else { return false }
         var wish = self.wish(of: term.path)
-        return !Self.take(term, into: &wish)
+        return !wish.take(term)
     }
 
     private func clash(_ nodes: [Node]) -> Bool {
-        var wishes: [RecordPredicate.RecordPath: Wish] = [:]
+        var wishes: [RecordPredicate.RecordPath: FieldWish] = [:]
         for node in nodes {
-            guard case .comparison(let comparison) = node, let term = self.term(comparison)
-            else { continue }
-            let isPossible = Self.take(
-                term, into: &wishes[term.path, default: wish(of: term.path)])
-            guard isPossible else { return true }
+            let isRefused: Bool
+            let term: Term?
+            switch node {
+            case .comparison(let comparison): (isRefused, term) = (false, self.term(comparison))
+            case .not(.comparison(let comparison)):
+                (isRefused, term) = (true, self.term(comparison))
+            default: continue
+            }
+            guard let term else { continue }
+            var wish = wishes[term.path] ?? wish(of: term.path)
+            guard isRefused ? wish.refuse(term) : wish.take(term) else { return true }
+            wishes[term.path] = wish
         }
-        return false
+        return asksForDifferentKinds(nodes) || leavesNoCandidate(nodes) || deniesItself(nodes)
     }
 
-    private func wish(of path: RecordPredicate.RecordPath) -> Wish {
-        Wish(isWhole: kind(of: .path(path)) == .integer)
+    private func wish(of path: RecordPredicate.RecordPath) -> FieldWish {
+        FieldWish(isWhole: kind(of: .path(path)) == .integer)
     }
 
     /// The kind of a field, if it was written down and is a single value of that kind.
     ///
     /// A link may stand as an embedded object, and a place as two numbers.
-    private func kind(of expression: Expression) -> RecordSchema.FieldType? {
+    func kind(of expression: Expression) -> RecordSchema.FieldType? {
         guard case .path(let path) = expression, let name = path.fieldName,
             let type = schema?.fields[name]?.type ?? RecordSchema.systemFields[name]
         else { return nil }
@@ -97,7 +116,9 @@ struct Contradiction {
         case .apple: return term
         case .firebase: return nil
         case .realm, .minapp:
-            guard kind(of: .path(term.path)) != nil else { return nil }
+            // These dialects compare bytes: two spellings of one letter are two texts.
+            guard kind(of: .path(term.path)) != nil, Candidates.isOfOneForm(term.value)
+            else { return nil }
             if term.comparator == .in || term.comparator == .between { return term }
             // A list of constants means any of them.
             return term.value.elements == nil ? term : nil
@@ -128,6 +149,17 @@ struct Contradiction {
             guard case .list(let bounds)? = comparison.right.literal else { return false }
             return bounds.contains(where: \.isNull)
         default: return false
+        }
+    }
+
+    /// Nothing is one of none, whatever it is and however many.
+    private static func isOfNothing(_ comparison: Comparison) -> Bool {
+        guard comparison.comparator == .in, isOfAny(comparison), comparison.rules != .firebase
+        else { return false }
+        return switch comparison.right.literal {
+        case .list(let values)?: values.isEmpty
+        case .set(let values)?: values.isEmpty
+        default: false
         }
     }
 
@@ -181,15 +213,68 @@ struct Contradiction {
     /// `CKCurrentUserDefaultName`.
     private static let oneself = "__defaultOwner__"
 
+    /// Whether a field is compared with itself as nothing is.
+    ///
+    /// It is neither less nor more than itself, and equal to itself where it is no number: one of
+    /// these, NaN, is equal to none.
+    private func isOfItself(_ comparison: Comparison, _ comparator: Comparator) -> Bool {
+        guard comparison.left == comparison.right, comparison.quantifier == nil,
+            comparison.rightQuantifier == nil, case .path(let path) = comparison.left,
+            path.memberNames?.isEmpty == false
+        else { return false }
+        let kind = kind(of: comparison.left)
+        switch comparison.comparator {
+        case comparator: return kind != nil && kind != .double
+        case .less, .greater:
+            return comparator == .notEqual && (comparison.rules == .apple || kind != nil)
+        default: return false
+        }
+    }
+
+    /// Whether two constants are compared, and do not satisfy it.
+    ///
+    /// What might be a field in quotes is told otherwise.
+    private func isOfConstants(_ comparison: Comparison) -> Bool {
+        guard let left = comparison.left.literal, let right = comparison.right.literal,
+            comparison.rules != .firebase
+        else { return false }
+        for case .string in [left, right] { return false }
+        guard let part = try? PreparedNode(.comparison(comparison), preparation) else {
+            return false
+        }
+        var evaluation = Evaluation(record: .map([:]), variables: [:], now: nil)
+        return evaluation.outcome(of: part) != .true
+    }
+
+    /// Whether one part is what another denies.
+    private func deniesItself(_ nodes: [Node]) -> Bool {
+        let denied = nodes.compactMap { node in
+            if case .not(let inner) = node { inner } else { nil }
+        }
+        // A variable may have another value at its second place.
+        guard !denied.isEmpty, !nodes.contains(where: \.assigns) else { return false }
+        let there = Set(nodes.map(Self.written))
+        return denied.contains { there.contains(Self.written($0)) }
+    }
+
+    /// A part in bytes: texts that Unicode takes for the same are two where a dialect compares them
+    /// by theirs.
+    private static func written(_ node: Node) -> [UInt8] {
+        Array(RecordPredicate(node).canonicalText.utf8)
+    }
+
     // MARK: Comparisons of one field
 
     /// A field, a comparator and a constant, in this order.
-    private struct Term {
+    struct Term {
         let path: RecordPredicate.RecordPath
         let comparator: Comparator
         let value: FieldValue
+        /// Whether texts have the order that Swift's have.
+        let isApple: Bool
 
         init?(_ comparison: Comparison) {
+            isApple = comparison.rules == .apple
             switch (comparison.left, comparison.right) {
             case (.path(let path), .constant(let value)):
                 (self.path, self.value) = (path, value)
@@ -213,108 +298,5 @@ struct Contradiction {
             .equal: .equal, .notEqual: .notEqual, .less: .greater, .lessOrEqual: .greaterOrEqual,
             .greater: .less, .greaterOrEqual: .lessOrEqual,
         ]
-    }
-
-    /// Adds what a comparison asks for; false if nothing can be all of it.
-    private static func take(_ term: Term, into wish: inout Wish) -> Bool {
-        switch term.comparator {
-        case .equal:
-            if let known = wish.equal, areOther(known, term.value) { return false }
-            wish.equal = term.value
-        case .notEqual: wish.others.append(term.value)
-        case .in:
-            guard case .list(let values) = term.value else { return true }
-            wish.choice =
-                wish.choice.map { $0.filter { one in values.contains { !areOther(one, $0) } } }
-                ?? values
-        case .less, .lessOrEqual:
-            guard let number = number(term.value) else { return true }
-            lower(&wish, number, isOpen: term.comparator == .less)
-        case .greater, .greaterOrEqual:
-            guard let number = number(term.value) else { return true }
-            raise(&wish, number, isOpen: term.comparator == .greater)
-        case .between:
-            guard case .list(let bounds) = term.value, bounds.count == 2,
-                let least = number(bounds[0]), let most = number(bounds[1])
-            else { return true }
-            raise(&wish, least, isOpen: false)
-            lower(&wish, most, isOpen: false)
-        default: return true
-        }
-        return isPossible(wish)
-    }
-
-    private static func lower(_ wish: inout Wish, _ bound: Double, isOpen: Bool) {
-        var (value, isOpen) = (bound, isOpen)
-        if wish.isWhole {
-            value = isOpen ? bound.rounded(.up) - 1 : bound.rounded(.down)
-            isOpen = false
-        }
-        if let most = wish.most, (most.value, most.isOpen ? 0 : 1) < (value, isOpen ? 0 : 1) {
-            return
-        }
-        wish.most = (value, isOpen)
-    }
-
-    private static func raise(_ wish: inout Wish, _ bound: Double, isOpen: Bool) {
-        var (value, isOpen) = (bound, isOpen)
-        if wish.isWhole {
-            value = isOpen ? bound.rounded(.down) + 1 : bound.rounded(.up)
-            isOpen = false
-        }
-        if let least = wish.least, (least.value, least.isOpen ? 1 : 0) > (value, isOpen ? 1 : 0) {
-            return
-        }
-        wish.least = (value, isOpen)
-    }
-
-    private static func isPossible(_ wish: Wish) -> Bool {
-        if let least = wish.least, let most = wish.most {
-            if least.value > most.value { return false }
-            if least.value == most.value, least.isOpen || most.isOpen { return false }
-        }
-        if let choice = wish.choice, !choice.contains(where: { fits($0, wish) }) { return false }
-        return wish.equal.map { fits($0, wish) } ?? true
-    }
-
-    private static func fits(_ value: FieldValue, _ wish: Wish) -> Bool {
-        if wish.others.contains(where: { $0 == value && !value.isNull }) { return false }
-        if let equal = wish.equal, areOther(equal, value) { return false }
-        if let choice = wish.choice, choice.allSatisfy({ areOther($0, value) }) { return false }
-        // Nil has no order.
-        if value.isNull { return wish.least == nil && wish.most == nil }
-        guard let number = number(value) else { return true }
-        if wish.isWhole, number != number.rounded() { return false }
-        if let least = wish.least, number < least.value || number == least.value && least.isOpen {
-            return false
-        }
-        if let most = wish.most, number > most.value || number == most.value && most.isOpen {
-            return false
-        }
-        return true
-    }
-
-    /// Whether two constants are certainly not the same to any comparison.
-    private static func areOther(_ left: FieldValue, _ right: FieldValue) -> Bool {
-        if let first = number(left), let second = number(right) { return first != second }
-        switch (left, right) {
-        case (.string(let first), .string(let second)): return first != second
-        case (.timestamp(let first), .timestamp(let second)): return first != second
-        case (.string, _) where number(right) != nil: return true
-        case (_, .string) where number(left) != nil: return true
-        case (.null, .string), (.string, .null): return true
-        case (.null, _) where number(right) != nil: return true
-        case (_, .null) where number(left) != nil: return true
-        default: return false
-        }
-    }
-
-    /// Numbers that a double holds exactly; whatever else has an order is left alone.
-    private static func number(_ value: FieldValue) -> Double? {
-        switch value {
-        case .integer(let number): number.magnitude <= 1 << 53 ? Double(number) : nil
-        case .double(let number): number.isFinite ? number : nil
-        default: nil
-        }
     }
 }

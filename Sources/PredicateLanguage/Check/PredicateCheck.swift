@@ -234,6 +234,11 @@ struct PredicateCheck {
         _ operand: Expression, of symbol: RecordPredicate.ArithmeticOperator,
         at span: SourceSpan
     ) throws(PredicateError) {
+        if case .call(.now, _) = operand {
+            throw failure(
+                "`\(symbol.rawValue)` calculates with numbers, and now() is a date", at: span,
+                found: "a date", expected: "a number")
+        }
         guard let value = operand.literal else { return }
         switch symbol {
         case .union, .intersect, .minus:

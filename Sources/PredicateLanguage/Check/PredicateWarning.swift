@@ -68,22 +68,23 @@ extension RecordPredicate {
         }
     }
 
-    /// What shows in the condition itself.
-    package var ownWarnings: [PredicateWarning] { ownWarnings(by: nil) }
-
     /// What shows in the condition itself, of records that keep to `schema`, which somebody wrote
     /// down; `nil` where nobody did.
-    package func ownWarnings(by schema: RecordSchema?) -> [PredicateWarning] {
+    func ownWarnings(
+        by schema: RecordSchema?, _ preparation: Preparation
+    ) -> [PredicateWarning] {
         let all = comparisons
         var warnings = all.compactMap(Self.foreignWildcard)
         warnings += all.compactMap(Self.quotedField)
-        if let records = Self.neverTrue(root, by: schema) {
+        if let records = Self.neverTrue(root, by: schema, preparation) {
             warnings.append(
                 PredicateWarning(
                     .neverTrue, "\(records) can satisfy this condition", hint: neverTrueHint))
         } else if case .or(let branches) = root {
             for branch in branches {
-                guard let records = Self.neverTrue(branch, by: schema) else { continue }
+                guard let records = Self.neverTrue(branch, by: schema, preparation) else {
+                    continue
+                }
                 let text = RecordPredicate(branch).canonicalText
                 warnings.append(
                     PredicateWarning(
@@ -96,9 +97,14 @@ extension RecordPredicate {
     }
 
     /// Which records can never satisfy a part, in words; `nil` where one might.
-    private static func neverTrue(_ node: Node, by schema: RecordSchema?) -> String? {
-        if Contradiction(schema: nil).isIn(node) { return "no record" }
-        guard let schema, Contradiction(schema: schema).isIn(node) else { return nil }
+    private static func neverTrue(
+        _ node: Node, by schema: RecordSchema?, _ preparation: Preparation
+    ) -> String? {
+        func isNever(_ schema: RecordSchema?) -> Bool {
+            Contradiction(schema: schema, preparation: preparation).isIn(node)
+        }
+        if isNever(nil) { return "no record" }
+        guard let schema, isNever(schema) else { return nil }
         return "no record that keeps to the schema"
     }
 

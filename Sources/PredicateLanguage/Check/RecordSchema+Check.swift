@@ -7,7 +7,7 @@ extension RecordSchema {
     /// Checks the fields of one comparison, and whether its sides can have to do with each other.
     func check(_ comparison: Comparison) throws(PredicateError) {
         var left = try type(of: comparison.left)
-        let right = try type(of: comparison.right)
+        let right = try typeOfRight(comparison)
         if comparison.quantifier != nil, let collection = left {
             guard let element = collection.element else {
                 throw mismatch(
@@ -29,7 +29,25 @@ extension RecordSchema {
         case .beginsWith, .endsWith, .like, .matches, .typeEquals:
             try checkText(left, comparison.leftSpan, sides)
             try checkText(right, comparison.rightSpan, sides)
-        case .tokenMatches, .geoWithin: return
+        case .tokenMatches:
+            // Of a list each text is searched.
+            try checkText(left?.searched, comparison.leftSpan, sides)
+        case .geoWithin: return
+        }
+    }
+
+    /// The type of the right side, where a word that is no field was often meant as a text.
+    private func typeOfRight(_ comparison: Comparison) throws(PredicateError) -> FieldType? {
+        do {
+            return try type(of: comparison.right)
+        } catch {
+            guard error.hint == nil, case .path(let path) = comparison.right,
+                let names = path.memberNames, names.count == 1, fields[names[0]] == nil
+            else { throw error }
+            var told = error
+            told.hint =
+                "a word without quotes is a field; a text is written \"\(names[0].prefix(60))\""
+            throw told
         }
     }
 
@@ -144,6 +162,17 @@ extension RecordSchema {
         hint: String? = nil
     ) -> PredicateError {
         PredicateError(.check, reason, at: span, found: found, expected: expected, hint: hint)
+    }
+}
+
+private extension RecordSchema.FieldType {
+    /// What a search for words looks into.
+    var searched: Self {
+        switch self {
+        case .list(let element): element.searched
+        case .map: .mixed
+        default: self
+        }
     }
 }
 

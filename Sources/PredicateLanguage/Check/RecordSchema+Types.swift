@@ -23,7 +23,10 @@ extension RecordSchema {
             try checkNumber(inner)
             return .double
         case .call(let function, let arguments):
-            for argument in arguments { _ = try type(of: argument) }
+            for argument in arguments {
+                let type = try type(of: argument)
+                try checkArgument(argument, type, of: function, isOnly: arguments.count == 1)
+            }
             return Self.type(of: function)
         case .cast(let inner, let type):
             _ = try self.type(of: inner)
@@ -32,7 +35,9 @@ extension RecordSchema {
             _ = try type(of: base)
             return nil
         case .subquery(let list, _, _):
-            _ = try type(of: list)
+            if let type = try type(of: list) {
+                try checkCollection(type, "SUBQUERY", span(of: list))
+            }
             return .list(.mixed)
         case .conditional(_, let first, let second):
             let firstType = try type(of: first)
@@ -47,8 +52,12 @@ extension RecordSchema {
     ) throws(PredicateError) -> FieldType? {
         switch symbol {
         case .union, .intersect, .minus:
-            _ = try type(of: left)
-            _ = try type(of: right)
+            for side in [left, right] {
+                guard let type = try type(of: side), type.isScalar else { continue }
+                throw mismatch(
+                    "\(symbol.rawValue) combines collections", span(of: side), found: type.word,
+                    expected: "a list")
+            }
             return .list(.mixed)
         default:
             try checkNumber(left)
@@ -59,9 +68,8 @@ extension RecordSchema {
 
     private func checkNumber(_ operand: Expression) throws(PredicateError) {
         guard let type = try type(of: operand), !type.agrees(with: .double) else { return }
-        guard case .path(let path) = operand else { return }
         throw mismatch(
-            "arithmetic needs numbers", path.span, found: type.word, expected: "a number")
+            "arithmetic needs numbers", span(of: operand), found: type.word, expected: "a number")
     }
 
     private static func type(of function: RecordPredicate.Function) -> FieldType? {
@@ -102,7 +110,11 @@ extension RecordSchema {
         guard var current = try fieldType(name, in: fields, path.span, isTop: true) else {
             return nil
         }
-        for component in path.components.dropFirst() {
+        var rest = path.components.dropFirst()
+        while let component = rest.popFirst() {
+            if case .collection(let symbol) = component {
+                return try type(of: symbol, over: current, rest, path.span)
+            }
             guard let next = try step(component, from: current, path.span) else { return nil }
             current = next
         }
@@ -134,7 +146,7 @@ extension RecordSchema {
     }
 
     /// The type after one more step, or `nil` where it is not known.
-    private func step(
+    func step(
         _ component: RecordPredicate.RecordPath.Component, from type: FieldType,
         _ span: SourceSpan
     ) throws(PredicateError) -> FieldType? {
@@ -143,7 +155,15 @@ extension RecordSchema {
             return try fieldType(name, in: members, span, isTop: false)
         case (.member, .list(let element)):
             return try step(component, from: element, span).map { .list($0) }
-        case (.member("length"), .string): return .integer
+        case (.member("recordName"), .reference), (.member("recordID"), .reference):
+            return .string
+        case (.member(let name), .reference):
+            throw mismatch(
+                "a reference has no member \(name.prefix(60)): of the record to which it leads "
+                    + "only the name is known", span, found: type.word, expected: "recordName")
+        case (.member("description"), let own) where own.isScalar: return .string
+        case (.member(let name), .string) where Self.propertiesOfTexts[name] != nil:
+            return Self.propertiesOfTexts[name]
         case (.member(let name), .string), (.member(let name), .integer),
             (.member(let name), .double), (.member(let name), .boolean),
             (.member(let name), .timestamp), (.member(let name), .bytes),
@@ -151,14 +171,29 @@ extension RecordSchema {
             throw mismatch(
                 "\(type.word) has no member \(name.prefix(60))", span, found: type.word,
                 expected: "a dictionary")
-        case (.collection(.count), _), (.size, _): return .integer
-        case (.collection(.sum), _), (.collection(.average), _): return .double
+        case (.size, _):
+            try checkCollection(type, "[SIZE]", span)
+            return .integer
         case (.element, .list(let element)), (.first, .list(let element)),
             (.last, .list(let element)):
             return element
+        case (.element, _):
+            try checkCollection(type, "an index", span)
+            return nil
+        case (.first, _), (.last, _):
+            guard type.isScalar else { return nil }
+            throw mismatch(
+                "\(type.word) has no elements", span, found: type.word, expected: "a list")
         default: return nil
         }
     }
+
+    /// The properties of Cocoa's strings that conditions in the wild use.
+    private static let propertiesOfTexts: [String: FieldType] = [
+        "length": .integer, "uppercaseString": .string, "lowercaseString": .string,
+        "intValue": .integer, "integerValue": .integer, "longLongValue": .integer,
+        "doubleValue": .double, "floatValue": .double,
+    ]
 }
 
 extension RecordSchema.FieldType {

@@ -140,6 +140,9 @@ extension Evaluation {
             values.append(try follow(rest, from: element))
         }
         try meter?.charge(calculating: values)
+        if value.hasNoOrder, values.count > Set<FieldValue>.mostOrdered {
+            values.putNumbersInOrder()
+        }
         switch name {
         case .sum: return try Collections.sum(values)
         case .average: return try Collections.average(values)

@@ -11,7 +11,8 @@ extension Evaluation {
         case .field(let name):
             if case .map(let fields) = record { return fields[name] ?? .null }
             return try follow([.member(name)], from: record)
-        case .path(let steps): return try follow(steps[...], from: record)
+        case .path(let steps):
+            return try follow(steps[...], from: steps.beginsAtField ? record : ownRecord)
         case .variable(let name):
             guard let value = variables[name] else { throw .unboundVariable(name) }
             return value
@@ -52,10 +53,20 @@ extension Evaluation {
             variables[name] = value
             return value
         case .anyKey:
-            guard case .map(let members) = record else { return .list([]) }
+            guard case .map(let members) = ownRecord else { return .list([]) }
             try meter?.charge(members.count * StepMeter.ordering)
             return .list(members.valuesInOrder)
         }
+    }
+
+    /// What `SELF` and `ANYKEY` mean by the record: what is in it of its own.
+    ///
+    /// None of CloudKit's system fields is among a record's texts, whether they are known or not.
+    private var ownRecord: FieldValue {
+        guard case .map(let members) = record,
+            SystemField.allNames.contains(where: { members[$0] != nil })
+        else { return record }
+        return .map(members.filter { SystemField(named: $0.key) == nil })
     }
 
     private mutating func values(
@@ -81,5 +92,15 @@ extension Evaluation {
             if try holds(condition) { chosen.append(element) }
         }
         return .list(chosen)
+    }
+}
+
+private extension [PreparedExpression.Step] {
+    /// Whether a path names a field of the record first, rather than something of the whole of it.
+    var beginsAtField: Bool {
+        switch first {
+        case .member?, .variableMember?: true
+        default: false
+        }
     }
 }

@@ -37,7 +37,10 @@ enum Functions {
         guard arguments.count == 1 else { return arguments }
         switch arguments[0] {
         case .list(let values): return values
-        case .set(let values): return values.inOrder
+        case .set(let values):
+            var elements = values.inOrder
+            if elements.count > Set<FieldValue>.mostOrdered { elements.putNumbersInOrder() }
+            return elements
         case .null: throw .wrongKind(operation: function.rawValue, found: arguments[0].kind)
         default: return arguments
         }

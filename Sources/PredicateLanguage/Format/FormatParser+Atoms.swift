@@ -74,7 +74,11 @@ extension FormatParser {
             throw unexpected("the parentheses are empty", expected: "a predicate or an expression")
         }
         var phrase = try disjunction()
-        try expect(")", "the parenthesis is not closed")
+        guard try take(")") else {
+            throw unexpected(
+                "the parenthesis is not closed", expected: "`)`",
+                hint: token.isSymbol(",") ? Self.hintForList : nil)
+        }
         nesting = outer
         phrase.start = start
         return phrase

@@ -60,7 +60,12 @@ extension FormatParser {
         do {
             return (.constant(try literal.cast(to: type)), 1)
         } catch {
-            throw PredicateError(.parse, error.reason, at: valueSpan, found: literal.kind)
+            throw PredicateError(
+                .parse, error.reason, at: valueSpan, found: literal.kind,
+                hint: type == .date
+                    ? "a date is CAST(seconds since 2001, \"NSDate\"), or an argument "
+                        + "{\"$date\": seconds since 1970} for %@"
+                    : nil)
         }
     }
 
@@ -159,7 +164,8 @@ extension FormatParser {
             throw PredicateError(
                 .parse, "the function \(name.prefix(60)) is unknown", at: span,
                 found: "`\(name.prefix(60))`", expected: "a built-in function",
-                hint: nearest(to: full).map { "did you mean \($0)?" })
+                hint: (nearest(to: full) ?? meantFunctions[full.lowercased()])
+                    .map { "did you mean \($0)?" })
         }
         try check(name, values.count, function.arity, at: span)
         return .call(function, values)
@@ -176,6 +182,30 @@ extension FormatParser {
             .parse, "the function \(name) takes \(wanted) arguments, not \(count)", at: span,
             found: "\(count) arguments", expected: wanted)
     }
+
+    /// What other languages call a function, with what it is here.
+    private static let meantFunctions: [String: String] = [
+        "now:": "now()", "getdate:": "now()", "sysdate:": "now()", "lower:": "lowercase:",
+        "lcase:": "lowercase:", "tolower:": "lowercase:", "tolowercase:": "lowercase:",
+        "upper:": "uppercase:", "ucase:": "uppercase:", "toupper:": "uppercase:",
+        "touppercase:": "uppercase:", "len:": "length:", "strlen:": "length:",
+        "char_length:": "length:", "character_length:": "length:", "round:": "floor:",
+        "avg:": "average:", "power:": "raise:toPower:", "pow:": "raise:toPower:",
+    ]
+
+    /// What other languages write between two values, with what it is here.
+    static let meantByWords: [String: String] = [
+        "EQUALS": "equality is written ==", "STARTSWITH": "did you mean BEGINSWITH?",
+        "ILIKE": "did you mean LIKE[c], which pays no regard to case?",
+        "REGEXP": "did you mean MATCHES?", "RLIKE": "did you mean MATCHES?",
+        "SIMILAR": "did you mean MATCHES?", "HAS": "did you mean CONTAINS?",
+        "INCLUDES": "did you mean CONTAINS?",
+    ]
+
+    /// The same of signs, as error messages name them.
+    static let meantBySigns: [String: String] = [
+        "`~`": "a pattern is compared with LIKE or MATCHES", "`!`": "did you mean !=?",
+    ]
 
     /// The functions that are another way to write an operator.
     private static let operators: [String: Arithmetic] = [

@@ -72,7 +72,8 @@ struct FormatParser {
         let node = try node(phrase)
         guard token.kind == .end else {
             throw unexpected(
-                "the text goes on after the end of the predicate", expected: "AND, OR or the end")
+                "the text goes on after the end of the predicate", expected: "AND, OR or the end",
+                hint: hintForRest)
         }
         if consumed < arguments.count, !namesPositions {
             throw PredicateError(
@@ -151,13 +152,12 @@ struct FormatParser {
     /// What may have been meant by the word where an operator is missing.
     private var hintForOperator: String {
         guard case .word(let word) = token.kind else {
-            return "compare it with something: … == YES"
+            return Self.meantBySigns[token.found] ?? "compare it with something: … == YES"
         }
+        if let hint = Self.meantByWords[word.uppercased()] { return hint }
         return switch word.uppercased() {
         case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
         case "IS": hintForIs
-        case "EQUALS": "equality is written =="
-        case "STARTSWITH": "did you mean BEGINSWITH?"
         default:
             if let meant = NearestWord.to(word, among: Self.wordsAfterValue) {
                 "did you mean \(meant)?"
@@ -166,6 +166,21 @@ struct FormatParser {
             }
         }
     }
+
+    /// What may have been meant by what stands behind the end.
+    private var hintForRest: String? {
+        if ["ORDER", "SORT", "LIMIT", "GROUP"].contains(token.keyword) {
+            return "a condition says which records are meant, not their order or number"
+        }
+        let isBehindText =
+            previousEnd > 0 && token.span.offset == previousEnd
+            && "'\"".utf8.contains(lexer.bytes[previousEnd - 1])
+        return isBehindText
+            ? #"a quotation mark within a text is written \' or \""# : nil
+    }
+
+    /// How a list is written, for who writes it as SQL or JSON does.
+    static let hintForList = "a list is written in braces: {1, 2}"
 
     /// What SQL's `IS` is written as, by what follows it.
     private var hintForIs: String {
@@ -280,6 +295,13 @@ extension FormatParser {
         let right = try operation()
         comparison.right = try expression(right)
         comparison.rightSpan = span(from: right.start)
+        if comparator == .between, token.keyword == "AND", let bound = comparison.right.literal,
+            bound.elements == nil
+        {
+            throw PredicateError(
+                .parse, "BETWEEN needs a list of two bounds", at: comparison.rightSpan,
+                found: bound.kind, expected: "{lower, upper}", hint: "BETWEEN {1, 5}")
+        }
         comparison.span = span(from: start)
         let height = max(left.height, right.height) + 1
         try checkDepth(height)
@@ -357,6 +379,7 @@ extension FormatParser {
 
     private func optionFailure(from start: Int) -> PredicateError {
         lexer.failure(
-            "unknown text options", from: start, expected: "letters out of c, d, n, l: [cd]")
+            "unknown text options", from: start, expected: "letters out of c, d, n, l: [cd]",
+            hint: Self.isOptionByte(lexer.byte(start + 1)) ? nil : Self.hintForList)
     }
 }

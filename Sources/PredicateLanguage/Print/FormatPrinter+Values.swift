@@ -86,6 +86,9 @@ extension FormatPrinter {
     /// Writes a text between double quotes.
     mutating func printText(_ text: String) {
         output += "\""
+        defer { output += "\"" }
+        // Most texts have nothing to escape, and go in one piece many times as fast.
+        guard text.utf8.contains(where: Self.needsEscape) else { return output += text }
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\"": output += "\\\""
@@ -99,6 +102,9 @@ extension FormatPrinter {
             default: output.unicodeScalars.append(scalar)
             }
         }
-        output += "\""
+    }
+
+    private static func needsEscape(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 }

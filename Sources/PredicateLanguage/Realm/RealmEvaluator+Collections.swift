@@ -73,7 +73,9 @@ extension RealmEvaluator {
         if stand.isFanned, rest.isEmpty, stand.values.contains(where: \.isPlainList) {
             var results: [FieldValue] = []
             for value in stand.values {
-                results.append(try Self.aggregate(symbol, value.elements ?? []))
+                let elements = value.elementsInOrder ?? []
+                results.append(
+                    try aggregate(symbol, elements, isUnordered: value.hasNoOrder))
             }
             stand.values = results
             return
@@ -83,10 +85,13 @@ extension RealmEvaluator {
             elements = stand.values
         } else {
             let value = stand.values.first ?? .null
-            guard let found = value.isNull ? [] : value.elements ?? value.memberValues else {
+            let found: [FieldValue]? =
+                value.isNull ? [] : value.elementsInOrder ?? value.memberValuesInOrder
+            guard let found else {
                 throw .wrongKind(operation: "@\(symbol.rawValue)", found: value.kind)
             }
             elements = found
+            stand.isUnordered = value.hasNoOrder
         }
         if case .member(let name)? = rest.first {
             rest = rest.dropFirst()
@@ -96,17 +101,23 @@ extension RealmEvaluator {
             }
         }
         stand.isFanned = false
-        stand.values = [try Self.aggregate(symbol, elements)]
+        stand.values = [try aggregate(symbol, elements, isUnordered: stand.isUnordered)]
     }
 
-    private static func aggregate(
-        _ symbol: RecordPredicate.CollectionOperator, _ elements: [FieldValue]
+    /// The last bits of a sum hang on the order in which its numbers are added, so those that have
+    /// none get one.
+    private func aggregate(
+        _ symbol: RecordPredicate.CollectionOperator, _ elements: [FieldValue], isUnordered: Bool
     ) throws(EvaluationError) -> FieldValue {
-        let values = elements.filter { !$0.isNull }
+        var values = elements.filter { !$0.isNull }
+        if isUnordered, values.count > Set<FieldValue>.mostOrdered {
+            try meter?.charge(values.count * StepMeter.ordering)
+            values.putNumbersInOrder()
+        }
         switch symbol {
         case .minimum: return values.min(by: StrictOrder.precedes) ?? .null
         case .maximum: return values.max(by: StrictOrder.precedes) ?? .null
-        case .sum: return try sum(values)
+        case .sum: return try Self.sum(values)
         default:
             let numbers = values.compactMap(\.numberAsDouble)
             if numbers.isEmpty { return .null }
@@ -133,6 +144,6 @@ extension FieldValue {
 
     /// The names of a dictionary's members as texts.
     var memberNames: [FieldValue] {
-        if case .map(let members) = self { members.keys.map(FieldValue.string) } else { [] }
+        if case .map(let members) = self { members.namesInOrder.map(FieldValue.string) } else { [] }
     }
 }

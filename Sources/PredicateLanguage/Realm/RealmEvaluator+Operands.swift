@@ -76,12 +76,29 @@ extension RealmEvaluator {
         var values: [FieldValue]
         /// Whether a list was passed, so that there may be any number of values.
         var isFanned = false
+        /// Whether a set or dictionary was passed, whose elements have no order of their own.
+        var isUnordered = false
 
         /// Opens lists, so that their elements stand side by side.
         mutating func open() {
-            guard values.contains(where: { $0.elements != nil }) else { return }
+            var isOpen = true
+            for value in values {
+                switch value {
+                case .list: isOpen = false
+                case .set: (isOpen, isUnordered) = (false, true)
+                default: continue
+                }
+            }
+            if isOpen { return }
             isFanned = true
-            values = values.flatMap { $0.elements ?? [$0] }
+            values = values.flatMap { $0.elementsInOrder ?? [$0] }
+        }
+
+        /// Opens lists and dictionaries; what is neither is passed over.
+        mutating func openMembers() {
+            isFanned = true
+            isUnordered = isUnordered || values.contains { $0.hasNoOrder }
+            values = values.flatMap { $0.elementsInOrder ?? $0.memberValuesInOrder ?? [] }
         }
     }
 
@@ -129,8 +146,8 @@ extension RealmEvaluator {
         case .last: stand.values = stand.values.map { $0.elementsInOrder?.last ?? .null }
         case .size: try Self.count(&stand)
         case .every:
-            stand.isFanned = true
-            stand.values = stand.values.flatMap { $0.elements ?? $0.memberValues ?? [] }
+            try meter?.charge(ordering: stand.values)
+            stand.openMembers()
         case .collection: break
         }
     }
@@ -170,11 +187,13 @@ extension RealmEvaluator {
             try Self.count(&stand)
             return true
         case .keys:
+            try meter?.charge(ordering: stand.values)
             stand.isFanned = true
             stand.values = stand.values.flatMap { $0.memberNames }
         case .values:
-            stand.isFanned = true
-            stand.values = stand.values.flatMap { $0.memberValues ?? [] }
+            try meter?.charge(ordering: stand.values)
+            stand.values.removeAll { $0.memberValues == nil }
+            stand.openMembers()
         case .type:
             stand.open()
             stand.values = stand.values.map { .string(RealmTypeName(of: $0).rawValue) }

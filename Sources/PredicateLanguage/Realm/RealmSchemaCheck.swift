@@ -85,8 +85,12 @@ struct RealmSchemaCheck {
         if comparison.comparator.isAboutText {
             try checkText(left, at: span)
             try checkText(right, at: span)
-        } else if comparison.comparator != .geoWithin, comparison.comparator != .between {
-            try checkKinds(left, right, at: span)
+        } else if comparison.comparator == .geoWithin {
+            try checkPlace(left, at: span)
+        } else if comparison.comparator == .between {
+            try checkBounds(left, right, at: span)
+        } else {
+            try checkKinds(comparison, left, right)
         }
     }
 
@@ -132,13 +136,38 @@ struct RealmSchemaCheck {
         }
     }
 
-    private func checkKinds(
-        _ left: SideType, _ right: SideType, at span: SourceSpan
+    private func checkBounds(
+        _ side: SideType, _ bounds: SideType, at span: SourceSpan
     ) throws(PredicateError) {
+        guard case .list(let values)? = bounds.constant else { return }
+        for value in values where !value.isNull {
+            guard let kind = FieldType(of: value), !side.element.isComparable(with: kind) else {
+                continue
+            }
+            throw failure("\(side.element.word) is compared with \(kind.word)", at: span)
+        }
+    }
+
+    /// A place is a location, coordinates in a list, or an object of GeoJSON.
+    private func checkPlace(_ side: SideType, at span: SourceSpan) throws(PredicateError) {
+        switch side.element {
+        case .location, .map, .list, .mixed: return
+        case .integer where side.isList, .double where side.isList: return
+        default: throw failure("GEOWITHIN needs a place, found \(side.element.word)", at: span)
+        }
+    }
+
+    private func checkKinds(
+        _ comparison: Comparison, _ left: SideType, _ right: SideType
+    ) throws(PredicateError) {
+        let span = comparison.span
         if left.constant == .null || right.constant == .null { return }
         if case .list? = left.constant { return }
         if case .list? = right.constant { return }
-        guard left.element.isComparable(with: right.element) else {
+        guard
+            left.element.isComparable(with: right.element)
+                || isOfRecordName(comparison, left, right)
+        else {
             throw failure(
                 "\(left.element.word) is compared with \(right.element.word)", at: span)
         }
@@ -146,6 +175,22 @@ struct RealmSchemaCheck {
             guard case .double(let number)? = other.constant, number.isInfinite else { continue }
             throw failure("an integer is compared with infinity", at: span)
         }
+    }
+
+    /// Whether a record, or who made it, is asked for: by a text or a reference, whichever kind the
+    /// relay's own field has.
+    private func isOfRecordName(
+        _ comparison: Comparison, _ left: SideType, _ right: SideType
+    ) -> Bool {
+        Set([left.element, right.element]) == [.string, .reference]
+            && [comparison.left, comparison.right].contains(where: isSystemField)
+    }
+
+    private func isSystemField(_ expression: RecordPredicate.Expression) -> Bool {
+        guard case .path(let path) = expression, path.components.count == 1,
+            case .member(let name)? = path.components.first
+        else { return false }
+        return schema.fields[name] == nil && RecordSchema.systemFields[name] != nil
     }
 
     private func checkTypeNames(

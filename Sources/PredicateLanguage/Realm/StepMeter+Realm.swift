@@ -9,12 +9,24 @@ extension StepMeter {
         for value in values {
             switch value {
             case .list(let inner): count += inner.count
-            case .set(let inner): count += inner.count
+            // These are put in order where they are opened.
+            case .set(let inner):
+                let ordered = min(inner.count, Set<FieldValue>.mostOrdered)
+                count += inner.count + ordered * (Self.ordering / Self.value)
             case .map: count += 1
             default: continue
             }
         }
         try charge(Self.part + count * Self.value)
+    }
+
+    /// Charges for putting the members of dictionaries in order.
+    func charge(ordering values: [FieldValue]) throws(EvaluationError) {
+        var count = 0
+        for case .map(let members) in values {
+            count += min(members.count, Set<FieldValue>.mostOrdered)
+        }
+        try charge(count * Self.ordering)
     }
 
     /// Charges for a comparison of two sides under Realm's rules.

@@ -21,6 +21,19 @@ extension FieldValue {
         if case .map(let members) = self { Array(members.values) } else { nil }
     }
 
+    /// The same, where it matters which comes first.
+    var memberValuesInOrder: [FieldValue]? {
+        if case .map(let members) = self { members.valuesInOrder } else { nil }
+    }
+
+    /// Whether what stands inside has no order of its own.
+    var hasNoOrder: Bool {
+        switch self {
+        case .set, .map: true
+        default: false
+        }
+    }
+
     /// The member of that name, or nil.
     func member(_ name: String) -> FieldValue {
         if case .map(let members) = self { members[name] ?? .null } else { .null }
@@ -57,10 +70,13 @@ extension FieldValue {
 // The elements of collections without order, in one: that of the standard library is another in
 // every process, and what fires must not be.
 extension Set<FieldValue> {
-    /// The elements, ordered by themselves; those of more than ten thousand as they come, because
-    /// ordering them takes longer than whatever is asked of them.
+    /// Those of more are left as they come, because ordering them takes longer than whatever is
+    /// asked of them; for a sum over them there is `putNumbersInOrder()`.
+    static var mostOrdered: Int { 10_000 }
+
+    /// The elements, ordered by themselves; those of more than ``mostOrdered`` as they come.
     var inOrder: [FieldValue] {
-        guard (2...10_000).contains(count) else { return Array(self) }
+        guard (2...Self.mostOrdered).contains(count) else { return Array(self) }
         guard contains(where: { $0.elementCount != nil }) else {
             return sorted { left, right in
                 switch RecordOrder.compare(left, right) {
@@ -79,8 +95,35 @@ extension Set<FieldValue> {
 extension RecordFields {
     /// The values, ordered by their names; those of more than ten thousand as they come.
     var valuesInOrder: [FieldValue] {
-        guard (2...10_000).contains(count) else { return Array(values) }
+        guard (2...Set<FieldValue>.mostOrdered).contains(count) else { return Array(values) }
         return sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map(\.value)
+    }
+
+    /// The names in order; those of more than ten thousand as they come.
+    var namesInOrder: [String] {
+        guard (2...Set<FieldValue>.mostOrdered).contains(count) else { return Array(keys) }
+        return keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+}
+
+extension [FieldValue] {
+    /// Puts the numbers in front, the least first, so that what is added up from the front is the
+    /// same however they came.
+    mutating func putNumbersInOrder() {
+        var integers: [Int64] = []
+        var doubles: [Double] = []
+        var others: [FieldValue] = []
+        for value in self {
+            switch value {
+            case .integer(let number): integers.append(number)
+            case .double(let number): doubles.append(number)
+            default: others.append(value)
+            }
+        }
+        integers.sort()
+        // NaN is neither less nor more than another, and makes NaN of any sum.
+        doubles.sort { $0 < $1 || $1.isNaN && !$0.isNaN }
+        self = integers.map(FieldValue.integer) + doubles.map(FieldValue.double) + others
     }
 }
 

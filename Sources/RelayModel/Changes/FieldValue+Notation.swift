@@ -17,20 +17,27 @@ extension FieldValue {
     /// - Throws: ``JSONContractError`` if an object has a member that begins with `$` and is not
     ///   one of the notation's.
     public init(notation json: JSONValue, path: String = "") throws(JSONContractError) {
+        do throws(JSONContractError) {
+            self = try Self.value(json)
+        } catch {
+            throw error.inside(path)
+        }
+    }
+
+    private static func value(_ json: JSONValue) throws(JSONContractError) -> FieldValue {
         switch json {
-        case .null: self = .null
-        case .bool(let flag): self = .bool(flag)
-        case .integer(let number): self = .integer(number)
-        case .number(let number): self = .double(number)
-        case .string(let text): self = .string(text)
-        case .array(let elements): self = .list(try Self.values(elements, path: path))
+        case .null: return .null
+        case .bool(let flag): return .bool(flag)
+        case .integer(let number): return .integer(number)
+        case .number(let number): return .double(number)
+        case .string(let text): return .string(text)
+        case .array(let elements): return .list(try values(elements))
         case .object(var object):
             if object["$dict"] == .bool(true) { object["$dict"] = nil }
             if let first = object.members.first, first.name.utf8.first == UInt8(ascii: "$") {
-                self = try Self.tagged(first.name, object, path: path)
-            } else {
-                self = .map(try Self.fields(notation: object, path: path))
+                return try tagged(first.name, object)
             }
+            return .map(try fields(notation: object))
         }
     }
 
@@ -43,8 +50,11 @@ extension FieldValue {
         var fields: RecordFields = [:]
         fields.reserveCapacity(object.members.count)
         for member in object.members {
-            let place = path.isEmpty ? member.name : "\(path).\(member.name)"
-            fields[member.name] = try FieldValue(notation: member.value, path: place)
+            do throws(JSONContractError) {
+                fields[member.name] = try value(member.value)
+            } catch {
+                throw error.inside(member.name).inside(path)
+            }
         }
         return fields
     }
@@ -77,33 +87,35 @@ extension FieldValue {
     }
 
     private static func values(
-        _ elements: [JSONValue], path: String
+        _ elements: [JSONValue]
     ) throws(JSONContractError) -> [FieldValue] {
         var values: [FieldValue] = []
         values.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
-            values.append(try FieldValue(notation: element, path: "\(path)[\(index)]"))
+            do throws(JSONContractError) {
+                values.append(try value(element))
+            } catch {
+                throw error.inside("[\(index)]")
+            }
         }
         return values
     }
 
     private static func tagged(
-        _ tag: String, _ object: JSONObject, path: String
+        _ tag: String, _ object: JSONObject
     ) throws(JSONContractError) -> FieldValue {
         let value = object.members[0].value
-        if tag == "$ref" { return try reference(object, path: path) }
+        if tag == "$ref" { return try reference(object) }
         guard object.members.count == 1 else {
-            throw JSONContractError(path: path, reason: "\(tag) must stand alone in its object")
+            throw JSONContractError(path: "", reason: "\(tag) must stand alone in its object")
         }
         switch (tag, value) {
-        case ("$map", .object(let members)):
-            return .map(try fields(notation: members, path: path))
-        case ("$set", .array(let elements)):
-            return .set(Set(try values(elements, path: path)))
+        case ("$map", .object(let members)): return .map(try fields(notation: members))
+        case ("$set", .array(let elements)): return .set(Set(try values(elements)))
         default:
             guard let scalar = scalar(tag, value) else {
                 throw JSONContractError(
-                    path: path,
+                    path: "",
                     reason: "\(tag) is not a value of the notation, or its content does not fit")
             }
             return scalar
@@ -143,10 +155,8 @@ extension FieldValue {
         return Location(latitude: latitude, longitude: longitude)
     }
 
-    private static func reference(
-        _ object: JSONObject, path: String
-    ) throws(JSONContractError) -> FieldValue {
-        let reader = try JSONReader(.object(object), path: path)
+    private static func reference(_ object: JSONObject) throws(JSONContractError) -> FieldValue {
+        let reader = try JSONReader(.object(object), path: "")
         try reader.allowOnly(["$ref", "$zone", "$owner"])
         let name: RecordName = try reader.require("$ref", try reader.identifier("$ref"))
         let owner: UserID? = try reader.identifier("$owner")

@@ -5,6 +5,7 @@ extension FieldValue {
     /// Appends the value in its ``notation`` to `output`, as compact JSON.
     package func writeNotation(to output: inout [UInt8]) {
         switch self {
+        case .string(let text): JSONValue.write(text, to: &output)
         case .timestamp(let moment):
             output.append(contentsOf: #"{"$ts":["#.utf8)
             output.append(contentsOf: String(moment.seconds).utf8)
@@ -63,6 +64,16 @@ package struct JSONObjectWriter {
         JSONValue.write(name, to: &output)
         output.append(UInt8(ascii: ":"))
         write(&output)
+    }
+
+    /// Appends a member that is a text, which may not be there already.
+    package mutating func append(_ name: String, text: String) {
+        append(name) { JSONValue.write(text, to: &$0) }
+    }
+
+    /// Appends a member, which may not be there already.
+    package mutating func append(_ name: String, value: JSONValue) {
+        append(name) { value.write(to: &$0) }
     }
 
     /// Ends the object, in UTF-8.

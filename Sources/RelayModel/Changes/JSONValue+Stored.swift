@@ -46,7 +46,7 @@ extension RecordChange {
 
 extension FieldValue {
     /// How many arrays and objects stand around the innermost value of this one's notation.
-    var notationDepth: Int {
+    package var notationDepth: Int {
         switch self {
         case .null, .bool, .integer, .double, .string: 0
         case .bytes, .reference, .uuid, .objectID: 1
@@ -83,6 +83,10 @@ extension RecordFields {
     ///
     /// - Throws: ``JSONContractError`` at the first one.
     public func checkDepth(path: String) throws(JSONContractError) {
+        // Names are needed of what is refused alone.
+        guard values.contains(where: { $0.notationDepth > Limits.maximumValueDepth }) else {
+            return
+        }
         for (name, value) in self {
             try value.checkDepth(path: path.isEmpty ? name : "\(path).\(name)")
         }

@@ -40,8 +40,11 @@ extension FieldValue {
 extension RecordChange {
     /// The change with its zone and its references as its database means them.
     public var withOwnZonesImplied: RecordChange {
-        guard let owner = database.impliedOwner(owner) else { return self }
         var change = self
+        if let former = movedFrom, let owner = former.database.impliedOwner(former.owner) {
+            change.movedFrom?.recordID = former.recordID.implying(owner)
+        }
+        guard let owner = database.impliedOwner(owner) else { return change }
         change.recordID = recordID.implying(owner)
         change.before?.implyOwner(owner)
         change.after?.implyOwner(owner)

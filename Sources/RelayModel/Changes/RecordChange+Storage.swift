@@ -9,14 +9,35 @@ extension RecordChange {
         return JSONObject(members + formAfterImages.members)
     }
 
-    /// ``storedForm`` as compact JSON, in UTF-8, of which the images are written at once.
+    /// ``storedForm`` as compact JSON, in UTF-8; what most changes have is written at once.
     var storedBytes: [UInt8] {
         var writer = JSONObjectWriter()
-        writer.append(formBeforeImages)
+        writer.append("op", text: operation.rawValue)
+        writer.append("type", text: recordType.rawValue)
+        writer.append("name", text: recordID.recordName.rawValue)
+        writer.append("db", text: database.rawValue)
+        if recordID.zoneID != .default { writer.append("zone", value: recordID.zoneID.json) }
+        if let owner { writer.append("owner", text: owner.rawValue) }
         if let before { writer.append("before", before.writeStored) }
         if let after { writer.append("after", after.writeStored) }
-        writer.append(formAfterImages)
+        guard saysLittleBeside else {
+            writer.append(formAfterImages)
+            return writer.finish()
+        }
+        if let occurredAt {
+            writer.append("at", FieldValue.timestamp(occurredAt).writeNotation)
+        }
+        if let version { writer.append("version", value: .integer(version)) }
+        if isSnapshot { writer.append("snapshot", value: true) }
         return writer.finish()
+    }
+
+    /// Whether it has nothing beside its images but when it was, its version, and whether it is a
+    /// row of a snapshot.
+    private var saysLittleBeside: Bool {
+        changedKeys == nil && origin.deviceID == nil && origin.userID == nil && readers == nil
+            && readersBefore == nil && created == nil && formerlyModified == nil && kept == nil
+            && !isUnkept
     }
 
     private var formBeforeImages: JSONObject {

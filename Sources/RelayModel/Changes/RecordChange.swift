@@ -67,6 +67,22 @@ public struct KeptState: Sendable, Hashable {
     }
 }
 
+/// Where a record lies within a container.
+package struct RecordAddress: Sendable, Hashable {
+    /// Which record, in which zone.
+    package var recordID: RecordID
+    /// Which database it lies in.
+    package var database: DatabaseScope
+    /// Whose database it is; `nil` for the public one.
+    package var owner: UserID?
+
+    package init(_ recordID: RecordID, database: DatabaseScope, owner: UserID?) {
+        self.recordID = recordID
+        self.database = database
+        self.owner = owner
+    }
+}
+
 /// One creation, update or deletion of a record, as a change source reported it.
 ///
 /// ```swift
@@ -115,6 +131,10 @@ public struct RecordChange: Sendable, Hashable {
     public var version: Int64?
     /// Whether it is a row of an initial snapshot, which fires nothing.
     public var isSnapshot: Bool
+    /// Of a creation, where the record lay that its source gave another name with this change.
+    ///
+    /// What a partial image leaves out is as it was there. The log does not keep it.
+    package var movedFrom: RecordAddress?
 
     /// Whether all records of its type have been forgotten with this one.
     public var forgetsType: Bool { operation == .delete && isSnapshot && isUnkept }

@@ -81,6 +81,15 @@ public struct ZoneID: Sendable, Hashable {
         zoneName = uncheckedName
         ownerRecordName = owner?.rawValue == Self.defaultOwner ? nil : owner
     }
+
+    /// Whether two zones have the same owner and the same name, byte by byte, as the database
+    /// compares them: two spellings of one letter are equal as texts, and two zones.
+    @inlinable
+    public static func == (left: ZoneID, right: ZoneID) -> Bool {
+        left.zoneName.utf8.count == right.zoneName.utf8.count
+            && left.zoneName.utf8.elementsEqual(right.zoneName.utf8)
+            && left.ownerRecordName == right.ownerRecordName
+    }
 }
 
 /// Names one record within its database.

@@ -42,7 +42,7 @@ extension DeviceID {
 
     /// Whether both are devices of one client: the same device, or further ones of it.
     public func isOfSameClient(as other: DeviceID) -> Bool {
-        rawValue == other.rawValue || client == other.client
+        self == other || client.utf8.elementsEqual(other.client.utf8)
     }
 
     /// The name by which the client calls itself.

@@ -85,7 +85,7 @@ package struct ImageReader: Sendable {
     ///
     /// - Throws: ``ImageDamage`` if the image ends before it does, or it is not UTF-8.
     package mutating func text() throws -> String {
-        guard let text = String(validating: try run(), as: UTF8.self) else {
+        guard let text = String(utf8: try run()) else {
             throw ImageDamage("a text is not UTF-8")
         }
         return text

@@ -9,7 +9,7 @@ extension StringProtocol {
     /// - Complexity: O(*n*) in the length of the text.
     public var hasEndlessMarks: Bool {
         // Below U+0300 there are none.
-        guard utf8.contains(where: { $0 >= 0xCC }) else { return false }
+        guard !utf8.isASCII, utf8.contains(where: { $0 >= 0xCC }) else { return false }
         var run = 0
         for scalar in unicodeScalars {
             guard scalar.isCombiningMark else {

@@ -269,7 +269,7 @@ extension JSONParser {
     }
 
     private func text(_ slice: ArraySlice<UInt8>) throws(JSONSyntaxError) -> String {
-        guard let text = String(validating: slice, as: UTF8.self) else {
+        guard let text = String(utf8: slice) else {
             throw failure("a string is not valid UTF-8")
         }
         guard !boundsMarks || !text.hasEndlessMarks else {

@@ -93,7 +93,8 @@ extension [JSONValue] {
     ///
     /// - Complexity: O(*n* log *n*), with each text written once.
     package var orderedByText: [JSONValue] {
-        map { (text: $0.text, value: $0) }.sorted { $0.text < $1.text }.map(\.value)
+        let texts = map(\.text)
+        return indices.sorted { texts[$0] < texts[$1] }.map { self[$0] }
     }
 }
 

@@ -13,6 +13,16 @@ public struct JSONContractError: Error, Sendable, Hashable, CustomStringConverti
 
     /// One sentence for people.
     public var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
+
+    /// The same error, where what was read stands at `place` of something larger.
+    ///
+    /// A reader that joins the path of its parts only when one of them fails takes no time for the
+    /// paths of a list's elements, which was a fifth of reading one.
+    func inside(_ place: String) -> JSONContractError {
+        let isIndex = path.utf8.first == UInt8(ascii: "[")
+        let joint = place.isEmpty || path.isEmpty || isIndex ? "" : "."
+        return JSONContractError(path: place + joint + path, reason: reason)
+    }
 }
 
 /// Reads the members of one JSON object, and remembers where it stands for the sake of errors.

@@ -123,3 +123,21 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
         self = .object(JSONObject(elements.map { (name: $0.0, value: $0.1) }))
     }
 }
+
+extension JSONValue {
+    /// Whether another value is written in the same bytes: texts are equal where a letter is
+    /// spelled in two ways, and secrets and names are not.
+    package func isSpelled(as other: JSONValue) -> Bool {
+        switch (self, other) {
+        case (.string(let one), .string(let other)):
+            one.utf8.elementsEqual(other.utf8)
+        case (.array(let one), .array(let other)):
+            one.elementsEqual(other) { $0.isSpelled(as: $1) }
+        case (.object(let one), .object(let other)):
+            one.members.elementsEqual(other.members) {
+                $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.isSpelled(as: $1.value)
+            }
+        default: self == other
+        }
+    }
+}

@@ -29,8 +29,8 @@ package struct FieldDictionary: Sendable {
     ) throws(JSONContractError) -> FieldValue {
         guard type.isList else { return try element(json, as: type.element, path: path) }
         guard case .array(let elements) = json else { throw Self.mismatch(type.description, path) }
-        return try list(elements, path) { json, path throws(JSONContractError) in
-            try element(json, as: type.element, path: path)
+        return try list(elements, path) { json throws(JSONContractError) in
+            try element(json, as: type.element, path: "")
         }
     }
 
@@ -43,8 +43,8 @@ package struct FieldDictionary: Sendable {
         switch json {
         case .bool(let flag): return .integer(flag ? 1 : 0)
         case .array(let elements):
-            return try list(elements, path) { json, path throws(JSONContractError) in
-                try inferred(json, path: path)
+            return try list(elements, path) { json throws(JSONContractError) in
+                try inferred(json, path: "")
             }
         case .object(let object):
             if object["recordName"] != nil { return try reference(json, path: path) }
@@ -71,7 +71,7 @@ package struct FieldDictionary: Sendable {
 extension FieldDictionary {
     private func list(
         _ elements: [JSONValue], _ path: String,
-        _ read: (JSONValue, String) throws(JSONContractError) -> FieldValue
+        _ read: (JSONValue) throws(JSONContractError) -> FieldValue
     ) throws(JSONContractError) -> FieldValue {
         guard purpose == .kept || elements.count <= Limits.maximumPredicateListElements else {
             throw JSONContractError(
@@ -81,7 +81,11 @@ extension FieldDictionary {
         var values: [FieldValue] = []
         values.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
-            values.append(try read(element, "\(path)[\(index)]"))
+            do throws(JSONContractError) {
+                values.append(try read(element))
+            } catch {
+                throw error.inside("\(path)[\(index)]")
+            }
         }
         return .list(values)
     }

@@ -50,8 +50,10 @@ extension RecordChange {
     /// Names are bytes, as those of ``ValidatedIdentifier`` are: two spellings of one letter are
     /// equal as texts, and two users.
     public static func names(_ user: UserID?, in readers: [String]) -> Bool {
-        readers.contains { reader in
-            reader == everybody || user?.rawValue.utf8.elementsEqual(reader.utf8) == true
+        guard let name = user?.rawValue else { return readers.contains(everybody) }
+        // Nearly all differ as texts already, which is seen soonest.
+        return readers.contains { reader in
+            reader == everybody || reader == name && reader.utf8.elementsEqual(name.utf8)
         }
     }
 
@@ -71,8 +73,18 @@ extension RecordChange {
         readersBefore.map { Self.names(user, in: $0) } ?? true
     }
 
-    /// Whether two lists name the same readers in the same order.
-    public static func isSame(_ readers: [String], as others: [String]) -> Bool {
-        readers.elementsEqual(others) { $0.utf8.elementsEqual($1.utf8) }
+    /// The readers who are in both lists.
+    package static func common(_ readers: [String], _ others: [String]) -> [String] {
+        if readers.contains(everybody) { return others }
+        if others.contains(everybody) { return readers }
+        return readers.filter { reader in
+            others.contains { $0.utf8.elementsEqual(reader.utf8) }
+        }
+    }
+
+    /// Whether two lists name the same readers in the same order; `nil` is no list.
+    public static func isSame(_ readers: [String]?, as others: [String]?) -> Bool {
+        guard let readers, let others else { return readers == nil && others == nil }
+        return readers.elementsEqual(others) { $0.utf8.elementsEqual($1.utf8) }
     }
 }

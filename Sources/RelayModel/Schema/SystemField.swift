@@ -55,6 +55,9 @@ public enum SystemField: String, Sendable, Hashable, CaseIterable {
         byName[name] != nil || name == "recordType" || name == "recordChangeTag"
     }
 
+    /// Every name of every one.
+    package static let allNames: [String] = allCases.flatMap(\.names)
+
     private static let byName = Dictionary(
         uniqueKeysWithValues: allCases.flatMap { field in field.names.map { ($0, field) } })
 }

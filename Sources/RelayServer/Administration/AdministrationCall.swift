@@ -41,6 +41,11 @@ package struct AdministrationCall: Sendable {
         package let member: String
         /// The columns.
         package let columns: [AdministrationColumn]
+
+        package init(member: String, columns: [AdministrationColumn]) {
+            self.member = member
+            self.columns = columns
+        }
     }
 
     /// The method, in capitals.
@@ -70,10 +75,16 @@ package struct AdministrationCall: Sendable {
         self.method = method
         self.path = path
         self.summary = summary
-        self.query = query
+        self.query = Self.isOfShard(path) ? query + [.shard] : query
         self.body = body
         self.answers = answers
         self.list = list
+    }
+
+    /// Whether it is about what one store keeps, and not about a container, which says by itself
+    /// where it lies, nor about who asks.
+    private static func isOfShard(_ path: String) -> Bool {
+        !path.hasPrefix(container) && !own.contains { path.hasPrefix($0) }
     }
 
     /// Describes a call that lists; `next` is the member with which one goes on, and `besides`
@@ -115,6 +126,9 @@ package struct AdministrationCall: Sendable {
 
     // MARK: The command
 
+    /// Whether it may name the shard whose store is asked.
+    package var takesShard: Bool { query.contains { $0.name == JSONForm.Member.shard.name } }
+
     /// The target of a request: the path with its variable parts, and the parameters that have a
     /// value.
     package func target(
@@ -145,7 +159,7 @@ extension AdministrationCall {
         overview, signIn, showSession, signOut, createSessionCode, showConsole, showSeries,
         showAttention, showContainerAttention, listPhones, summarizeContainer, listUsers,
         sendChange, showLogging, setLogging, renewCertificates, listTokens, createToken,
-        revokeToken, audit, secrets, listContainers,
+        revokeToken, audit, secrets, listShards, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
         keepRecords, showIndex, explain, rehearse, rehearseChanges, listSubscriptions,

@@ -6,12 +6,22 @@ import Storage
 extension AdministrationCall {
     package static let listContainers = AdministrationCall(
         listing: "containers", AdministrationRows.container, at: "/admin/1/containers",
-        "Lists containers.")
+        "Lists containers; those of other shards by name, under elsewhere.",
+        besides: [
+            .maybe(
+                "elsewhere",
+                .list(
+                    of: .members([
+                        .always("container", .text), .always("environment", .text),
+                        .always("shard", .text),
+                    ])))
+        ])
 
     package static let showContainer = AdministrationCall("GET", container, "Shows a container.")
 
     package static let createContainer = AdministrationCall(
-        "PUT", container, "Creates a container.",
+        "PUT", container, "Creates a container, in the shard that is named or else one of them.",
+        query: [.shard],
         body: .members(settings, example: ["topics": ["com.example.Art"]]),
         answers: [Answer(201, .object)])
 

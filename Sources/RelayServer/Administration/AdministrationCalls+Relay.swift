@@ -19,6 +19,10 @@ extension AdministrationCall {
                 .init("answered", "gateway.last.at"), .init("can sign in", "canSignIn"),
             ]))
 
+    package static let listShards = AdministrationCall(
+        listing: "shards", AdministrationRows.shard, at: "/admin/1/shards",
+        "Lists the shards of the service as the relay asked knows them, of which each is a store.")
+
     // MARK: Tokens of the surface
 
     package static let listTokens = AdministrationCall(

@@ -93,6 +93,8 @@ struct AdministrationAccess: Sendable {
     let cookie: ConsoleCookie
     let turnstile: Turnstile
     let logger: Logger
+    /// What a call may name as its shard.
+    let shard: ShardParameter
 
     /// Says whose token a request has, as soon as its head is there.
     ///
@@ -142,6 +144,7 @@ struct AdministrationAccess: Sendable {
         _ request: RelayRequest, by administrator: Administrator, _ need: AdministrationNeed,
         _ respond: AdministrationRoute.Respond
     ) async throws -> RelayAnswer {
+        try shard.check(request)
         do {
             try need.check(administrator, request)
         } catch {

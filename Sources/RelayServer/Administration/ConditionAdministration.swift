@@ -39,8 +39,9 @@ struct ConditionAdministration: AdministrationTable {
         let subscription = try reading.subscription(try JSONReader(.object(dictionary)))
         var scaled = limits.costs.narrowed(by: settings.costs)
         scaled.perUser = .max
-        let cost = try PredicateScales(indexes: indexes, limits: scaled)
-            .weigh(subscription, path: "")
+        let cost = try await indexes.whenFree(settings.key) { [scaled] in
+            try PredicateScales(indexes: indexes, limits: scaled).weigh(subscription, path: "")
+        }
         guard case .query(let query, _) = subscription.scope else {
             preconditionFailure("a query subscription has a query")
         }

@@ -10,6 +10,8 @@ struct ContainerAdministration: AdministrationTable {
     let halts: @Sendable () -> [HaltInForce]
     /// Is told of a container's settings once they are saved.
     let saved: @Sendable (ContainerSettings) -> Void
+    /// The shards of the service; `nil` where the store is the only one.
+    let shards: ShardAccess?
 
     var routes: [AdministrationRoute] {
         [
@@ -22,8 +24,19 @@ struct ContainerAdministration: AdministrationTable {
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let containers = try await registry.containers()
+        var rows = containers.map(AdministrationRows.container.json)
+        guard let shards else { return AdministrationCall.listContainers.answer(rows) }
+        for index in rows.indices { rows[index]["shard"] = .string(shards.own) }
+        let elsewhere = shards.elsewhere().flatMap { schema, keys in
+            keys.map { key -> JSONValue in
+                [
+                    "container": .string(key.container.rawValue),
+                    "environment": .string(key.environment.rawValue), "shard": .string(schema),
+                ]
+            }
+        }
         return AdministrationCall.listContainers.answer(
-            containers.map(AdministrationRows.container.json))
+            rows, besides: ["elsewhere": .array(elsewhere)])
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -63,8 +76,15 @@ struct ContainerAdministration: AdministrationTable {
             throw APIError(.exists, "the container \(key) exists; change it with PATCH")
         }
         let settings = try newSettings(key, request, administrator)
-        try await registry.save(settings, at: request.receivedAt)
-        saved(settings)
+        if let shards {
+            try await shards.creating(key) { [registry, saved] check in
+                try await registry.save(settings, at: request.receivedAt, checking: check)
+                saved(settings)
+            }
+        } else {
+            try await registry.save(settings, at: request.receivedAt)
+            saved(settings)
+        }
         return RelayAnswer(status: 201, json: settings.shownJSON)
     }
 

@@ -20,7 +20,9 @@ struct IndexAdministration: AdministrationTable {
     private func index(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let index = indexes.index(of: container)
-        let statistics = index?.statistics ?? IndexStatistics()
+        let statistics = await indexes.whenFree(container) {
+            index?.statistics ?? IndexStatistics()
+        }
         let paths = (index?.paths ?? []).prefix(Self.mostPaths)
         var answer = statistics.figures
         let types = Set(paths.compactMap(\.recordType)).sorted()

@@ -101,4 +101,6 @@ extension JSONForm.Member {
     static let subscription = maybe("subscription", .name)
     static let device = maybe("device", .name)
     static let reason = maybe("reason", .text)
+    /// The shard whose store is asked.
+    static let shard = maybe("shard", .name)
 }

@@ -10,6 +10,8 @@ struct OneDeliveryAdministration: AdministrationTable {
     let registry: any ContainerRegistry & DeliveryRegistry & ListRegistry & ClientReceiptRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
+    /// The shard of the store; `nil` where it is the only one.
+    let shard: String?
 
     /// Receipts that are looked at for one list.
     private static let receiptLimit = 10_000
@@ -21,6 +23,12 @@ struct OneDeliveryAdministration: AdministrationTable {
             AdministrationRoute(.showDelivery, respond: show),
             AdministrationRoute(.showContainerDelivery, respond: show),
         ]
+    }
+
+    /// Where else it may be, for who names no container.
+    private func elsewhere(_ request: RelayRequest) -> String {
+        guard let shard, request.parameters["container"] == nil else { return "" }
+        return ", or it is of another shard than \(shard): name its container, or the shard"
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -114,7 +122,7 @@ struct OneDeliveryAdministration: AdministrationTable {
             throw APIError(
                 .notFound,
                 "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
-                    + "no longer kept")
+                    + "no longer kept" + elsewhere(request))
         }
         let names = try await registry.names(of: [newest])
         let client = try await said(of: [newest])[id]

@@ -22,6 +22,8 @@ struct OverviewAdministration: AdministrationTable {
     let answers: @Sendable () -> [ContainerKey: GatewayAnswers]
     /// What the relay is short of.
     let health: @Sendable () async -> RelayHealth
+    /// The shards of the service; `nil` where the store is the only one.
+    let shards: ShardAccess?
     /// The relay's clock, and when it was started by it.
     let now: @Sendable () -> Timestamp
     let startedAt: Timestamp
@@ -81,6 +83,7 @@ struct OverviewAdministration: AdministrationTable {
             "disk": health.disk,
             "nodes": health.nodes,
             "disagreements": health.disagreements,
+            "shards": shardStandings,
             "backup": health.backups,
             "ranges": .integer(Int64(backlog.ranges)),
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
@@ -97,6 +100,12 @@ struct OverviewAdministration: AdministrationTable {
             "countLimit": .integer(Int64(Self.countLimit)),
             "containers": .array(containers),
         ]
+    }
+
+    /// How it is with each shard; null where the store is the only one.
+    private var shardStandings: JSONValue {
+        guard let shards else { return .null }
+        return .array(shards.standings().map { .object(AdministrationRows.shard.json($0)) })
     }
 
     private func summary(

@@ -10,6 +10,8 @@ struct SourceAdministration: AdministrationTable {
     let store: UUIDBytes
     /// What became of webhooks.
     let ledger: SourceLedger
+    /// What is known of a container's records.
+    let knowledge: SubscriptionKnowledge
     /// Follow the databases of sources; `nil` where no relay runs.
     let followers: SourceFollowers?
     /// How sources reach the relay.
@@ -39,8 +41,10 @@ struct SourceAdministration: AdministrationTable {
         guard let stored = try await registry.source(name, of: container) else {
             throw unknown(name)
         }
+        let source = try stored.changeSource()
         var object = try shownObject(stored)
-        object["sender"] = sender(try stored.changeSource(), of: container)
+        object["warnings"] = try await warnings(of: source, container, at: request.receivedAt)
+        object["sender"] = sender(source, of: container)
         return RelayAnswer(json: .object(object))
     }
 
@@ -132,9 +136,22 @@ struct SourceAdministration: AdministrationTable {
         try await registry.save(stored)
         followers?.lookAgain(at: SourcePlace(container: container, source: source.name))
         var answer = try shownObject(stored)
+        answer["warnings"] = try await warnings(of: source, container, at: now)
         answer["secret"] = secret.map { .string($0) }
         answer["sender"] = sender(source, of: container, secret)
         return answer
+    }
+
+    /// What of its mapping nothing bears that is known, `nil` if there is nothing to be said.
+    private func warnings(
+        of source: ChangeSource, _ container: ContainerKey, at now: Timestamp
+    ) async throws -> JSONValue? {
+        guard source.mapping.namesTables else { return nil }
+        let known = try await knowledge.known(of: container, for: .operators, at: now)
+        let seen = SeenTables(
+            fields: known.fieldNames, followed: source.follow?.tablePlaces ?? [])
+        let sentences = source.mapping.unmet(in: seen)
+        return sentences.isEmpty ? nil : .array(sentences.map { .string($0) })
     }
 
     /// The sender's side, ready to paste, and a webhook to try.

@@ -7,6 +7,8 @@ struct TokenAdministration: AdministrationTable {
     let identifiers: RandomIdentifiers
     /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
     let secretsKeyID: String?
+    /// The shards of the service; `nil` where the store is the only one.
+    let shards: ShardAccess?
 
     var routes: [AdministrationRoute] {
         [
@@ -30,12 +32,24 @@ struct TokenAdministration: AdministrationTable {
             try AdministrationCall.createToken.body(of: request), id: identifiers.digits(bytes: 8),
             verifier: Secrets.verifier(of: secret), at: request.receivedAt)
         if let container = token.container {
+            try refuse(ofOtherShards: container)
             _ = try await registry.settings(of: container)
         }
         try await registry.save(token)
         var object = AdministrationRows.adminToken.json(token)
         object["secret"] = .string(secret)
         return RelayAnswer(status: 201, json: .object(object))
+    }
+
+    /// A token is its store's: calls of a container of another shard are worked where nobody would
+    /// know it.
+    private func refuse(ofOtherShards key: ContainerKey) throws(APIError) {
+        guard let shard = shards?.elsewhere().first(where: { $0.keys.contains(key) })?.schema
+        else { return }
+        throw APIError(
+            .badRequest,
+            "container: \(key) lies in the shard \(shard), and so do tokens for it: name that "
+                + "(shard=\(shard), or --shard \(shard))")
     }
 
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {

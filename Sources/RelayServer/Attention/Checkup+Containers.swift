@@ -115,7 +115,23 @@ extension Checkup {
         guard let accepted else {
             return Finding(check: check, state: .unknown, text: "has posted nothing yet")
         }
+        if let older = older(source, check, name, of: container) { return older }
         return Finding(check: check, state: .ok, text: "last webhook at \(accepted.iso8601)")
+    }
+
+    /// A source of which many changes fire nothing, because the relay has newer versions; of a few
+    /// nothing follows, for a source may repeat what comes late.
+    private func older(
+        _ source: JSONValue, _ check: String, _ name: String, of container: JSONValue
+    ) -> Finding? {
+        let percent = source.count(["olderPercent"])
+        guard source.count(["older"]) >= 10, percent >= 10 else { return nil }
+        return Finding(
+            check: check, state: .warn,
+            text: "\(percent) of 100 of the last changes of \(name) are older than what the relay "
+                + "has of their records, and fire nothing: its database was put back or replaced "
+                + "(mapping.order arrival disregards its versions)",
+            next: "belfry changes list --state stale --source \(name) \(flags(container))")
     }
 
     /// A source whose database the relay follows: it may well be silent.
@@ -131,7 +147,9 @@ extension Checkup {
             return Finding(
                 check: check, state: .ok,
                 text: "\(name): \(following.words(["state"])) since "
-                    + following.words(["since"]))
+                    + following.words(["since"])
+                    // What was told all the same, and not as it was meant.
+                    + (following.count(["authorsUnread"]) > 0 ? ". \(words)" : ""))
         case .broken?:
             return Finding(
                 check: check, state: .fail, text: "\(name): \(words)",

@@ -58,7 +58,7 @@ package struct Checkup: Sendable {
             [
                 serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
                 backups.about(.backup), intake.about(.intake),
-            ] + settings + containersMissing
+            ] + settings + shards + containersMissing
         return Diagnosis(
             findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
@@ -186,12 +186,33 @@ package struct Checkup: Sendable {
     private var settings: [Finding] {
         guard case .integer? = value("nodes"), case .array(let sentences)? = value("disagreements")
         else { return [] }
-        let words = sentences.map(\.shown).joined(separator: "; ")
+        return relayFinding(
+            "settings", wrong: sentences.map(\.shown), as: .warn,
+            else: "all relays of the store have the same", next: "belfry nodes")
+    }
+
+    /// Whether somebody answers for each shard of the service, where there are several.
+    private var shards: [Finding] {
+        guard case .array(let all)? = value("shards") else { return [] }
+        let lost = all.filter { $0.member(["reason"]) != nil }.map {
+            "the shard \($0.words(["shard"])) cannot be asked: \($0.words(["reason"]))"
+        }
+        return relayFinding(
+            "shards", wrong: lost, as: .fail, else: "each of the \(all.count) has an owner",
+            next: "belfry shards\(place)")
+    }
+
+    /// What is wrong with the relays together, or that nothing is.
+    private func relayFinding(
+        _ check: String, wrong sentences: [String], as state: Finding.State, else right: String,
+        next: String
+    ) -> [Finding] {
+        let isRight = sentences.isEmpty
         return [
             Finding(
-                check: "settings", state: words.isEmpty ? .ok : .warn,
-                text: words.isEmpty ? "all relays of the store have the same" : words,
-                next: words.isEmpty ? nil : "belfry nodes"
+                check: check, state: isRight ? .ok : state,
+                text: isRight ? right : sentences.joined(separator: "; "),
+                next: isRight ? nil : next
             ).about(.relay)
         ]
     }

@@ -45,11 +45,27 @@ extension Authenticator {
         } catch {
             throw .userToken(error)
         }
+        guard !isOfKey(user) else {
+            throw .userToken(
+                .claim(userTokens.userClaim, "is that of a server-to-server key: nobody's"))
+        }
         // Without knowing what became of its session no token counts.
         guard let session, session.session?.revokedAt == nil else {
             throw .userTokenExpired(redirectURL: redirectURL)
         }
         return user
+    }
+
+    /// Whether a name is that as which the servers with a key make records.
+    ///
+    /// It stands in these records, and an identity provider may let people choose their names: who
+    /// chose that one would be the creator of all of them.
+    private func isOfKey(_ user: UserID) -> Bool {
+        user.rawValue.utf8.first == UInt8(ascii: "_")
+            && keys.contains { key in
+                key.kind == .serverToServer
+                    && Caller.identity(ofKey: key.id, container: settings.key) == user
+            }
     }
 
     /// The identity provider's token of `request`, once its signature has been verified; `nil` if

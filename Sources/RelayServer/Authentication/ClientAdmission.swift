@@ -271,6 +271,12 @@ struct AdmittedCaller: Sendable {
     func user() throws(AuthenticationRefusal) -> UserID {
         try caller.requiredUser(redirectURL: redirectURL)
     }
+
+    /// Who it is whose turn to read has to come.
+    var party: QueryParty {
+        guard caller.proof == .apiToken else { return .server }
+        return caller.user.map { .user($0) } ?? .strangers
+    }
 }
 
 extension ContainerRegistry {

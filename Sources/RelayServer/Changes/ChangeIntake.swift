@@ -16,9 +16,13 @@ struct ChangeIntake: Sendable {
         let schema: ContainerSchema
     }
 
+    /// What is known of the records of a container, for ``prepare(_:by:)``.
+    func schema(of container: ContainerKey) async throws -> ContainerSchema {
+        try await shadow.schema(of: container)
+    }
+
     /// Does what can be done of a batch while others in front of it are still being taken.
-    func prepare(_ batch: DecodedBatch, of container: ContainerKey) async throws -> Prepared {
-        let schema = try await shadow.schema(of: container)
+    func prepare(_ batch: DecodedBatch, by schema: ContainerSchema) throws -> Prepared {
         var changes = normalized(batch, by: schema)
         for index in changes.indices { try changes[index].writeText() }
         return Prepared(changes: changes, schema: schema)
@@ -41,7 +45,7 @@ struct ChangeIntake: Sendable {
                 "\(batch.items.count) changes in one request; allowed are "
                     + "\(Limits.maximumChangesPerRequest)")
         }
-        let schema = try await shadow.schema(of: container)
+        let schema = try await schema(of: container)
         let changes =
             if let prepared, prepared.schema == schema {
                 prepared.changes

@@ -9,11 +9,18 @@ struct ChangeResults: Sendable {
     private(set) var refusals = 0
     private(set) var parked = 0
     private(set) var ignored = 0
+    /// Changes of which the log had newer versions.
+    private(set) var older = 0
+    /// Changes that are in the log now, and are the newest of their records.
+    private(set) var applied = 0
 
     mutating func add(_ outcome: AppendOutcome?) {
         switch outcome {
-        case .appended(let position): add("appended", at: position)
+        case .appended(let position):
+            applied += 1
+            add("appended", at: position)
         case .appendedAsStale(let position):
+            older += 1
             add(
                 "stale", at: position,
                 reason: "a newer version of the record was applied before; it fires nothing")

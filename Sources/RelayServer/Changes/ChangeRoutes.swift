@@ -10,6 +10,8 @@ struct ChangeRoutes: Sendable {
     let intake: ChangeIntake
     /// Where long webhooks wait until they are decoded.
     let line: ReaderLine
+    /// Decodes them.
+    let thread: LongWorkThread
     /// What sources sign as the place that they post to.
     let publicURL: String
     let ledger: SourceLedger
@@ -19,11 +21,13 @@ struct ChangeRoutes: Sendable {
 
     init(
         registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, line: ReaderLine,
-        publicURL: String, ledger: SourceLedger, turnstile: Turnstile, logger: Logger
+        thread: LongWorkThread, publicURL: String, ledger: SourceLedger, turnstile: Turnstile,
+        logger: Logger
     ) {
         self.registry = registry
         self.intake = intake
         self.line = line
+        self.thread = thread
         self.publicURL = publicURL
         self.ledger = ledger
         self.turnstile = turnstile
@@ -89,8 +93,7 @@ struct ChangeRoutes: Sendable {
         if let failure = results.failure {
             note(failure, request, source.name, settings.key, isKnown: true)
         } else {
-            ledger.noteAccepted(
-                source.name, of: settings.key, ignored: results.ignored, at: request.receivedAt)
+            ledger.noteAccepted(source.name, of: settings.key, results, at: request.receivedAt)
         }
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
     }
@@ -98,8 +101,8 @@ struct ChangeRoutes: Sendable {
     /// The bytes from which on a webhook takes a processor for a while, some milliseconds.
     private static let longWebhook = 64 * 1024
 
-    /// Decodes a webhook; a long one when it is its container's turn, so that not all processors
-    /// are busy with such, and prepared for the log too, which takes as long.
+    /// Decodes a webhook; a long one when it is its container's turn, and on a thread that gives
+    /// way to what others ask meanwhile.
     private func decode(
         _ webhook: WebhookRequest, by source: ChangeSource, of container: ContainerKey
     ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {
@@ -107,9 +110,20 @@ struct ChangeRoutes: Sendable {
             return (try source.decode(webhook), nil)
         }
         return try await line.turn(of: container) {
-            let batch = try source.decode(webhook)
-            return (batch, try await intake.prepare(batch, of: container))
+            // Nothing is asked of the store on that thread, which may stand still with a lock.
+            let schema = try await intake.schema(of: container)
+            return try await withTaskExecutorPreference(thread) {
+                try await decodeLong(webhook, by: source, schema)
+            }
         }
+    }
+
+    /// Decodes a webhook and prepares it for the log, which takes as long, where the task prefers.
+    @concurrent private func decodeLong(
+        _ webhook: WebhookRequest, by source: ChangeSource, _ schema: ContainerSchema
+    ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {
+        let batch = try source.decode(webhook)
+        return (batch, try intake.prepare(batch, by: schema))
     }
 
     /// The handshake of CloudEvents' web hooks: a sender asks whether it may post here (HTTP 1.1

@@ -26,6 +26,12 @@ package final class SourceLedger: Sendable {
         var refused: UInt64 = 0
         /// Changes within accepted webhooks that say nothing to the relay.
         var ignored: UInt64 = 0
+        /// Changes that were older than what the relay had of their records, and fired nothing.
+        var older: UInt64 = 0
+        /// How many of the last changes, a few hundred, were that.
+        var recentOlder: UInt64 = 0
+        /// How many these are.
+        var recent: UInt64 = 0
         var lastAccepted: Timestamp?
         var lastRefused: Timestamp?
         var lastReason: String?
@@ -64,14 +70,17 @@ package final class SourceLedger: Sendable {
         self.factory = factory
     }
 
-    /// Notes a webhook of `source` that was accepted, with changes of it that were ignored.
+    /// Notes a webhook of `source` that was accepted, with what became of its changes.
     func noteAccepted(
-        _ source: SourceName, of container: ContainerKey, ignored: Int, at now: Timestamp
+        _ source: SourceName, of container: ContainerKey, _ results: ChangeResults,
+        at now: Timestamp
     ) {
+        let ignored = results.ignored
         let meters = states.withLock { states in
             var state = states[container] ?? State()
             state.tallies[source, default: Tally()].accepted += 1
             state.tallies[source]?.ignored += UInt64(ignored)
+            state.tallies[source]?.note(older: results.older, applied: results.applied)
             state.tallies[source]?.lastAccepted = now
             defer { states[container] = state }
             return self.meters(of: source, container, &state)
@@ -159,11 +168,28 @@ package final class SourceLedger: Sendable {
 }
 
 extension SourceLedger.Tally {
+    /// From so many changes on, those before count half.
+    private static let mostRecent: UInt64 = 500
+
+    /// Counts changes that were older than what the relay had of their records, and others.
+    mutating func note(older count: Int, applied: Int) {
+        older += UInt64(count)
+        recentOlder += UInt64(count)
+        recent += UInt64(count + applied)
+        while recent > Self.mostRecent {
+            recentOlder /= 2
+            recent /= 2
+        }
+    }
+
     /// Takes over what became of another source's webhooks.
     mutating func add(_ other: Self) {
         accepted += other.accepted
         refused += other.refused
         ignored += other.ignored
+        older += other.older
+        recentOlder += other.recentOlder
+        recent += other.recent
         lastAccepted = [lastAccepted, other.lastAccepted].compactMap { $0 }.max()
         if let last = other.lastRefused, last >= lastRefused ?? last {
             lastRefused = last
@@ -177,7 +203,11 @@ extension SourceLedger.Tally {
             "accepted": .integer(Int64(clamping: accepted)),
             "refused": .integer(Int64(clamping: refused)),
             "ignored": .integer(Int64(clamping: ignored)),
+            "older": .integer(Int64(clamping: older)),
         ]
+        if recentOlder > 0, recent > 0 {
+            object["olderPercent"] = .integer(Int64(clamping: recentOlder * 100 / recent))
+        }
         object["lastAccepted"] = lastAccepted.map { .string($0.iso8601) }
         object["lastRefused"] = lastRefused.map { .string($0.iso8601) }
         object["lastReason"] = lastReason.map { .string($0) }

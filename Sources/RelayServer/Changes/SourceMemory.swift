@@ -24,7 +24,7 @@ final class SourceMemory: Sendable {
     func source(_ stored: StoredSource) throws(JSONContractError) -> ChangeSource {
         let name = Name(container: stored.container, source: stored.name)
         let known = readings.withLock { $0[name] }
-        if let known, known.definition == stored.definition { return known.source }
+        if let known, known.definition.isSpelled(as: stored.definition) { return known.source }
         let source = try stored.changeSource()
         readings.withLock { $0[name] = Reading(definition: stored.definition, source: source) }
         return source

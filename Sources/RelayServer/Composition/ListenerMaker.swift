@@ -36,7 +36,8 @@ struct ListenerMaker: Sendable {
         self.ports = ports
         self.certificate = certificate
         connections = OpenConnections(
-            grace: configuration.shutdownGrace, clock: world.clock, logger: logger)
+            grace: configuration.shutdownGrace, isUrgent: isForwarding, clock: world.clock,
+            logger: logger)
         let files = OpenFiles.raised()
         let usable = isForwarding ? OpenFiles(limit: files.limit / 2) : files
         clients = configuration.listening.clients(

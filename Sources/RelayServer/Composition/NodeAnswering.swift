@@ -34,6 +34,8 @@ final class NodeAnswering: Sendable {
 
     let current = CurrentAnswerer()
     private let forwarding: CallForwarding
+    /// The shards of the service; `nil` if the store is the only one.
+    let shards: ShardDirectory?
     private let responders: [String: SwitchedResponder]
     private let state = Mutex(State())
     private let clock: any Clock<Duration>
@@ -47,10 +49,21 @@ final class NodeAnswering: Sendable {
         let longest = max(
             configuration.fetching.polls.hold, configuration.queries.time,
             configuration.queries.uploadTime)
-        forwarding = CallForwarding(
-            current, patience: configuration.nodes.patience, silence: longest + Self.courtesy,
-            identifiers: RandomIdentifiers { world.randomBytes($0) },
-            meter: ForwardingMeter(maker.metrics))
+        let (isSharded, meter) = (configuration.nodes.isSharded, ForwardingMeter(maker.metrics))
+        func way(_ shard: String?, _ current: CurrentAnswerer) -> CallForwarding {
+            CallForwarding(
+                current, patience: configuration.nodes.patience, silence: longest + Self.courtesy,
+                identifiers: RandomIdentifiers { world.randomBytes($0) }, meter: meter,
+                places: isSharded
+                    ? CallPlaces(CallPlaces.Bounds(connections: maker.clients.connections)) : nil,
+                shard: shard)
+        }
+        forwarding = way(nil, current)
+        shards =
+            isSharded
+            ? ShardDirectory(
+                own: configuration.storageSchema, schemas: configuration.nodes.schemas,
+                clock: world.clock, logger: maker.logger, metrics: maker.metrics, way: way) : nil
         let names = configuration.sharesListener ? ["http"] : ["http", "admin"]
         responders = Dictionary(
             uniqueKeysWithValues: names.map { name in
@@ -92,13 +105,13 @@ final class NodeAnswering: Sendable {
         return { try await responder.respond(to: $0, context: $1) }
     }
 
-    /// Makes the listeners.
+    /// Makes the listeners: those for everybody else, and the one for other relays.
     func listeners(
         _ maker: ListenerMaker, at place: NodeAddress, _ pass: NodePass
-    ) throws -> [any Service] {
+    ) throws -> (clients: [any Service], relays: NodeListener) {
         let configuration = maker.configuration
         let listening = configuration.listening
-        let (forwarding, responders) = (forwarding, responders)
+        let (forwarding, responders, shards) = (forwarding, responders, shards)
         let sockets: @Sendable () -> LiveSockets? = { [weak self] in
             self?.state.withLock { $0.sockets }
         }
@@ -111,7 +124,11 @@ final class NodeAnswering: Sendable {
                     name, isOperators ? listening.administrativeListener : maker.clients),
                 { try await routes?.respond(to: $0, context: $1) ?? Response(status: .notFound) },
                 {
-                    [CallForwarder(forwarding, listener: name)]
+                    [
+                        CallForwarder(
+                            forwarding, listener: name, shards: shards,
+                            isOperators: isOperators || configuration.sharesListener)
+                    ]
                         + (isOperators ? [] : [LiveUpgrade { _ in sockets() }])
                 }, security: maker.certificate?.configuration)
         }
@@ -119,6 +136,7 @@ final class NodeAnswering: Sendable {
             self?.isTaking ?? false
         }
         let count = maker.clients.connections
+        let calls = NodeCalls()
         let relays = try maker.listener(
             RelayConfiguration.Listener(host: place.host, port: place.port),
             maker.limiter(
@@ -126,16 +144,17 @@ final class NodeAnswering: Sendable {
             { try await inner.respond(to: $0, context: $1) },
             {
                 [
+                    NodeFarewell(calls),
                     LiveUpgrade { head in
                         // Operators have none, whichever relay they ask.
                         head.headerFields[.nodeListener] == "http" ? sockets() : nil
                     } origin: { fields in
                         let origin = CallOrigin(takenFrom: &fields)
                         return (origin.peer, origin.own)
-                    }
+                    },
                 ]
             }, security: pass.listening)
-        return theirs + [relays]
+        return (theirs, NodeListener(relays, calls, clock: clock))
     }
 
     // MARK: Who answers
@@ -178,6 +197,7 @@ final class NodeAnswering: Sendable {
     /// Hands nothing on, and takes nothing from others, any more.
     func end() {
         state.withLock { $0.isTaking = false }
+        shards?.end()
         if case .here = current.answerer { return }
         current.post(.ended)
     }
@@ -248,16 +268,5 @@ final class NodeAnswering: Sendable {
 
 extension NodeAnswering {
     /// Says to whom calls are handed from now on.
-    func note(_ owner: StoreOwner) {
-        if current.epoch == owner.epoch { return }
-        guard let endpoint = owner.endpoint else {
-            return current.post(
-                .nobody("\(owner.name) owns the store, and does not say where it is reached"))
-        }
-        do {
-            current.post(.owner(try OwnerRoute(to: owner, endpoint)))
-        } catch {
-            current.post(.nobody("\(owner.name) owns the store: \(error)"))
-        }
-    }
+    func note(_ owner: StoreOwner) { current.note(owner) }
 }

@@ -83,7 +83,7 @@ extension Relay {
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
-        dependencies.secretsKeyID = store.secretsKeyID
+        (dependencies.secretsKeyID, dependencies.shards) = (store.secretsKeyID, shards)
         if let nodeListeners { dependencies.role = .owner(nodeListeners.name) }
         (dependencies.courier, dependencies.queries) = (polls, queries)
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil

@@ -14,7 +14,9 @@ import Metrics
 import RelayModel
 import ServiceLifecycle
 import Storage
+import StoragePostgreSQL
 import StorageSQL
+import Synchronization
 
 /// A relay on an embedded store.
 package final class Relay: Service {
@@ -50,6 +52,13 @@ package final class Relay: Service {
     /// The listeners that stand already, because another relay may have owned the store; `nil` of a
     /// store that has one relay.
     let nodeListeners: NodeListeners?
+    /// Sees to it that one shard alone gets a container; `nil` if the store is the only one.
+    let claim: ContainerClaim?
+    /// Looks who of all stores' relays is there; `nil` if the store is not spread with others.
+    let census: StoreCensus?
+    /// Whether the store is handed to another machine, and says so.
+    let handedOver = Mutex(false)
+    let handOver = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     /// What is logged at the least, for whoever changes it.
     let levels: LogLevels?
     /// The certificate of the listeners; `nil` without TLS.
@@ -89,6 +98,7 @@ package final class Relay: Service {
         let opened = try await StoreOpening(configuration, world, logger)
             .opened(copyingTo: backup?.spool, metrics, ports, certificate)
         (nodeListeners, store) = (opened.listeners, opened.store)
+        (claim, census) = (opened.claim, opened.census)
         shipper = backup?.shipper(of: store, world: world, logger: logger)
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(
@@ -121,6 +131,7 @@ package final class Relay: Service {
             world: GatewayWorld(
                 credentials: { container, _ in directory.credential(of: container) },
                 wallClock: world.now, generator: world.generator, tokenStore: tokens.store,
+                hasEnded: { shard.hasEnded($0.serial, since: $0.ends) },
                 observer: { event in logger.log(event) }), sink: ledger.take)
         courier = CourierPushGateway(
             queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: ledger.take,
@@ -148,7 +159,10 @@ package final class Relay: Service {
     package func run() async throws {
         log(CurlPushGateway.version)
         logger.info("opened the store", metadata: ["path": "\(store.place)"])
-        try await warn()
+        if store.secretsKeyID == nil {
+            logger.warning(
+                "secrets lie in the store as they are: set secrets.keyFile to encrypt them")
+        }
         let services: [any Service] =
             [
                 walk.sending,
@@ -158,7 +172,9 @@ package final class Relay: Service {
             + [
                 LoopService { try await self.upkeep.run() },
                 LoopService { try await self.sampleSeries() },
+                LoopService { try await self.warn() },
             ] + (shipper.map { [shipBackups($0)] } ?? [])
+            + (census.map { [spreading($0)] } ?? [])
             + (certificate.map { [watch($0)] } ?? []) + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -169,12 +185,22 @@ package final class Relay: Service {
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup)
                 }, logger: quietLogger))
+        let handingOver = Task { [handOver, walk, store] in
+            // Nobody may leave the group by itself while it shuts down.
+            for await _ in handOver.stream {
+                walk.stop()
+                store.expectEnd()
+                await group.triggerGracefulShutdown()
+            }
+        }
+        defer { handingOver.cancel() }
         let outcome: Result<Void, any Error>
         do {
             try await withGracefulShutdownHandler {
                 try await group.run()
             } onGracefulShutdown: {
                 self.walk.stop()
+                self.store.expectEnd()
                 Task { await group.triggerGracefulShutdown() }
             }
             outcome = .success(())
@@ -193,11 +219,16 @@ package final class Relay: Service {
 
     /// Lets what is in flight finish, and closes the store.
     private func finish() async throws {
-        await walk.finishSending()
+        let isAwaited = isHandedOver || store.footprint.nodes ?? 1 > 1
+        await walk.finishSending(isAwaited: isAwaited)
         await tokens.writeRest()
-        await walk.keepState()
+        // Who stands by has the state, and sends as soon as the store is its: it waits for no file.
+        await walk.keepState(writesLast: !isAwaited)
         let failure = await store.close()
         await shipRest()
+        // Other relays hear from this one, until they know the next owner, that nothing was done.
+        // A process that goes on answers them meanwhile.
+        if !isHandedOver { await nodeListeners?.farewell() }
         if let failure {
             logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])
             throw failure
@@ -212,14 +243,14 @@ package final class Relay: Service {
             progress: { [walk] in walk.settled })
     }
 
+    /// Ends the relay once another machine should own the store.
+    private func spreading(_ census: StoreCensus) -> any Service {
+        LoopService { try await self.spread(by: census) }
+    }
+
     /// Looks now and then whether the files of the certificate have changed.
     private func watch(_ certificate: ServedCertificate) -> any Service {
-        LoopService { [world] in
-            while true {
-                try await world.clock.sleep(for: .seconds(5))
-                certificate.look()
-            }
-        }
+        LoopService { [world] in try await certificate.watch(by: world.clock) }
     }
 
     /// Reads the files of the certificate again, and tells what came of it.
@@ -239,12 +270,20 @@ package final class Relay: Service {
         }
     }
 
-    /// Says what an operator should think about.
+    /// Says what an operator should think about, beside all else: of many containers it takes long,
+    /// and what is owed is not kept waiting for it.
     private func warn() async throws {
-        if store.secretsKeyID == nil {
+        do {
+            try await warnOfContainers()
+        } catch let error as StorageError {
             logger.warning(
-                "secrets lie in the store as they are: set secrets.keyFile to encrypt them")
+                "could not look at the containers' settings", metadata: ["reason": "\(error)"])
         }
+        // A loop that ends would end the relay.
+        try await gracefulShutdown()
+    }
+
+    private func warnOfContainers() async throws {
         for settings in try await store.containers() {
             for warning in settings.warnings {
                 logger.warning(

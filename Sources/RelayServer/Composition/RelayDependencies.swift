@@ -41,6 +41,8 @@ package struct RelayDependencies: Sendable {
     package var limits: RequestLimits
     /// What the relay is among those of its store; `nil` where it is alone.
     package var role: NodeRole?
+    /// The shards of the service; `nil` where the store is the only one.
+    var shards: ShardAccess?
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
     /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
@@ -67,11 +69,14 @@ package struct RelayDependencies: Sendable {
     var revoked: @Sendable (Revocation) async -> Void = { _ in }
     /// Lets queries of records in.
     package var queries: QueryAdmission
-    /// Bounds how many long lists are put together at the same time.
-    let lists = ReaderLine(turns: 8)
-    /// Has long webhooks decoded one at a time: the other processors are for all others, and the
-    /// writer takes no more than one decodes.
+    /// Bounds how many long lists are put together at the same time; one may take seconds, so that
+    /// a container leaves two of the turns to others.
+    let lists = ReaderLine(turns: 8, left: 2)
+    /// Has long webhooks decoded one at a time, by turns of their containers: the writer takes no
+    /// more than one decodes.
     let longWebhooks = ReaderLine(turns: 1)
+    /// Decodes them, when nobody else wants the processor.
+    let longWebhookThread = LongWorkThread(name: "belfry.webhooks")
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?
     /// The proxies whose word about their clients is believed.

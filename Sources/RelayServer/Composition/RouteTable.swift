@@ -63,7 +63,7 @@ struct RouteTable: Sendable {
             configured: relay.courierURL, own: relay.publicURL, scheme: relay.scheme)
         return TokenRoutes(
             clients: clients, registry: relay.registry, courierBase: base,
-            identifiers: identifiers
+            shard: relay.shards?.own, identifiers: identifiers
         ).routes
             + CourierRoutes(queue: relay.registry, polls: relay.courier, logger: relay.logger)
             .routes
@@ -107,8 +107,8 @@ struct RouteTable: Sendable {
     private var changes: [RelayRoute] {
         ChangeRoutes(
             registry: relay.registry, intake: intake, line: relay.longWebhooks,
-            publicURL: relay.publicURL, ledger: relay.sourceLedger, turnstile: relay.turnstile,
-            logger: relay.logger
+            thread: relay.longWebhookThread, publicURL: relay.publicURL,
+            ledger: relay.sourceLedger, turnstile: relay.turnstile, logger: relay.logger
         ).routes
     }
 
@@ -132,7 +132,8 @@ struct RouteTable: Sendable {
     private var administration: [RelayRoute] {
         let access = AdministrationAccess(
             expected: relay.adminToken, registry: relay.registry, sessions: relay.console,
-            cookie: cookie, turnstile: relay.turnstile, logger: relay.logger)
+            cookie: cookie, turnstile: relay.turnstile, logger: relay.logger,
+            shard: ShardParameter(shards: relay.shards))
         return (consoleTables + tables).flatMap(\.routes).map { $0.admitted(by: access) }
     }
 
@@ -140,14 +141,15 @@ struct RouteTable: Sendable {
 
     private var containers: ContainerAdministration {
         ContainerAdministration(
-            registry: relay.registry, halts: relay.halts, saved: relay.containerSaved)
+            registry: relay.registry, halts: relay.halts, saved: relay.containerSaved,
+            shards: relay.shards)
     }
 
     private var sources: SourceAdministration {
         SourceAdministration(
             registry: relay.registry, store: relay.registry.storeIdentity,
-            ledger: relay.sourceLedger, followers: relay.followers, publicURL: relay.publicURL,
-            randomBytes: relay.randomBytes)
+            ledger: relay.sourceLedger, knowledge: knowledge, followers: relay.followers,
+            publicURL: relay.publicURL, randomBytes: relay.randomBytes)
     }
 
     /// What the console's pages call besides.
@@ -175,10 +177,11 @@ struct RouteTable: Sendable {
                 registry: registry, log: relay.log, progress: relay.progress,
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
                 ledger: relay.sourceLedger, followers: relay.followers, answers: relay.answers,
-                health: relay.health,
+                health: relay.health, shards: relay.shards,
                 now: relay.now, startedAt: relay.startedAt),
             ProcessAdministration(
                 levels: relay.logLevels, renewCertificates: relay.renewCertificates),
+            ShardAdministration(shards: relay.shards),
             containers,
             KeyAdministration(
                 registry: registry, identifiers: identifiers, revoked: relay.revoked),
@@ -199,11 +202,13 @@ struct RouteTable: Sendable {
             DeliveryAdministration(
                 registry: registry, halts: relay.halts, resume: relay.resume,
                 redriven: relay.deadLettersRedriven),
-            OneDeliveryAdministration(registry: registry, halts: relay.halts),
+            OneDeliveryAdministration(
+                registry: registry, halts: relay.halts, shard: relay.shards?.own),
             NotificationAdministration(registry: registry, revoked: relay.revoked),
             LiveAdministration(registry: registry, present: relay.live),
             TokenAdministration(
-                registry: registry, identifiers: identifiers, secretsKeyID: relay.secretsKeyID),
+                registry: registry, identifiers: identifiers, secretsKeyID: relay.secretsKeyID,
+                shards: relay.shards),
         ]
     }
 }

@@ -84,6 +84,14 @@ final class ServedCertificate: Sendable {
         return isNew
     }
 
+    /// Looks now and then whether the files have changed, until the task is cancelled.
+    func watch(by clock: any Clock<Duration>) async throws {
+        while true {
+            try await clock.sleep(for: .seconds(5))
+            look()
+        }
+    }
+
     /// Looks whether the files have changed, and reads them if so; tells what came of it.
     ///
     /// Whoever writes two files writes one first: what does not fit together is tried again with

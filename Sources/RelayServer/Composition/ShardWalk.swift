@@ -26,6 +26,7 @@ final class ShardWalk: Sendable {
     /// What stood by for the shard before this process owned it.
     private let standby: StandbyFollower?
     private let lastImage = Mutex<StateImage?>(nil)
+    private let judging = JudgingThread()
     /// The badges, which the follower and the ranges raise.
     private let badges = BadgeCounts()
     /// Says that the badges are loaded.
@@ -72,6 +73,9 @@ final class ShardWalk: Sendable {
     /// How far deliveries are settled.
     var settled: LogPosition { worker.recordedMark.position }
 
+    /// Whether the log is followed, so that nothing is recovered any more.
+    var isFollowing: Bool { phase.withLock { $0 } == .following }
+
     /// Whether the log is followed, and if not, why.
     func readiness(shortage: String?) -> Readiness {
         let phase = phase.withLock { $0 }
@@ -88,13 +92,21 @@ final class ShardWalk: Sendable {
         phase.withLock { $0 = .stopping }
     }
 
+    /// How long a gateway may answer nothing while another relay waits for the store: longer than
+    /// one takes that works, and as long as nobody's changes are taken.
+    private static let silence = Duration.seconds(2)
+
     /// Lets what is in flight finish, once the loops have ended.
-    func finishSending() async {
+    ///
+    /// Where the end `isAwaited` by another relay, a gateway that is silent does not hold it up:
+    /// what is open is sent again by that one.
+    func finishSending(isAwaited: Bool) async {
         let logger = relay.logger
         logger.info(
             "finishing what is in flight", metadata: ["count": .stringConvertible(worker.inFlight)])
         do {
-            try await worker.shutDown(within: relay.configuration.shutdownGrace)
+            try await worker.shutDown(
+                within: relay.configuration.shutdownGrace, silence: isAwaited ? Self.silence : nil)
         } catch {
             // What could not be recorded is owed still, and is worked after the next start.
             logger.error("could not record the last step", metadata: ["reason": "\(error)"])
@@ -102,9 +114,12 @@ final class ShardWalk: Sendable {
     }
 
     /// Keeps the follower's state for the next start, once everything is settled that will be.
-    func keepState() async {
+    ///
+    /// Unless it `writesLast`, that is the last snapshot that was written before.
+    func keepState(writesLast: Bool) async {
+        let image = lastImage.withLock { $0.take() }
         do {
-            try await snapshots?.finish(lastImage.withLock { $0.take() }, progress: settled)
+            try await snapshots?.finish(writesLast ? image : nil, progress: settled)
         } catch {
             relay.logger.warning(
                 "could not keep the last snapshot", metadata: ["reason": "\(error)"])
@@ -147,13 +162,21 @@ final class ShardWalk: Sendable {
             rangeThreshold: relay.configuration.rangeThreshold, now: world.now, clock: world.clock,
             settings: { [relay] key in relay.directory[key] }, logger: relay.logger,
             directory: relay.indexes, snapshots: snapshots, pulse: pulse,
-            watch: relay.watch,
+            watch: relay.watch, beside: besideLog,
             take: { [worker, turns, pulse, relay] batch in
                 relay.events.handOver(batch.deliveries)
                 try await worker.accept(batch)
-                guard let position = batch.finished else { return }
-                turns.followed(upTo: position, work: pulse.takeWork())
+                guard batch.finished != nil || batch.madeUp != nil else { return }
+                turns.followed(
+                    upTo: batch.finished, behind: batch.behind, work: pulse.takeWork())
             })
+    }
+
+    /// Where changes with dear conditions are judged; `nil` if the window of deliveries is too
+    /// small for others to go on meanwhile.
+    private var besideLog: BesideLog? {
+        let window = relay.configuration.delivery.inFlight
+        return window < 64 ? nil : BesideLog(judging, window: window)
     }
 
     /// Works the ranges of huge fan-outs beside the follower.

@@ -113,7 +113,7 @@ extension ConfigurationKey {
     /// A list of texts.
     init(_ name: String, list place: Place<[String]>, _ summary: String) {
         let standard = RelayConfiguration.standard[keyPath: place].joined(separator: ",")
-        self.init(name, .list, default: standard, summary) {
+        self.init(name, .list, default: standard.isEmpty ? nil : standard, summary) {
             $1[keyPath: place] = Self.elements($0)
             return []
         }

@@ -18,6 +18,7 @@ extension ConfigurationKey {
         if name == "apns.url" || Self.gateways.contains(where: { $0.name == name }) {
             return .required
         }
+        if name == Self.shards { return .alike }
         let isOwn =
             isSecret || Self.own.contains(name) || Self.ownParts.contains { name.hasPrefix($0) }
         return isOwn ? .own : .alike
@@ -27,6 +28,9 @@ extension ConfigurationKey {
     static let gateways: [(name: String, environment: GatewayEnvironment)] = [
         ("apns.development.url", .development), ("apns.production.url", .production),
     ]
+
+    /// What relays of a service must have alike of what is else each relay's own.
+    private static let shards = "nodes.schemas"
 
     /// Settings of a relay's own, by the beginning of their names.
     static let ownParts = ["tls.", "secrets.", "nodes.", "backup.", "log."]

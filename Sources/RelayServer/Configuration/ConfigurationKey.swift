@@ -106,13 +106,23 @@ package struct ConfigurationKey: Sendable {
         return text
     }
 
+    /// Whether the port of `HOST:PORT` is one, if there is any: clients of HTTP end the process
+    /// where one has more than 16 bits.
+    private static func hasPort(_ host: Substring) -> Bool {
+        guard let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") else {
+            return true
+        }
+        let port = host[host.index(after: colon)...]
+        return port.isEmpty || UInt16(port) != nil
+    }
+
     private static func isURL(_ text: String, schemes: [String]) -> Bool {
         guard let scheme = schemes.first(where: { text.hasPrefix("\($0)://") }) else {
             return false
         }
         let rest = text.dropFirst(scheme.count + 3)
         let host = rest.hasSuffix("/") ? rest.dropLast() : rest
-        return !host.isEmpty
+        return !host.isEmpty && hasPort(host)
             && host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@\\".utf8.contains($0) }
     }
 }

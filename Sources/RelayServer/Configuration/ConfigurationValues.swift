@@ -158,7 +158,13 @@ package struct ConfigurationValues: Sendable {
         do {
             text = Array(try Data(contentsOf: URL(filePath: path)))
         } catch {
-            throw ConfigurationError(["the file \(path) cannot be read"])
+            let values = try? URL(filePath: path).resourceValues(forKeys: [.isDirectoryKey])
+            let isMissing = (error as? CocoaError)?.code == .fileReadNoSuchFile
+            let reason =
+                isMissing
+                ? "there is none"
+                : values?.isDirectory == true ? "it is a folder" : error.localizedDescription
+            throw ConfigurationError(["the file \(path) cannot be read: \(reason)"])
         }
         do throws(JSONSyntaxError) {
             let keys = Dictionary(
@@ -203,6 +209,12 @@ package struct ConfigurationValues: Sendable {
             texts["storage.path"] ?? standard.storagePath, texts["storage.url"],
             texts["storage.schema"] ?? standard.storageSchema
         )
+    }
+
+    /// The schemas of all shards of the service, for whoever wants nothing else; empty where the
+    /// store is the only one.
+    package var schemas: [String] {
+        texts["nodes.schemas"].map { ConfigurationKey.elements($0) } ?? []
     }
 
     /// What was said of a setting, or its default; `nil` if it has none.

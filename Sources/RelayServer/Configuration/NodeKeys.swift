@@ -29,5 +29,20 @@ extension ConfigurationKeys {
             "Whether a relay that stands by has the subscriptions and devices in memory, as the "
                 + "owner has them, and follows what is edited: then it need not load them when it "
                 + "takes the owner's place."),
+        ConfigurationKey(
+            "nodes.schemas", list: \.nodes.schemas,
+            "The schemas of all shards of the service, the one of storage.schema among them: any "
+                + "relay hands a call to the owner of the store where its container lies; with "
+                + "none, the store is the only one."),
+        ConfigurationKey(
+            "nodes.balance", isOn: \.nodes.isBalancing,
+            "Whether the stores of nodes.schemas are spread over the machines: whoever owns one "
+                + "that another machine should own hands it over."),
+        ConfigurationKey(
+            "nodes.machine", .text,
+            "The machine on which this relay runs, by which stores are spread: "
+                + "\(NodeSettings.nameRule); unless given what the machine is called. Relays of "
+                + "several stores on one machine must say the same.",
+            apply: { $1.nodes.stand(on: $0) }),
     ]
 }

@@ -14,6 +14,17 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         /// The port; 0 takes a free one.
         package var port: Int
 
+        /// Host and port as an URL has them; where it listens at all addresses, the loopback's.
+        var authority: String {
+            let reached =
+                switch host {
+                case "0.0.0.0": "127.0.0.1"
+                case "::": "::1"
+                default: host
+                }
+            return (reached.contains(":") ? "[\(reached)]" : reached) + ":\(port)"
+        }
+
         package init(host: String, port: Int) {
             self.host = host
             self.port = port
@@ -165,7 +176,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     /// How clients reach the relay, without a slash at the end.
     package var publicURL: String {
         let scheme = tls == nil ? "http" : "https"
-        return Self.withoutSlash(givenPublicURL ?? "\(scheme)://\(http.host):\(http.port)")
+        return Self.withoutSlash(givenPublicURL ?? "\(scheme)://\(http.authority)")
     }
 
     /// The queries of one container at a time, which it may set for itself.
@@ -194,7 +205,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
                 "backup.url: a store on a server (storage.url) is backed up by what backs up the "
                     + "server; continuous backup is for storage.path")
         }
-        problems += placeProblems
+        problems += placeProblems + nodes.problems(of: storageSchema, at: storageURL)
         let secrets = SecretKeyReading(secretKeys)
         problems += secrets.problems + refused
         guard problems.isEmpty else { throw ConfigurationError(problems) }

@@ -54,7 +54,8 @@ extension ConfigurationKeys {
             "retention.shadowHours", zeroForNone: \.upkeep.retention.shadowAge, in: .hour,
             0...876_000,
             "How long a record's last version is known after its last change; 0 for ever. "
-                + "Records that clients keep in the relay stay."),
+                + "Records that clients keep in the relay stay. `records/changes` does not tell of "
+                + "a record that is forgotten so."),
         ConfigurationKey(
             "retention.deletedHours", zeroForNone: \.upkeep.retention.deletedAge, in: .hour,
             0...876_000,

@@ -11,6 +11,9 @@ struct TokenRoutes: Sendable {
     let registry: any DeviceRegistry & CourierQueue
     /// What URLs of couriers begin with.
     let courierBase: CourierBase
+    /// The shard in which couriers are, for whichever relay is polled; `nil` where the store is the
+    /// only one.
+    let shard: String?
     let identifiers: RandomIdentifiers
 
     var routes: [RelayRoute] {
@@ -125,6 +128,7 @@ struct TokenRoutes: Sendable {
 
     private func courierURL(of address: CourierAddress, _ request: RelayRequest) -> String {
         "\(courierURL(request))/courier/1/\(address.secret)"
+            + (shard.map { "?shard=\($0)" } ?? "")
     }
 
     /// What the courier's URL begins with.

@@ -71,17 +71,17 @@ struct ExplainReading: Sendable {
         var page = search
         page.limit = Self.changesAtATime
         var found: [PastChange] = []
-        while found.count < search.limit, page.entries > 0, try !isOver() {
-            let changes = try await registry.pastChanges(page)
-            found += changes.filter { past in
-                guard let types, let type = past.change?.recordType else {
-                    return isVisible(past, question)
-                }
-                return types.contains(type) && isVisible(past, question)
+        var bytes = 0
+        while found.count < search.limit, bytes < Self.mostBytes, page.entries > 0, try !isOver() {
+            let slice = try await registry.pastChanges(page, turn: allowance.beginTurn)
+            for (past, size) in zip(slice.changes, slice.sizes) where isVisible(past, question) {
+                if let types, let type = past.change?.recordType, !types.contains(type) { continue }
+                found.append(past)
+                bytes += size
             }
-            guard changes.count == page.limit, let last = changes.last?.position else { break }
-            page.entries -= Int(page.before.rawValue - last.rawValue)
-            page.before = last
+            guard slice.before < page.before else { break }
+            page.entries -= Int(page.before.rawValue - slice.before.rawValue)
+            page.before = slice.before
         }
         return Array(found.prefix(search.limit))
     }
@@ -97,6 +97,9 @@ struct ExplainReading: Sendable {
 
     /// Changes that are read at a time.
     private static let changesAtATime = 50
+    /// Bytes of the stored texts of changes that are explained together, about: they are in memory
+    /// until all of them are explained.
+    private static let mostBytes = 2 * Limits.maximumPageBytes
 
     /// Why the change at a position is not known any more.
     func gone(
@@ -376,25 +379,5 @@ struct ExplainReading: Sendable {
         else { return false }
         guard case .user(let user) = asker else { return true }
         return holder.owner.user == user
-    }
-}
-
-private extension Explanation {
-    /// How far behind those that fired it stands in a list.
-    var rank: Int {
-        switch verdict {
-        case .fired: 0
-        case .cannotTell: 1
-        case .didNotFire: 2 + (missedBy ?? 1000)
-        }
-    }
-
-    /// The same about the device of one delivery; `nil` if that is none of its deliveries.
-    func narrowed(to delivery: DeliveryID) -> Explanation? {
-        guard let device = devices.first(where: { $0.deliveryID == delivery }) else { return nil }
-        var explanation = self
-        explanation.devices = [device]
-        explanation.sentence = "Fired. \(device.id): \(device.sentence)"
-        return explanation
     }
 }

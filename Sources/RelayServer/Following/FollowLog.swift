@@ -8,6 +8,7 @@ package final class FollowLog: Sendable {
         var word: String?
         var warning: String?
         var rows: UInt64 = 0
+        var namedNobody: String?
     }
 
     private let logger: Logger
@@ -35,14 +36,21 @@ package final class FollowLog: Sendable {
 
     /// Says what has come since the last time, and what should be thought about.
     package func noteProgress(_ status: FollowStatus) {
-        let (rows, warning) = last.withLock { last in
-            defer { (last.rows, last.warning) = (status.rows, status.warning) }
+        let (concern, namedNobody) = (status.concern, status.namedNobody)
+        let (rows, news) = last.withLock { last in
+            defer {
+                last.rows = status.rows
+                (last.warning, last.namedNobody) = (concern, namedNobody)
+            }
             return (
                 status.rows - last.rows,
-                status.warning == last.warning ? nil : status.warning
+                [
+                    concern == last.warning ? nil : concern,
+                    namedNobody == last.namedNobody ? nil : namedNobody,
+                ].compactMap { $0 }
             )
         }
-        if let warning { logger.warning("\(warning)", metadata: ["state": "following"]) }
+        for one in news { logger.warning("\(one)", metadata: ["state": "\(status.word)"]) }
         guard rows > 0 else { return }
         var metadata: Logger.Metadata = [
             "rows": .stringConvertible(rows),

@@ -47,8 +47,8 @@ enum FollowStanding: Sendable, Hashable {
         case .followed(let status):
             switch status.state {
             case .waiting(let problem): problem.needsSomebody ? .broken : .waiting
-            case .following: status.warning == nil ? .well : .waiting
-            case .connecting, .takingSnapshot: .well
+            case .connecting, .following: status.concern == nil ? .well : .waiting
+            case .takingSnapshot: .well
             }
         case .refused: .broken
         case .begins: .well
@@ -66,6 +66,8 @@ enum FollowStanding: Sendable, Hashable {
         object["since"] = .string(status.since.iso8601)
         object["rows"] = .integer(Int64(clamping: status.rows))
         object["valuesLeftOut"] = .integer(Int64(clamping: status.valuesLeftOut))
+        object["rowsOlder"] = .integer(Int64(clamping: status.rowsOlder))
+        object["authorsUnread"] = .integer(Int64(clamping: status.authorsUnread))
         object["confirmed"] = status.confirmed.map { .string($0.description) }
         object["lastCommit"] = status.lastCommit.map { .string($0.iso8601) }
         object["behindBytes"] = status.behindBytes.map { .integer(Int64(clamping: $0)) }

@@ -167,9 +167,7 @@ package final class SourceFollowers: Sendable {
         filter.source = place.source
         let newest = try await registry.listedChanges(
             of: place.container, filter, before: nil, PageBounds(rows: 1))
-        let version = newest.elements.first?.change?.version
-        return RestoredHolding(
-            last: version.map { PostgresPosition(rawValue: UInt64(clamping: $0)) })
+        return RestoredHolding(last: newest.elements.first?.change?.version)
     }
 
     /// Notes that sources are followed by this store, which began anew or lacks nothing.
@@ -258,7 +256,8 @@ package final class SourceFollowers: Sendable {
         let batch = try sources.source(stored).decode(rows)
         return Decoded(
             definition: stored.definition, batch: batch,
-            prepared: try await intake.prepare(batch, of: place.container))
+            prepared: try intake.prepare(
+                batch, by: try await intake.schema(of: place.container)))
     }
 
     /// Takes rows as a webhook of the source that was believed.
@@ -277,9 +276,8 @@ package final class SourceFollowers: Sendable {
                 current?.batch ?? source.decode(rows), prepared: current?.prepared, from: source,
                 of: place.container, posted: { Self.webhook(rows, at: now) }, at: now)
             if let failure = results.failure { return refused(failure, place, at: now) }
-            ledger.noteAccepted(
-                place.source, of: place.container, ignored: results.ignored, at: now)
-            return .taken
+            ledger.noteAccepted(place.source, of: place.container, results, at: now)
+            return results.older > 0 ? .takenAsOlder(results.older) : .taken
         } catch is CancellationError {
             return .not(.relayUnreachable("it is ending"))
         } catch {

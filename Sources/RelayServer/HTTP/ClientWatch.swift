@@ -24,6 +24,7 @@ final class ClientWatch: ChannelInboundHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent { departure.happen() }
+        if event is OpenConnections.LateHour { departure.happen(forRelaysEnd: true) }
         context.fireUserInboundEventTriggered(event)
     }
 
@@ -39,15 +40,18 @@ final class ClientWatch: ChannelInboundHandler, RemovableChannelHandler {
 final class ClientDeparture: Sendable {
     private struct State {
         var hasGone = false
+        /// Whether it is the relay that goes.
+        var isRelaysEnd = false
         var last: UInt64 = 0
         var endings: [UInt64: @Sendable () -> Void] = [:]
     }
 
     private let state = Mutex(State())
 
-    /// Notes that the client has gone.
-    func happen() {
+    /// Notes that the client has gone, or that the relay ends, and somebody waits for that.
+    func happen(forRelaysEnd isRelaysEnd: Bool = false) {
         let endings = state.withLock { state in
+            if !state.hasGone { state.isRelaysEnd = isRelaysEnd }
             state.hasGone = true
             defer { state.endings = [:] }
             return Array(state.endings.values)
@@ -57,7 +61,8 @@ final class ClientDeparture: Sendable {
 
     /// Runs `body`, and cancels it if the client goes.
     ///
-    /// - Throws: 499 for a client that has gone, whom nobody tells; what `body` throws.
+    /// - Throws: 499 for a client that has gone, whom nobody tells, and 503 for one that is to come
+    ///   again; what `body` throws.
     func ending<Value: Sendable>(
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -71,8 +76,17 @@ final class ClientDeparture: Sendable {
                 task.cancel()
             }
         } catch is CancellationError where state.withLock({ $0.hasGone }) {
+            guard !state.withLock({ $0.isRelaysEnd }) else {
+                throw APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)
+            }
             throw APIError(.badRequest, "the client has gone", httpStatus: 499)
         }
+    }
+
+    /// Has `end` called once the client goes, at once if it has gone, until what is returned is.
+    func whenGone(_ end: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let number = add(end)
+        return { [self] in remove(number) }
     }
 
     private func add(_ end: @escaping @Sendable () -> Void) -> UInt64 {

@@ -15,12 +15,17 @@ final class OpenConnections: Sendable {
 
     private let state = Mutex(State())
     private let grace: Duration
+    private let isUrgent: Bool
     private let clock: any Clock<Duration>
     private let logger: Logger
 
     /// Creates the list before there is a connection.
-    init(grace: Duration, clock: any Clock<Duration>, logger: Logger) {
+    ///
+    /// What is not closed after `grace` is closed then. Where an end `isUrgent`, because another
+    /// relay goes on after it, no slow client keeps it waiting for that long.
+    init(grace: Duration, isUrgent: Bool, clock: any Clock<Duration>, logger: Logger) {
         self.grace = grace
+        self.isUrgent = isUrgent
         self.clock = clock
         self.logger = logger
     }
@@ -35,10 +40,29 @@ final class OpenConnections: Sendable {
         }
         guard isFirst else { return }
         Task {
-            try await clock.sleep(for: grace)
+            var rest = grace
+            while rest > Self.pause {
+                try await clock.sleep(for: Self.pause)
+                rest -= Self.pause
+                for channel in all {
+                    channel.pipeline.fireUserInboundEventTriggered(LateHour(isUrgent: isUrgent))
+                }
+            }
+            try await clock.sleep(for: rest)
             closeAll()
         }
     }
+
+    /// Tells a connection, again and again, that the end goes on and it is there still.
+    struct LateHour: Sendable {
+        /// Whether somebody waits for the end.
+        let isUrgent: Bool
+    }
+
+    /// How often connections are told: half of what a hand-over may take.
+    private static let pause = Duration.milliseconds(250)
+
+    private var all: [any Channel] { state.withLock { Array($0.channels.values) } }
 
     private func closeAll() {
         let channels = state.withLock { state in

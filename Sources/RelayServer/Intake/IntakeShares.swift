@@ -72,6 +72,8 @@ struct IntakeShares: Sendable {
     private var contention = Contention()
     private var nextNumber: UInt64 = 0
     private var followedUpTo = LogPosition.start
+    /// Of containers of which changes are judged beside the log, the first that is not worked.
+    private var behind: [ContainerKey: LogPosition] = [:]
 
     init(_ settings: Settings = Settings()) {
         self.settings = settings
@@ -111,7 +113,7 @@ struct IntakeShares: Sendable {
         _ container: ContainerKey, changes: Int, upTo position: LogPosition?
     ) -> [UInt64] {
         guard var share = shares[container] else { return [] }
-        if let position, position > followedUpTo {
+        if let position, !isFollowed(position, of: container) {
             // Commits answer in the order of the log, but callers come here in any.
             let place = share.passed.lastIndex { $0.position < position }.map { $0 + 1 } ?? 0
             share.passed.insert(Passed(position: position, changes: changes), at: place)
@@ -123,19 +125,28 @@ struct IntakeShares: Sendable {
         return released
     }
 
-    /// The log is followed up to `position`, and what whose entries took for that.
+    /// Whether the log is followed up to a change of a container.
+    private func isFollowed(_ position: LogPosition, of container: ContainerKey) -> Bool {
+        guard position <= followedUpTo else { return false }
+        return behind[container].map { position < $0 } ?? true
+    }
+
+    /// The log is followed up to `position`, if it is said, and what whose entries took for that.
+    ///
+    /// Of the containers in `behind` it is followed up to before the position that stands there.
     ///
     /// - Returns: The requests that go in now.
     mutating func followed(
-        upTo position: LogPosition, work: [ContainerKey: FollowerPulse.Work] = [:],
-        at now: Duration
+        upTo position: LogPosition?, behind: [ContainerKey: LogPosition] = [:],
+        work: [ContainerKey: FollowerPulse.Work] = [:], at now: Duration
     ) -> [UInt64] {
-        followedUpTo = max(followedUpTo, position)
+        followedUpTo = max(followedUpTo, position ?? .start)
+        self.behind = behind
         for (container, work) in work { shares[container]?.learn(work, settings.wait) }
         var released: [UInt64] = []
         for container in Array(shares.keys) {
             guard var share = shares.removeValue(forKey: container) else { continue }
-            while let first = share.passed.first, first.position <= position {
+            while let first = share.passed.first, isFollowed(first.position, of: container) {
                 share.passed.removeFirst()
                 share.open -= first.changes
                 share.learnPushes(of: first.changes)

@@ -71,13 +71,16 @@ package final class IntakeTurns: Sendable {
         }
     }
 
-    /// The log is followed up to `position`, and what whose entries took for that.
+    /// The log is followed up to `position`, if it is said, but of the containers in `behind`, and
+    /// what whose entries took for that.
     package func followed(
-        upTo position: LogPosition, work: [ContainerKey: FollowerPulse.Work] = [:]
+        upTo position: LogPosition?, behind: [ContainerKey: LogPosition] = [:],
+        work: [ContainerKey: FollowerPulse.Work] = [:]
     ) {
         let now = elapsed()
         let waiters = state.withLock { state in
-            state.take(state.shares.followed(upTo: position, work: work, at: now))
+            state.take(
+                state.shares.followed(upTo: position, behind: behind, work: work, at: now))
         }
         for waiter in waiters { waiter.resume(returning: true) }
     }

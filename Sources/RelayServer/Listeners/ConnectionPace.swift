@@ -66,6 +66,14 @@ struct ConnectionPace: Sendable {
     /// Whether something is being written.
     var isAnswering: Bool { outgoing != nil }
 
+    /// Whether a request has begun whose body has not come whole.
+    var isReceiving: Bool {
+        if case .body = incoming { true } else { false }
+    }
+
+    /// Whether an answer that comes by and by is not taken to its end.
+    var isStreamed: Bool { isStreaming && outgoing != nil }
+
     /// Whether an answer that says what was too slow could be read as such.
     var mayBeTold: Bool {
         guard ending == nil, outgoing == nil else { return false }

@@ -79,6 +79,9 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private let verdict: ConnectionCounts.Verdict
     private var pace: ConnectionPace
     private var timer: Scheduled<Void>?
+    private var parts = SmallParts()
+    /// The end of a pause in which nothing is read.
+    private var pause: Scheduled<Void>?
     /// Whether it has been told that it must go, so that nothing of it is heard any more.
     private var isTold = false
     /// Whether the answer that goes out says that it is the last.
@@ -87,6 +90,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var unanswered = 0
     /// Whether nothing is read any more after the newest request.
     private var isDeaf = false
+    /// How often it was told that the end goes on; `nil` before the end.
+    private var hours: Int?
 
     init(limiter: ConnectionLimiter, verdict: ConnectionCounts.Verdict, now: Duration) {
         self.limiter = limiter
@@ -101,6 +106,10 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
 
     func handlerRemoved(context: ChannelHandlerContext) {
         end()
+        guard let pause else { return }
+        self.pause = nil
+        pause.cancel()
+        context.channel.read()
     }
 
     func end() {
@@ -120,16 +129,42 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             if case .head = unwrapInboundIn(data) { refuse(context) }
             return
         }
-        let now = context.eventLoop.pace
         switch unwrapInboundIn(data) {
         case .head(let head):
-            pace.head(at: now)
+            pace.head(at: context.eventLoop.pace)
             unanswered += 1
             isDeaf = Self.endsReading(head)
-        case .body(let bytes): pace.body(bytes.readableBytes, at: now)
-        case .end: pace.requestEnded(at: now)
+        case .body(let part): return pass(parts.add(part), context)
+        case .end:
+            pass(parts.take(), context)
+            pace.requestEnded(at: context.eventLoop.pace)
         }
         context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        pass(parts.take(), context)
+        context.fireChannelReadComplete()
+    }
+
+    /// Hands parts of a body on.
+    private func pass(_ parts: [ByteBuffer], _ context: ChannelHandlerContext) {
+        guard !parts.isEmpty, !isTold else { return }
+        let now = context.eventLoop.pace
+        for part in parts {
+            pace.body(part.readableBytes, at: now)
+            context.fireChannelRead(wrapInboundOut(.body(part)))
+        }
+    }
+
+    /// Reads on, after a while if the last reading brought a body in very many parts.
+    func read(context: ChannelHandlerContext) {
+        guard pause == nil else { return }
+        guard let time = parts.pauseAfterReading() else { return context.read() }
+        pause = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) { [self] in
+            pause = nil
+            context.read()
+        }
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -181,6 +216,27 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     }
 
     // MARK: Ending it
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard let hour = event as? OpenConnections.LateHour else {
+            if event is ChannelShouldQuiesceEvent { hours = 0 }
+            return context.fireUserInboundEventTriggered(event)
+        }
+        // Its listener may not have been told yet, and serves it as ever.
+        guard let before = hours else { return }
+        hours = before + 1
+        // Who was told, and a stream that was ended before, had the time to take it since.
+        let isLate = before > 0 && (pace.isStreamed || hour.isUrgent && pace.isAnswering)
+        if isTold || isLate { return context.close(promise: nil) }
+        guard hour.isUrgent else { return }
+        guard pace.isReceiving else {
+            // What only asks, and is worked still, is ended by whoever watches for its client.
+            if before > 0 { context.fireUserInboundEventTriggered(hour) }
+            return
+        }
+        guard pace.mayBeTold else { return }
+        tell(context, .serviceUnavailable, "the relay is shutting down")
+    }
 
     /// Looks whether the client is too slow, and comes back in time.
     private func check(_ context: ChannelHandlerContext) {

@@ -67,7 +67,9 @@ struct RequestHandler: Sendable {
         // What a file says of itself is believed.
         if answer.headers[.cacheControl] != nil { fields[.cacheControl] = nil }
         answer.headers.append(contentsOf: fields)
-        return Self.response(answer, to: request.method)
+        var departure: ClientDeparture?
+        if answer.stream != nil { departure = try? await ClientWatch.departure(of: context) }
+        return Self.response(answer, to: request.method, of: departure)
     }
 
     private func attempt(
@@ -259,7 +261,7 @@ struct RequestHandler: Sendable {
     }
 
     private static func response(
-        _ answer: RelayAnswer, to method: HTTPRequest.Method
+        _ answer: RelayAnswer, to method: HTTPRequest.Method, of departure: ClientDeparture?
     ) -> Response {
         var fields = answer.headers
         fields[.contentType] = answer.contentType
@@ -272,7 +274,7 @@ struct RequestHandler: Sendable {
             fields[.contentLength] = nil
             return Response(
                 status: HTTPResponse.Status(code: answer.status), headers: fields,
-                body: Self.streamedBody(stream))
+                body: Self.streamedBody(stream, until: departure))
         }
         if let unwritten = answer.unwritten {
             return Response(
@@ -286,9 +288,18 @@ struct RequestHandler: Sendable {
     }
 
     /// A body whose parts are written as they come, each once the one before it has gone out.
-    private static func streamedBody(_ stream: AnswerStream) -> ResponseBody {
+    ///
+    /// It ends with its client, and not only when the next part could not be written: until then it
+    /// would count as one of the user's.
+    private static func streamedBody(
+        _ stream: AnswerStream, until departure: ClientDeparture?
+    ) -> ResponseBody {
         ResponseBody { writer in
-            defer { stream.end() }
+            let remove = departure?.whenGone { stream.end() }
+            defer {
+                remove?()
+                stream.end()
+            }
             while let part = await stream.next() { try await writer.write(ByteBuffer(bytes: part)) }
             try await writer.finish(nil)
         }

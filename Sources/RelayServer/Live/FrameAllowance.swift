@@ -19,7 +19,9 @@ struct FrameAllowance {
         let earned = Int((now - earnedUntil).nanoseconds * Int64(Self.perSecond) / 1_000_000_000)
         if earned > 0 {
             left = min(Self.most, left + earned)
-            earnedUntil = now
+            // What is left of the time counts on, or whoever keeps to the rate would be over it.
+            earnedUntil =
+                earnedUntil + .nanoseconds(Int64(earned) * 1_000_000_000 / Int64(Self.perSecond))
         }
         guard left > 0 else { return false }
         left -= 1

@@ -18,8 +18,11 @@ final class HeldSession: Sendable {
         var isStreamed = false
         /// Whether one is open.
         var isOpen = false
-        /// Whether a frame of the client's is being worked.
+        /// Whether a frame of the client's is being worked, or waits for that.
         var isWorking = false
+        /// Whether a frame is worked or a stream opened, of which one waits for the other.
+        var isBusy = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     let identity: LiveIdentity
@@ -44,10 +47,14 @@ final class HeldSession: Sendable {
 
     /// Opens the stream, which takes the place of one that is open.
     ///
-    /// - Parameter place: Where the last one was read to, as the browser says.
+    /// - Parameters:
+    ///   - place: where the last one was read to, as the browser says.
+    ///   - mark: how much had been revoked when it was known who opens it.
     /// - Returns: What comes, and the number by which it is given up.
     /// - Throws: ``LiveEnd`` if there is no room, or another one was opened meanwhile.
-    func open(from place: LiveEventID?) async throws -> (hub: StreamHub, turn: Int) {
+    func open(
+        from place: LiveEventID?, since mark: UInt64
+    ) async throws -> (hub: StreamHub, turn: Int) {
         let (first, turn) = state.withLock { state -> (StreamHub?, Int) in
             state.turns += 1
             let isFirst = !state.isStreamed && place == nil
@@ -56,29 +63,66 @@ final class HeldSession: Sendable {
             return (isFirst ? state.hub : nil, state.turns)
         }
         if let first { return (first, turn) }
-        let hub = StreamHub(identity)
-        let session = LiveSession(access, at: hub, head: head)
+        // An edit is of the stream before, and declared anew on this one, or it is of this one.
+        await beginTurn()
+        defer { endTurn() }
+        return (try await reopen(from: place, turn, since: mark), turn)
+    }
+
+    /// Waits until no frame is worked and no stream opened.
+    private func beginTurn() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if state.isBusy { state.waiting.append(continuation) }
+                defer { state.isBusy = true }
+                return !state.isBusy
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    /// Lets the next one go on.
+    private func endTurn() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.isBusy = !state.waiting.isEmpty
+            return state.isBusy ? state.waiting.removeFirst() : nil
+        }
+        next?.resume()
+    }
+
+    /// Has a stream go on in the place of the one before.
+    private func reopen(
+        from place: LiveEventID?, _ turn: Int, since mark: UInt64
+    ) async throws -> StreamHub {
+        // Who has waited while another one came has lost its place already.
+        guard state.withLock({ $0.turns == turn }) else { throw Self.taken }
+        let hub = StreamHub(identity, access.backlog)
+        let session = LiveSession(access, at: access.streams, head: head)
+        access.streams.add(hub, of: session.number)
+        session.lag(at: hub)
         let (former, past) = state.withLock { ($0.session, $0.hub) }
         let who = former.identity ?? identity
         let heard = place?.token.position
         let set = await access.engine.declared(by: former.number, after: heard)
         let (notified, charges) = (former.feed?.start, former.charges)
         end(former, past, saying: Self.taken)
-        try access.arrive(of: who.settings.key)
-        try await session.begin(as: who, nil)
-        access.note(hub, of: who, session.number)
-        let isMine = state.withLock { state in
-            guard state.turns == turn else { return false }
-            (state.session, state.hub) = (session, hub)
-            return true
+        do {
+            try access.arrive(of: who.settings.key)
+            try await session.begin(as: who, nil)
+        } catch {
+            session.end()
+            throw error
         }
-        guard isMine else {
-            end(session, hub, saying: Self.taken)
-            throw Self.taken
+        access.note(hub, of: who, session.number)
+        // Also where another one waits by now, which goes on from here.
+        state.withLock { state in (state.session, state.hub) = (session, hub) }
+        if let fault = access.end(of: who, since: mark) {
+            end(session, hub, saying: fault)
+            throw fault
         }
         session.take(charges)
         try await declare(set, by: session, who, from: place, notified: notified)
-        return (hub, turn)
+        return hub
     }
 
     private func declare(
@@ -142,21 +186,22 @@ final class HeldSession: Sendable {
     ///
     /// - Throws: ``LiveEnd`` if it cannot be read, or says goodbye; 429 while another is worked.
     func take(_ frame: [UInt8]) async throws {
-        let session = state.withLock { state -> LiveSession? in
-            guard !state.isWorking else { return nil }
-            state.isWorking = true
-            return state.session
+        let isNext = state.withLock { state in
+            defer { state.isWorking = true }
+            return !state.isWorking
         }
-        guard let session else {
+        guard isNext else {
             throw APIError(
                 .throttled, "a frame is being worked; they are worked in order", retryAfter: 1)
         }
         defer { state.withLock { $0.isWorking = false } }
+        await beginTurn()
+        defer { endTurn() }
+        let session = state.withLock { $0.session }
         try await session.take(frame)
         guard let identity = session.identity else { return }
         // A user token may have been renewed.
-        let hub = state.withLock { $0.session === session ? $0.hub : nil }
-        if let hub { access.note(hub, of: identity, session.number) }
+        access.renew(stream: session.number, of: identity)
     }
 }
 

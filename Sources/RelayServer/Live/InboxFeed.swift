@@ -23,6 +23,7 @@ final class InboxFeed: Sendable {
     private let number: UInt64
     private let hub: any LiveHub
     private let inboxes: any InboxRegistry
+    private let isKept: @Sendable () async throws -> Bool
     private let store: UUIDBytes
     private let state = Mutex(State())
 
@@ -31,11 +32,12 @@ final class InboxFeed: Sendable {
         var isOver = false
     }
 
-    /// Prepares to tell client `number` at `hub`.
+    /// Prepares to tell client `number` at `hub`, for as long as the container keeps notifications.
     init(
         _ declared: DeclaredQuery, of identity: LiveIdentity, to number: UInt64,
         at hub: any LiveHub,
-        from inboxes: any InboxRegistry, store: UUIDBytes
+        from inboxes: any InboxRegistry,
+        whileKept isKept: @escaping @Sendable () async throws -> Bool, store: UUIDBytes
     ) {
         id = declared.id
         query = declared.query
@@ -46,6 +48,7 @@ final class InboxFeed: Sendable {
         self.number = number
         self.hub = hub
         self.inboxes = inboxes
+        self.isKept = isKept
         self.store = store
     }
 
@@ -69,6 +72,9 @@ final class InboxFeed: Sendable {
             gone(ErrorMapping(error).apiError)
         }
     }
+
+    /// Whether nothing more is told.
+    var isOver: Bool { state.withLock { $0.isOver } }
 
     /// Ends it.
     func end() {
@@ -120,6 +126,7 @@ final class InboxFeed: Sendable {
 
     /// Tells what comes after `place`; says whether that is all.
     private func tell(_ place: inout UInt64) async throws -> Bool {
+        guard try await isKept() else { throw Self.keptNoMore }
         let reading = try await inboxes.notifications(request(after: place))
         guard case .page(let notifications, let next, let isComplete) = reading else {
             // What came after it is kept no longer.
@@ -150,8 +157,14 @@ final class InboxFeed: Sendable {
         hub.post([.send(number, [frame])])
     }
 
+    private static let keptNoMore = APIError(
+        .notFound,
+        "this container keeps no notifications any more: an operator switches it on with "
+            + "`belfry containers set --inbox on`", details: ["liveError": "notKept"])
+
     private func gone(_ error: APIError) {
         guard !Task.isCancelled else { return }
+        state.withLock { $0.isOver = true }
         var object: JSONObject = ["type": "gone", "id": .string(id)]
         object.members += error.json(uuid: "").members.filter { $0.name != "uuid" }
         hub.post([.send(number, [LiveFrame(object)])])

@@ -25,8 +25,12 @@ final class LiveAccess: Sendable {
     let store: String
     let storeIdentity: UUIDBytes
     let identifiers: RandomIdentifiers
+    /// Those who are answered over HTTP.
+    let streams = StreamHubs()
     /// Those who listen by `EventSource`.
     let held: HeldSessions
+    /// What waits to be taken by all of them.
+    let backlog = LiveBacklog()
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
 
@@ -39,6 +43,16 @@ final class LiveAccess: Sendable {
         var newcomers = LiveNewcomers()
         /// Those who are answered over HTTP, with the end of the user token that they were told of.
         var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub, noticed: Timestamp?)] = [:]
+        var revocations = LiveRevocations()
+
+        /// Takes out the streams of those who fit.
+        mutating func takeStreams(
+            where fits: (LiveIdentity) -> Bool
+        ) -> [(number: UInt64, hub: StreamHub)] {
+            let ending = streams.filter { fits($0.value.identity) }
+            for number in ending.keys { streams[number] = nil }
+            return ending.map { ($0.key, $0.value.hub) }
+        }
     }
 
     /// Whose connections are counted together.
@@ -246,6 +260,20 @@ final class LiveAccess: Sendable {
 
     // MARK: Streams
 
+    /// How much has been revoked; to be asked before it is asked whether somebody may come in.
+    var revocations: UInt64 { state.withLock { $0.revocations.count } }
+
+    /// What ends one who is in since, and may have been let in while it was revoked; `nil` for
+    /// nothing.
+    func end(of identity: LiveIdentity, since mark: UInt64) -> LiveEnd? {
+        state.withLock { $0.revocations.end(of: identity, since: mark) }
+    }
+
+    /// Notes that a stream that is noted is of this identity now.
+    func renew(stream number: UInt64, of identity: LiveIdentity) {
+        state.withLock { $0.streams[number]?.identity = identity }
+    }
+
     /// Notes a stream, so that it can be ended.
     func note(_ hub: StreamHub, of identity: LiveIdentity, _ number: UInt64) {
         state.withLock { $0.streams[number] = (identity, hub, $0.streams[number]?.noticed) }
@@ -263,7 +291,11 @@ final class LiveAccess: Sendable {
 
     /// Ends the streams of those whose right to be here has ended.
     func end(_ revocation: Revocation) {
-        endStreams(revocation.end) { revocation.concerns($0) }
+        let ending = state.withLock { state in
+            state.revocations.note(revocation)
+            return state.takeStreams { revocation.concerns($0) }
+        }
+        end(ending, saying: { _ in revocation.end })
     }
 
     /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, tells
@@ -284,16 +316,17 @@ final class LiveAccess: Sendable {
     func endStreams(
         where fits: (LiveIdentity) -> Bool = { _ in true }, saying end: (UInt64) -> LiveEnd
     ) {
-        let ending = state.withLock { state in
-            let ending = state.streams.filter { fits($0.value.identity) }
-            for number in ending.keys { state.streams[number] = nil }
-            return ending
-        }
-        for (number, stream) in ending {
+        self.end(state.withLock { $0.takeStreams(where: fits) }, saying: end)
+    }
+
+    private func end(
+        _ ending: [(number: UInt64, hub: StreamHub)], saying end: (UInt64) -> LiveEnd
+    ) {
+        for (number, hub) in ending {
             let last = end(number)
             count(last)
-            stream.hub.post([.send(number, [last.bye(uuid: identifiers.uuid())])])
-            stream.hub.end()
+            hub.post([.send(number, [last.bye(uuid: identifiers.uuid())])])
+            hub.end()
         }
     }
 
@@ -328,7 +361,13 @@ final class LiveAccess: Sendable {
         form.note(schema, of: identity.settings.key)
         return LiveQueryReading(
             client: identity, schema: schema, version: version, limits: limits, indexes: indexes,
-            accounts: accounts, store: store, storeIdentity: storeIdentity)
+            accounts: accounts, store: store, storeIdentity: storeIdentity,
+            keepsInbox: keepsInbox(identity.settings.key))
+    }
+
+    /// Says whether a container keeps notifications, each time that it is asked.
+    func keepsInbox(_ key: ContainerKey) -> @Sendable () async throws -> Bool {
+        { [clients] in try await clients.registry.settings(of: key).keepsInbox }
     }
 }
 

@@ -129,3 +129,13 @@ extension Revocation {
             APIError(.authenticationFailed, reason, details: ["liveError": "revoked"]))
     }
 }
+
+extension LiveEnd {
+    /// What ends a connection whose frames cannot be read.
+    init(_ violation: WebSocketReader.Violation) {
+        switch violation {
+        case .tooLong: self = .tooLong
+        case .broken(let reason): self.init(.notUnderstood, APIError(.badRequest, reason))
+        }
+    }
+}

@@ -3,17 +3,21 @@ import NIOCore
 
 /// What waits to go out to one client, in order.
 ///
-/// A result waits as it is: its frames are made one by one, once there is room for them.
+/// A result waits as it is: its frames are made one by one, once there is room for them. So does a
+/// frame of its own, whose text it may have in common with others who come back.
 struct LiveOutbox<Piece: Sendable>: Sendable {
     /// Results stand apart, so that an entry has the size of a piece.
     private enum Entry {
         case piece(Piece)
+        case frame(LiveFrame)
         indirect case result(LiveResult)
         indirect case mark(LiveMark)
     }
 
     /// The bytes of the pieces that wait; those of results do not count.
     private(set) var bytes = 0
+    /// Those of its own frames among them.
+    private(set) var ownBytes = 0
     /// With room for one, which is all that most connections ever have waiting.
     private var entries = CircularBuffer<Entry>(initialCapacity: 1)
     private let make: @Sendable (LiveFrame) -> Piece
@@ -38,6 +42,12 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
         entries.append(.piece(piece))
     }
 
+    mutating func append(own frame: LiveFrame) {
+        bytes += frame.bytes.count
+        ownBytes += frame.bytes.count
+        entries.append(.frame(frame))
+    }
+
     mutating func append(_ result: LiveResult) { entries.append(.result(result)) }
 
     /// Has `mark` reached once all before it has been taken.
@@ -52,6 +62,10 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
             case .piece(let piece):
                 bytes -= size(piece)
                 return piece
+            case .frame(let frame):
+                bytes -= frame.bytes.count
+                ownBytes -= frame.bytes.count
+                return make(frame)
             case .mark(let mark): mark.reach()
             case .result(var result):
                 guard let frame = result.next() else { continue }
@@ -64,6 +78,6 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
 
     mutating func removeAll() {
         entries.removeAll()
-        bytes = 0
+        (bytes, ownBytes) = (0, 0)
     }
 }

@@ -122,7 +122,20 @@ extension LiveQueryReading {
                     : try query.ending(at: value, key: key, isIncluded: isIncluded)
             }
         }
+        if rules == .wilddog { try checkTruth(query, reader) }
         return query
+    }
+
+    /// Refuses a range of booleans, as Wilddog does: between false and true there is nothing, and
+    /// what was meant is one of them.
+    private func checkTruth(_ query: FirebaseQuery, _ reader: JSONReader) throws {
+        for (name, bound) in [("start", query.start), ("end", query.end)] {
+            guard case .bool? = bound?.value, query.start?.value != query.end?.value else {
+                continue
+            }
+            throw reader.failure(
+                name, "a boolean is no bound of a range; give the same one as start and as end")
+        }
     }
 
     private func ordered(

@@ -16,6 +16,8 @@ struct LiveQueryReading {
     let accounts: LiveAccounts
     let store: String
     let storeIdentity: UUIDBytes
+    /// Says whether the container keeps notifications now, which may have changed since `hello`.
+    let keepsInbox: @Sendable () async throws -> Bool
 
     static let members = [
         "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
@@ -29,11 +31,11 @@ struct LiveQueryReading {
     /// - Throws: What names the member that does not fit.
     func declared(
         _ json: JSONValue, path: String
-    ) throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
+    ) async throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
         let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
-        if kind == .notifications { return (try inbox(reader), nil) }
+        if kind == .notifications { return (try await inbox(reader), nil) }
         let subscription: Subscription
         do {
             subscription = try self.subscription(reader)
@@ -64,10 +66,12 @@ struct LiveQueryReading {
             }
         }
         let fingerprint = query.fingerprint(of: client.reader, schema: schemaText(definition))
-        let cost = try PredicateScales(indexes: indexes, limits: limits.costs)
-            .weigh(subscription, path: path) {
-                accounts.isCharged(LiveAccounts.Entry(subscription, $0))
-            }
+        let cost = try await indexes.whenFree(subscription.container) {
+            try PredicateScales(indexes: indexes, limits: limits.costs)
+                .weigh(subscription, path: path) {
+                    accounts.isCharged(LiveAccounts.Entry(subscription, $0))
+                }
+        }
         var declared = DeclaredQuery(
             id: try name(reader, fingerprint), query, grant: definition?.readGrant ?? .world,
             fingerprint: fingerprint, details: details(subscription, cost))
@@ -94,6 +98,11 @@ struct LiveQueryReading {
 
     private func subscription(_ reader: JSONReader) throws -> Subscription {
         let database: DatabaseScope = try reader.choice("database") ?? .public
+        guard database != .shared else {
+            throw reader.failure(
+                "database",
+                "the shared database takes no queries; allowed are \"public\", \"private\"")
+        }
         let user = client.user
         guard client.namesUser || database == .public else {
             throw APIError(
@@ -103,7 +112,14 @@ struct LiveQueryReading {
         var form: JSONObject = ["subscriptionType": "query"]
         var query: JSONObject = [:]
         if let given = try reader.reader("query") { query = given.object }
-        if let type = reader.value("recordType") { query["recordType"] = type }
+        if let type = reader.value("recordType") {
+            let _: RecordType? = try reader.identifier("recordType")
+            let named = query["recordType"] ?? .null
+            guard named == .null || named == type else {
+                throw reader.failure("recordType", "the query names another one")
+            }
+            query["recordType"] = type
+        }
         form["query"] = .object(query)
         form["firesOn"] = reader.value("firesOn") ?? ["create", "update", "delete"]
         form["suppress"] = reader.value("suppress") ?? "none"
@@ -162,12 +178,12 @@ struct LiveQueryReading {
     // MARK: The inbox
 
     /// Reads a query of what saved subscriptions fired.
-    private func inbox(_ reader: JSONReader) throws -> DeclaredQuery {
+    private func inbox(_ reader: JSONReader) async throws -> DeclaredQuery {
         let own = ["id", "kind", "database", "initial", "since", "fingerprint"]
         for name in Self.members where !own.contains(name) && reader.value(name) != nil {
             throw reader.failure(name, "is not of notifications, which are told as they were sent")
         }
-        guard client.settings.keepsInbox else {
+        guard try await keepsInbox() else {
             throw reader.failure(
                 "kind",
                 "this container keeps no notifications: an operator switches it on with "

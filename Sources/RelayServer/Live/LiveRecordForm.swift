@@ -24,7 +24,10 @@ package final class LiveRecordForm: LiveWriting {
     package func record(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
         var form = RecordJSON(numbers: numbers(query)).showing(query.desiredKeys)
         form.isPlain = query.form.isPlain
-        return form.record(record, for: caller(query))
+        var object = form.record(record, for: caller(query))
+        // What was made of the log, as a record before a change, is of no known version.
+        if record.position == .start { object["recordChangeTag"] = nil }
+        return object
     }
 
     package func identity(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Live
 import RelayModel
+import ServiceLifecycle
 import Storage
 import Synchronization
 
@@ -28,7 +29,9 @@ struct LiveRoutes: Sendable {
             RelayRoute(
                 .client, "GET", "\(Self.path)/sessions/{secret}/stream",
                 admit: { head in
-                    try admit(head) { session, _ in try await listen(session, head) }
+                    try admit(head) { session, _, mark in
+                        try await listen(session, head, since: mark)
+                    }
                 }),
             RelayRoute(
                 .client, "POST", "\(Self.path)/sessions/{secret}", effect: .reads,
@@ -45,9 +48,13 @@ struct LiveRoutes: Sendable {
         }
     }
 
+    /// What answers one who is let in, whose right to be was asked for when so much had been
+    /// revoked.
+    private typealias Respond =
+        @Sendable (RelayRequest, HeadAdmission, _ mark: UInt64) async throws -> RelayAnswer
+
     private func admit(
-        _ head: RelayRequest,
-        _ respond: @escaping @Sendable (RelayRequest, HeadAdmission) async throws -> RelayAnswer
+        _ head: RelayRequest, _ respond: @escaping Respond
     ) async throws -> RelayRoute.Admission {
         try present?.admit(origin: head.header("Origin"))
         let isKnown = ["ckAPIToken", "Authorization", "X-Apple-CloudKit-Request-KeyID"]
@@ -73,15 +80,15 @@ struct LiveRoutes: Sendable {
 
     /// Answers a whole request: much may have happened while its body came.
     private func answer(
-        _ request: RelayRequest, isCounted: Bool,
-        _ respond: (RelayRequest, HeadAdmission) async throws -> RelayAnswer
+        _ request: RelayRequest, isCounted: Bool, _ respond: Respond
     ) async throws -> RelayAnswer {
         let request = try named(request)
+        let mark = try access.revocations
         let admission = try await admission(request)
         if !isCounted {
             try access.turnstile.use(key: admission.key.id, of: admission.caller.settings)
         }
-        return try await respond(request, admission)
+        return try await respond(request, admission, mark)
     }
 
     private func admission(_ request: RelayRequest) async throws -> HeadAdmission {
@@ -103,7 +110,7 @@ struct LiveRoutes: Sendable {
     // MARK: Stream
 
     private func stream(
-        _ request: RelayRequest, _ admission: HeadAdmission
+        _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let set = try body.reader("set")
@@ -114,13 +121,27 @@ struct LiveRoutes: Sendable {
             throw error.error
         }
         let (session, hub, identity) = try await begin(request, admission)
+        session.lag(at: hub)
         if let set { await session.declare(set, identity) }
-        access.note(hub, of: identity, session.number)
+        try note(session, at: hub, of: identity, since: mark)
         return Self.events(from: hub, session.number) {
             access.forget(stream: session.number)
             session.end()
             hub.end()
         }
+    }
+
+    /// Notes a stream, so that it can be ended, unless it should have been while it was let in.
+    private func note(
+        _ session: LiveSession, at hub: StreamHub, of identity: LiveIdentity, since mark: UInt64
+    ) throws {
+        let access = try access
+        access.note(hub, of: identity, session.number)
+        guard let end = access.end(of: identity, since: mark) else { return }
+        access.forget(stream: session.number)
+        session.end()
+        hub.end()
+        throw end.error
     }
 
     private static func events(
@@ -146,7 +167,7 @@ struct LiveRoutes: Sendable {
 
     /// Holds what `EventSource` cannot send.
     private func hold(
-        _ request: RelayRequest, _ admission: HeadAdmission
+        _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> RelayAnswer {
         let set = try request.jsonBody().reader("set")
         let access = try access
@@ -156,8 +177,9 @@ struct LiveRoutes: Sendable {
             throw error.error
         }
         let (session, hub, identity) = try await begin(request, admission)
+        session.lag(at: hub)
         if let set { await session.declare(set, identity) }
-        access.note(hub, of: identity, session.number)
+        try note(session, at: hub, of: identity, since: mark)
         let secret = access.identifiers.digits(bytes: 24)
         access.held.hold(HeldSession(session, at: hub, identity, access, head: request), as: secret)
         return RelayAnswer(
@@ -171,9 +193,12 @@ struct LiveRoutes: Sendable {
     /// Lets in who knows the secret of a session.
     private func admit(
         _ head: RelayRequest,
-        _ respond: @escaping @Sendable (HeldSession, RelayRequest) async throws -> RelayAnswer
+        _ respond:
+            @escaping @Sendable (HeldSession, RelayRequest, _ mark: UInt64) async throws ->
+            RelayAnswer
     ) throws -> RelayRoute.Admission {
         try present?.admit(origin: head.header("Origin"))
+        let mark = try access.revocations
         let session = try access.held.session(
             head.parameters["secret"] ?? "", of: head.parameters["container"],
             head.parameters["environment"])
@@ -182,7 +207,7 @@ struct LiveRoutes: Sendable {
             maximumBody: LiveSession.frameBytes
         ) { request in
             do {
-                return try await respond(session, request)
+                return try await respond(session, request, mark)
             } catch let end as LiveEnd {
                 throw end.error
             }
@@ -190,14 +215,18 @@ struct LiveRoutes: Sendable {
     }
 
     private func listen(
-        _ session: HeldSession, _ head: RelayRequest
+        _ session: HeldSession, _ head: RelayRequest, since mark: UInt64
     ) async throws -> RelayAnswer {
+        // HEAD would take the place of the stream that is read, and show nobody what comes.
+        guard head.method != "HEAD" else {
+            throw RefusedMethod(method: head.method, allowed: "GET, OPTIONS")
+        }
         let secret = head.parameters["secret"] ?? ""
         let held = try access.held
         let place = head.header("Last-Event-ID").flatMap { LiveEventID($0) }
         let (hub, turn): (StreamHub, Int)
         do {
-            (hub, turn) = try await session.open(from: place)
+            (hub, turn) = try await session.open(from: place, since: mark)
         } catch {
             if (error as? LiveEnd)?.code != .taken { held.end(secret) }
             throw error
@@ -205,7 +234,9 @@ struct LiveRoutes: Sendable {
         return Self.events(from: hub, UInt64(turn)) { [held] in held.close(turn, of: secret) }
     }
 
-    private func say(_ session: HeldSession, _ request: RelayRequest) async throws -> RelayAnswer {
+    private func say(
+        _ session: HeldSession, _ request: RelayRequest, since mark: UInt64
+    ) async throws -> RelayAnswer {
         do {
             try await session.take(request.body)
         } catch let end as LiveEnd where end.code == .goingAway {
@@ -217,7 +248,7 @@ struct LiveRoutes: Sendable {
     // MARK: Poll
 
     private func poll(
-        _ request: RelayRequest, _ admission: HeadAdmission
+        _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let wait = try body.integer("wait") ?? Self.mostWait
@@ -234,8 +265,14 @@ struct LiveRoutes: Sendable {
             hub.release()
         }
         defer { release.cancel() }
-        await hub.waitForNews()
+        // At an orderly end nobody is kept waiting by a poll, which comes back elsewhere.
+        await withGracefulShutdownHandler {
+            await hub.waitForNews()
+        } onGracefulShutdown: {
+            hub.release()
+        }
         try Task.checkCancellation()
+        if let end = try access.end(of: identity, since: mark) { throw end.error }
         guard let frames = hub.takeAll() else {
             throw APIError(
                 .quotaExceeded,
@@ -261,11 +298,13 @@ struct LiveRoutes: Sendable {
         _ request: RelayRequest, _ admission: HeadAdmission
     ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
         let (identity, welcome) = try access.identity(request.jsonBody(), admission, request)
-        let hub = StreamHub(identity)
-        let session = LiveSession(try access, at: hub, head: request)
+        let hub = StreamHub(identity, try access.backlog)
+        let session = LiveSession(try access, at: try access.streams, head: request)
+        try access.streams.add(hub, of: session.number)
         do throws(LiveEnd) {
             try await session.begin(as: identity, LiveFrame(welcome))
         } catch {
+            session.end()
             throw error.error
         }
         return (session, hub, identity)

@@ -45,10 +45,18 @@ final class LiveSession: Sendable {
             return (state.identity, state.feed, state.charges)
         }
         feed?.end()
+        access.streams.remove(number)
         access.accounts.leave(charges.values)
         guard let identity else { return }
         access.leave(identity)
         Task { [access, number] in await access.engine.disconnect(number) }
+    }
+
+    /// Has a stream's client that fell behind told from the log what happened since.
+    func lag(at hub: StreamHub) {
+        hub.lag { [access, number] position in
+            Task { await access.engine.catchUp(number, from: position) }
+        }
     }
 
     // MARK: Frames
@@ -76,7 +84,7 @@ final class LiveSession: Sendable {
         case "set": await declare(reader, identity)
         case "get": await get(reader, identity)
         case "fence": await fence(reader)
-        case "token": await renew(reader, identity)
+        case "token": try await renew(reader, identity)
         case "bye": throw LiveEnd(.goingAway, APIError(.badRequest, "the client said goodbye"))
         case "hello":
             throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was said before"))
@@ -92,11 +100,13 @@ final class LiveSession: Sendable {
         } catch {
             throw LiveEnd(.notUnderstood, ErrorMapping(error).apiError)
         }
+        let mark = access.revocations
         let (identity, welcome) = try await access.identity(reader, at: head)
         try access.arrive(of: identity.settings.key)
         let apiToken = try? reader.string("ckAPIToken")
         state.withLock { $0.apiToken = apiToken }
         try await begin(as: identity, LiveFrame(welcome))
+        if let end = access.end(of: identity, since: mark) { throw end }
         if let set { await declare(set, identity) }
     }
 
@@ -116,7 +126,10 @@ final class LiveSession: Sendable {
 
     /// Lets another token of the same user take the place of the one before, which stays good until
     /// its own end where the other one is refused.
-    private func renew(_ reader: JSONReader, _ identity: LiveIdentity) async {
+    private func renew(
+        _ reader: JSONReader, _ identity: LiveIdentity
+    ) async throws(LiveEnd) {
+        let mark = access.revocations
         var head = self.head
         if let apiToken = state.withLock({ $0.apiToken }) {
             head.query.replace("ckAPIToken", by: apiToken)
@@ -138,6 +151,7 @@ final class LiveSession: Sendable {
         state.withLock { state in
             state.identity = state.identity?.renewed(by: renewed)
         }
+        if let end = access.end(of: renewed, since: mark) { throw end }
     }
 
     // MARK: Sets
@@ -176,6 +190,10 @@ final class LiveSession: Sendable {
             "type", "version", "queries", "base", "add", "update", "remove", "ifExists",
         ])
         let edit = try LiveSetEdit(reader, current: current)
+        // To read them is what they would cost; of each list there may be as many.
+        guard edit.queries.count <= 2 * access.bounds.queriesPerSet else {
+            throw tooMany(edit.queries.count)
+        }
         let known = await access.engine.queries(of: number)
         let reading = try await access.reading(for: identity)
         let going = discharge { edit.ends($0) }
@@ -189,6 +207,12 @@ final class LiveSession: Sendable {
             charge(going)
             throw error
         }
+    }
+
+    private func tooMany(_ count: Int) -> APIError {
+        APIError(
+            .quotaExceeded,
+            "queries: \(count) in one set; allowed are \(access.bounds.queriesPerSet)")
     }
 
     /// Takes what queries that go are charged out of the accounts, so that what comes in their
@@ -228,8 +252,11 @@ final class LiveSession: Sendable {
         var declared: [DeclaredQuery] = []
         var faults: [JSONValue] = []
         for (json, path, place) in edit.queries {
+            // A set of the longest conditions takes seconds to read, in which others have their
+            // turns.
+            await Task.yield()
             do {
-                let (query, charge) = try reading.declared(json, path: path)
+                let (query, charge) = try await reading.declared(json, path: path)
                 guard
                     try edit.admits(
                         query, isNamed: LiveSetEdit.isNamed(json), as: place, among: declared,
@@ -256,7 +283,8 @@ final class LiveSession: Sendable {
         let feeds = edit.inboxes(after: declared, known)
         if feeds > 1 {
             let error = APIError(.quotaExceeded, "a set has one query of notifications at most")
-            faults.append(fault(nil, error))
+            let last = declared.last { $0.query.kind == .notifications }
+            faults.append(fault(last.map { .string($0.id) }, error))
         }
         guard faults.isEmpty else {
             throw APIError(
@@ -265,11 +293,7 @@ final class LiveSession: Sendable {
                     + "cannot be shown", details: ["queries": .array(faults)])
         }
         let count = edit.count(after: declared, known)
-        let most = access.bounds.queriesPerSet
-        guard count <= most else {
-            throw APIError(
-                .quotaExceeded, "queries: \(count) in one set; allowed are \(most)")
-        }
+        guard count <= access.bounds.queriesPerSet else { throw tooMany(count) }
         // What is complete is as of now, and not of what has been followed by chance.
         try await access.engine.reachHead()
         try await declare(
@@ -279,16 +303,17 @@ final class LiveSession: Sendable {
 
     /// Takes an edit whole, and follows the inbox if it asks for that.
     func declare(_ set: LiveSet, _ identity: LiveIdentity) async throws {
-        try await access.engine.declare(set, by: number)
         let former = feed
+        if let former, former.isOver { await access.engine.end(inbox: former.id, of: number) }
+        try await access.engine.declare(set, by: number)
         let known = await access.engine.queries(of: number)
-        let isInForce = former.map { known[$0.id] == $0.query } ?? false
+        let isInForce = former.map { !$0.isOver && known[$0.id] == $0.query } ?? false
         if !isInForce { follow(nil) }
         let asked = set.queries.first { $0.query.kind == .notifications }
         guard !isInForce, let asked else { return }
         let feed = InboxFeed(
             asked, of: identity, to: number, at: hub, from: access.inboxes,
-            store: access.storeIdentity)
+            whileKept: access.keepsInbox(identity.settings.key), store: access.storeIdentity)
         follow(feed)
         await feed.begin()
     }
@@ -319,9 +344,13 @@ final class LiveSession: Sendable {
             let id = try reader.require("id", try reader.string("id"))
             let json = try reader.require("query", reader.value("query"))
             let reading = try await access.reading(for: identity)
-            let query = try reading.declared(json, path: "query").query
+            let query = try await reading.declared(json, path: "query").query
             guard query.query.kind == .result else {
                 throw reader.failure("query", "a result is got once; changes are declared")
+            }
+            guard query.query.beginning == .current else {
+                throw reader.failure(
+                    "query", "what is got is what there is, which \"initial\" leaves out")
             }
             try await access.engine.get(id, query, under: reading.version, for: number)
         } catch {

@@ -78,7 +78,9 @@ struct LiveSetEdit {
         }
         guard refusesSame else { return true }
         let isSame =
-            known.contains { $0.key != query.id && $0.value.shows(theSameAs: query.query) }
+            known.contains {
+                $0.key != query.id && $0.value.shows(theSameAs: query.query) && !ends($0.key)
+            }
             || others.contains { $0.query == query.query }
         guard !isSame else {
             throw APIError(

@@ -29,15 +29,19 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var messages = WebSocketReader(most: LiveSession.frameBytes)
     /// Bytes that came while it was not known whose they were.
     private var strange = 0
+    /// What the last ping of what came brought with it.
+    private var pinged: [UInt8]?
     private var inbox: [[UInt8]] = []
-    private var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
+    var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
+    /// How much of that waits, and for whom, as far as the others know.
+    var noted: (party: LiveBacklog.Party, steps: Int)?
     private var isWriting = false
     private var isWorking = false
     private var isKnown = false
     var isClosing = false
     private var isTouched = false
-    private(set) var reader = LiveReader.server
-    private(set) var device: DeviceID?
+    /// Who looks, once it was asked and known.
+    var known: Looker?
     private var lagging: LogPosition?
     /// When the connection last took something of what waits.
     private var taken: NIODeadline
@@ -68,6 +72,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         endProof()
+        forgetWaiting()
         hub.remove(self)
         self.context = nil
         session.end()
@@ -80,6 +85,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         endProof()
+        forgetWaiting()
         hub.remove(self)
         session.end()
         context.fireChannelInactive()
@@ -109,18 +115,24 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             strange += bytes.readableBytes
             guard strange <= StrangerBytes.most else { return close(.tooLong) }
         }
+        // Taken apart first, and then taken: a write that fails has the channel read what is left
+        // of the connection in the middle of it, so that this is called again.
+        var came: [WebSocketReader.Event] = []
+        var violation: WebSocketReader.Violation?
         do throws(WebSocketReader.Violation) {
             try messages.read(Array(bytes.readableBytesView)) { event in
-                take(event)
-                return self.context != nil
+                came.append(event)
+                return true
             }
         } catch {
-            switch error {
-            case .tooLong: close(.tooLong)
-            case .broken(let reason):
-                close(LiveEnd(.notUnderstood, APIError(.badRequest, reason)))
-            }
+            violation = error
         }
+        for event in came { take(event) }
+        if let violation { close(LiveEnd(violation)) }
+        // Of many pings the last is answered (RFC 6455, §5.5.3): each answer is a write, and no
+        // other connection of the loop has its turn meanwhile.
+        if let pinged, !isClosing { write(LoopSockets.control(0x8A, pinged)) }
+        pinged = nil
     }
 
     private func take(_ event: WebSocketReader.Event) {
@@ -131,7 +143,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         switch event {
         case .text(let text): take(text)
-        case .ping(let bytes): write(LoopSockets.control(0x8A, bytes))
+        case .ping(let bytes): pinged = bytes
         case .pong(let bytes): proof?.take(pong: bytes)
         case .close(let reason): answerClose(reason)
         }
@@ -178,8 +190,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if let identity = session.identity {
             // Whoever is known may send larger frames.
             isKnown = true
-            reader = identity.reader
-            device = identity.device
             isNoticed = false
             beginProof(identity)
         }
@@ -189,26 +199,11 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private func answerClose(_ reason: [UInt8]) {
         write(LoopSockets.control(0x88, WebSocketReader.answer(toClose: reason)))
         isClosing = true
-        outbox.removeAll()
+        forgetWaiting()
         context?.close(promise: nil)
     }
 
     // MARK: What goes
-
-    /// Queues a frame for this client alone.
-    func send(_ frame: LiveFrame) { queue(LoopSockets.wire(frame)) }
-
-    /// Queues a result.
-    func show(_ result: LiveResult) {
-        guard !isClosing else { return }
-        outbox.append(result)
-    }
-
-    /// Has a mark reached once the connection has taken what is queued.
-    func mark(_ mark: LiveMark) {
-        guard !isClosing else { return }
-        outbox.append(mark)
-    }
 
     func queue(_ bytes: ByteBuffer) {
         guard !isClosing else { return }
@@ -242,6 +237,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             context.eventLoop.execute { here.value.flush() }
         }
         bound()
+        noteWaiting()
         catchUpIfRead()
     }
 
@@ -295,7 +291,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if outbox.isOverfull || pending > Self.inboxBytes + Self.bytesAtATime { close(Self.slow) }
     }
 
-    private static let slow = LiveEnd(
+    static let slow = LiveEnd(
         .slow,
         APIError(
             .throttled, "the client does not read what it is sent", retryAfter: 1))
@@ -381,14 +377,14 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         endProof()
         access.count(end)
         inbox = []
-        outbox.removeAll()
+        forgetWaiting()
         let bye = end.bye(uuid: access.identifiers.uuid())
         context.write(wrapOutboundOut(LoopSockets.wire(bye)), promise: nil)
         let code = end.code.rawValue
         let reason = Array(end.error.reason.utf8.prefix(120))
         let payload =
             [UInt8(code >> 8), UInt8(code & 0xFF)]
-            + (String(validating: reason, as: UTF8.self) == nil ? [] : reason)
+            + (String(utf8: reason) == nil ? [] : reason)
         context.writeAndFlush(wrapOutboundOut(LoopSockets.control(0x88, payload)), promise: nil)
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)
         context.eventLoop.scheduleTask(in: .seconds(2)) { here.value.close(promise: nil) }

@@ -27,6 +27,10 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     /// Who a client is, and which address it reached; `nil` for what the connection says.
     private let origin: Origin?
     private var asked: (head: HTTPRequest, sockets: LiveSockets)?
+    /// Requests of the routes whose answers are not written wholly.
+    private var unanswered = 0
+    /// Whether HTTP has said its last, so that what it still reads is nobody's.
+    private var isTaken = false
     /// Whether the task that served HTTP is leaving.
     private var isLeft = false
 
@@ -44,9 +48,15 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isTaken else { return }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            guard Self.asks(head), let sockets = source(head) else { break }
+            // Behind requests that wait for their answers nothing is taken: those would be written
+            // to a connection that has no HTTP any more. The routes refuse it, in its turn.
+            guard unanswered == 0, Self.asks(head), let sockets = source(head) else {
+                unanswered += 1
+                break
+            }
             asked = (head, sockets)
             return
         case .body: if asked != nil { return }
@@ -59,6 +69,15 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelRead(data)
     }
 
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isTaken else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        if case .end = unwrapOutboundIn(data), unanswered > 0 { unanswered -= 1 }
+        context.write(data, promise: promise)
+    }
+
     /// Whether a request wants a live connection.
     static func asks(_ head: HTTPRequest) -> Bool {
         guard head.method == .get, head.path?.hasPrefix("/live/1/") == true,
@@ -66,6 +85,13 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         else { return false }
         return upgrade.lowercased().split(separator: ",")
             .contains { $0.trimmed == "websocket" }
+    }
+
+    /// Whether the connection that brings a request may become another protocol's (RFC 6455,
+    /// §4.2.1): a proxy that does not pass WebSockets on takes that word out.
+    static func mayLeave(_ head: HTTPRequest) -> Bool {
+        (head.headerFields[.connection] ?? "").split(separator: ",")
+            .contains { $0.trimmed == "upgrade" }
     }
 
     private func answer(
@@ -84,6 +110,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         }
         let key = head.headerFields[.secWebSocketKey] ?? ""
         let protocols = (head.headerFields[.secWebSocketProtocol] ?? "").split(separator: ",")
+        guard Self.mayLeave(head) else {
+            return refuse(.badRequest, "Connection: Upgrade is expected")
+        }
         guard Base64.decode(key)?.count == 16 else {
             return refuse(
                 .badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected")
@@ -107,6 +136,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         } catch {
             return self.refuse(.forbidden, error, identifiers, context)
         }
+        isTaken = true
         var fields = HTTPFields()
         fields[.upgrade] = "websocket"
         fields[.connection] = "Upgrade"
@@ -193,8 +223,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 extension Substring {
-    /// In small letters, without the spaces around it.
+    /// In small letters, without the spaces and tabs around it.
     var trimmed: String {
-        String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()).lowercased()
+        func isSpace(_ letter: Character) -> Bool { letter == " " || letter == "\t" }
+        return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed()).lowercased()
     }
 }

@@ -8,8 +8,10 @@ import Synchronization
 /// What the engine posts is done on the loop, in order; bytes are made once for all of a group's
 /// members.
 final class LoopHub: LiveHub {
-    /// Posts that may wait before the engine does.
+    /// Posts that may wait before the engine does; one that is heavy counts as many.
     private static let mostPending = 64
+    /// Bytes by which a post counts as another one.
+    private static let bytesOfPost = 1024 * 1024
 
     private struct Pending {
         var posts = 0
@@ -26,17 +28,27 @@ final class LoopHub: LiveHub {
     }
 
     func post(_ commands: [LiveCommand]) {
-        pending.withLock { $0.posts += 1 }
+        let weight = 1 + commands.reduce(0) { $0 + Self.bytes(of: $1) } / Self.bytesOfPost
+        pending.withLock { $0.posts += weight }
         loop.execute { [self] in
             sockets.value.turn = loop.now
             for command in commands { sockets.value.perform(command) }
             let ready = pending.withLock { pending -> [CheckedContinuation<Void, Never>] in
-                pending.posts -= 1
+                pending.posts -= weight
                 guard pending.posts < Self.mostPending else { return [] }
                 defer { pending.waiters = [] }
                 return pending.waiters
             }
             for waiter in ready { waiter.resume() }
+        }
+    }
+
+    /// The bytes that a command holds until it is done.
+    private static func bytes(of command: LiveCommand) -> Int {
+        switch command {
+        case .deliver(let frames, _, _): frames.reduce(0) { $0 + $1.bytes }
+        case .send(_, let frames): frames.reduce(0) { $0 + $1.bytes.count }
+        default: 0
         }
     }
 
@@ -174,9 +186,12 @@ final class LoopSockets {
     private func deliver(
         _ frame: LiveGroupFrame, to group: [LiveSocket], _ touched: inout [LiveSocket]
     ) {
+        let audience = LiveAudience(frame, of: group.count)
         var forms: [ObjectIdentifier: ByteBuffer] = [:]
         for socket in group {
-            guard let form = frame.frame(for: socket.reader, on: socket.device) else { continue }
+            guard let looker = socket.looker,
+                let form = audience.frame(for: looker.reader, on: looker.device)
+            else { continue }
             let id = ObjectIdentifier(form)
             let bytes = forms[id] ?? Self.wire(form)
             forms[id] = bytes

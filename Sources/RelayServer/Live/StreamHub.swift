@@ -1,11 +1,16 @@
 import Live
 import RelayModel
+import Storage
 import Synchronization
 
 /// Where one client stands who is answered over HTTP: its frames are kept until they are taken.
+///
+/// A stream that does not take what its groups are told lags, as a socket does (``LiveSocket``).
 final class StreamHub: LiveHub {
     /// Bytes of frames that are taken at a time.
     private static let bytesAtATime = 256 * 1024
+    /// Bytes that a stream may not have taken before it lags.
+    private static let bytesUntaken = 256 * 1024
     /// Bytes of one answer to a poll.
     static let bytesOfAnAnswer = 32 * 1024 * 1024
 
@@ -21,24 +26,72 @@ final class StreamHub: LiveHub {
         var wasOverfull = false
         /// Whether nobody waits any longer for news.
         var isReleased = false
+        /// Has the client told from the log what happened after a position; `nil` for polls, which
+        /// are told once.
+        var catchUp: (@Sendable (LogPosition) -> Void)?
+        /// Where the client stands that has been told nothing since.
+        var lagging: LogPosition?
+        var isCatchingUp = false
         var waiter: CheckedContinuation<Void, Never>?
+        /// How much waits, as far as the others know.
+        var steps = 0
 
         var hasEnough: Bool { isOver || isComplete && (hasNews || isReleased) }
     }
 
     private let reader: LiveReader
     private let device: DeviceID?
+    private let party: LiveBacklog.Party
+    private let backlog: LiveBacklog
     private let state = Mutex(State())
 
-    init(_ identity: LiveIdentity) {
+    init(_ identity: LiveIdentity, _ backlog: LiveBacklog) {
         reader = identity.reader
         device = identity.device
+        party = LiveBacklog.Party(container: identity.settings.key, user: identity.user)
+        self.backlog = backlog
+    }
+
+    deinit {
+        _ = backlog.note(ObjectIdentifier(self), of: party, 0, end: {})
+    }
+
+    /// Has the client lag once too much waits for it, and `catchUp` called with where it stands
+    /// once it has taken that.
+    func lag(until catchUp: @escaping @Sendable (LogPosition) -> Void) {
+        state.withLock { $0.catchUp = catchUp }
     }
 
     func post(_ commands: [LiveCommand]) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let (waiter, excess) = state.withLock { state in
             for command in commands { perform(command, &state) }
-            guard !state.outbox.isEmpty || state.isOver else { return nil }
+            let excess = noteWaiting(&state)
+            guard !state.outbox.isEmpty || state.isOver else {
+                return (nil as CheckedContinuation<Void, Never>?, excess)
+            }
+            defer { state.waiter = nil }
+            return (state.waiter, excess)
+        }
+        waiter?.resume()
+        excess?()
+    }
+
+    /// Tells the others how much waits; returns what ends somebody if that is too much in all.
+    private func noteWaiting(_ state: inout State) -> LiveBacklog.End? {
+        let steps = state.outbox.bytes / LiveBacklog.bytesOfStep
+        guard steps != state.steps else { return nil }
+        state.steps = steps
+        return backlog.note(ObjectIdentifier(self), of: party, steps) { [weak self] in
+            self?.giveUp()
+        }
+    }
+
+    /// Ends it, and keeps nothing of what waits: its client comes back and goes on where it was.
+    private func giveUp() {
+        let waiter = state.withLock { state in
+            (state.isOver, state.wasOverfull) = (true, true)
+            state.outbox.removeAll()
+            _ = noteWaiting(&state)
             defer { state.waiter = nil }
             return state.waiter
         }
@@ -55,25 +108,34 @@ final class StreamHub: LiveHub {
             guard !state.isOver else { return }
             state.outbox.append(result)
             state.hasNews = true
-        case .close(_, let at, _):
+        case .close(_, let at, let position):
             state.isComplete = true
-            append(at, &state)
+            close(at, position, &state)
         case .mark(_, let mark):
             guard !state.isOver else { return }
             state.outbox.append(mark)
         case .join(_, let group): state.groups.insert(group)
         case .leave(_, let group): state.groups.remove(group)
-        case .deliver(let frames, let at, _):
+        case .deliver(let frames, let at, let position):
+            guard state.lagging == nil else { return }
             var isTouched = false
             for frame in frames where state.groups.contains(frame.group) {
                 guard let form = frame.frame(for: reader, on: device) else { continue }
                 append(form, &state)
                 isTouched = true
             }
-            if isTouched { append(at, &state) }
-        // Nothing says whether a stream is read.
-        case .caughtUp, .told: break
+            if isTouched { close(at, position, &state) }
+        case .caughtUp: (state.lagging, state.isCatchingUp) = (nil, false)
+        // Nothing proves that a stream is read.
+        case .told: break
         }
+    }
+
+    /// Closes what was told; if too much of it waits, nothing more is told for now.
+    private func close(_ at: LiveFrame, _ position: LogPosition, _ state: inout State) {
+        guard state.lagging == nil else { return }
+        append(at, &state)
+        if state.catchUp != nil, state.outbox.bytes > Self.bytesUntaken { state.lagging = position }
     }
 
     private func append(_ frame: LiveFrame, _ state: inout State) {
@@ -138,14 +200,27 @@ final class StreamHub: LiveHub {
     func next() async -> [UInt8]? {
         await withTaskCancellationHandler {
             while true {
-                let frames = state.withLock { Self.take(atMost: Self.bytesAtATime, from: &$0) }
+                let frames = state.withLock { take(atMost: Self.bytesAtATime, from: &$0) }
                 if !frames.isEmpty { return frames.reduce(into: []) { $0 += event($1) } }
                 if state.withLock({ $0.isOver }) { return nil }
+                catchUpIfLagging()
                 await wait { !$0.outbox.isEmpty || $0.isOver }
             }
         } onCancel: {
             end()
         }
+    }
+
+    /// Once a client that fell behind has taken what waited, it is told what happened since.
+    private func catchUpIfLagging() {
+        let begin = state.withLock { state -> (@Sendable () -> Void)? in
+            guard !state.isCatchingUp, state.outbox.isEmpty, let lagging = state.lagging,
+                let catchUp = state.catchUp
+            else { return nil }
+            state.isCatchingUp = true
+            return { catchUp(lagging) }
+        }
+        begin?()
     }
 
     /// A frame as an event; what closes a whole set has an ID.
@@ -167,19 +242,20 @@ final class StreamHub: LiveHub {
     func takeAll() -> [LiveFrame]? {
         state.withLock { state in
             // At once: what is told while it is taken is no sign that there was too much.
-            let frames = Self.take(atMost: Self.bytesOfAnAnswer, from: &state)
+            let frames = take(atMost: Self.bytesOfAnAnswer, from: &state)
             return state.outbox.isEmpty && !state.wasOverfull ? frames : nil
         }
     }
 
     /// The first frames, until they have so many bytes.
-    private static func take(atMost most: Int, from state: inout State) -> [LiveFrame] {
+    private func take(atMost most: Int, from state: inout State) -> [LiveFrame] {
         var frames: [LiveFrame] = []
         var bytes = 0
         while bytes < most, let frame = state.outbox.next() {
             frames.append(frame)
             bytes += frame.bytes.count
         }
+        _ = noteWaiting(&state)
         return frames
     }
 }

@@ -1,7 +1,10 @@
+import RelayModel
+
 /// Takes a client's bytes apart into messages (RFC 6455): a value, which keeps nothing while no
 /// frame is half there.
 ///
-/// Cost: what is half there is kept once, and never more than one message and the head of a frame.
+/// Cost: what is half there is kept once, and never more than one message and the head of a frame;
+/// each byte is copied a few times, however small the pieces and the fragments are.
 struct WebSocketReader: Sendable {
     /// What a client said.
     enum Event: Sendable, Hashable {
@@ -57,7 +60,7 @@ struct WebSocketReader: Sendable {
         let broken: [UInt8] = [0x03, 0xEA]
         guard reason.count >= 2 else { return broken }
         let code = UInt16(first) << 8 | UInt16(reason[1])
-        let isUTF8 = String(validating: reason.dropFirst(2), as: UTF8.self) != nil
+        let isUTF8 = String(utf8: reason.dropFirst(2)) != nil
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: return isUTF8 ? [first, reason[1]] : broken
         default: return broken
@@ -71,15 +74,17 @@ struct WebSocketReader: Sendable {
     mutating func read(
         _ bytes: [UInt8], _ tell: (Event) -> Bool
     ) throws(Violation) {
-        let all = rest.isEmpty ? bytes : rest + bytes
-        rest = []
+        // Appended where it lies, or a frame that comes byte by byte would be copied for each.
+        var all: [UInt8] = []
+        swap(&all, &rest)
+        if all.isEmpty { all = bytes } else { all.append(contentsOf: bytes) }
         var place = 0
         while let head = try head(all, at: place), head.start + head.count <= all.count {
             place = head.start + head.count
             let payload = Self.unmasked(all, head)
             if let event = try event(head, payload), !tell(event) { return }
         }
-        if place < all.count { rest = Array(all[place...]) }
+        if place == 0 { rest = all } else if place < all.count { rest = Array(all[place...]) }
     }
 
     /// The head of the frame at `place`; `nil` if it has not come wholly.
@@ -127,13 +132,17 @@ struct WebSocketReader: Sendable {
             throw .broken("fragments of a frame are out of order")
         }
         guard (message?.count ?? 0) + payload.count <= most else { throw .tooLong }
+        var text: [UInt8] = []
+        if let begun = message {
+            message = nil
+            text = begun
+        }
+        text.append(contentsOf: payload)
         guard head.isLast else {
-            message = (message ?? []) + payload
+            message = text
             return nil
         }
-        let text = message.map { $0 + payload } ?? payload
-        message = nil
-        guard String(validating: text, as: UTF8.self) != nil else {
+        guard String(utf8: text) != nil else {
             throw .broken("a frame is no UTF-8")
         }
         return .text(text)

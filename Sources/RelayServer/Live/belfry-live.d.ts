@@ -30,6 +30,9 @@ export interface LiveRecord<Fields = Record<string, FieldValue>> {
   modified?: Stamp;
 }
 
+/** A record as it was; which version that was is not always known. */
+export type FormerRecord<Fields> = Omit<LiveRecord<Fields>, "recordChangeTag"> & { recordChangeTag?: string };
+
 /** What names a record; of a removed one there is no more. */
 export type Identity = Pick<LiveRecord, "recordName" | "recordType" | "zoneID">;
 
@@ -57,8 +60,8 @@ interface Query extends Condition {
   recordType: string;
   /** The condition as a subscription has it; or its members beside. */
   query?: Condition & { recordType?: string };
-  /** `public` unless given. */
-  database?: "public" | "private" | "shared";
+  /** `public` unless given; the shared one has no queries, as in CloudKit. */
+  database?: "public" | "private";
   /** Every zone unless given. */
   zoneID?: ZoneID | string;
   /** Only these fields travel, and only what touches them is told. */
@@ -69,6 +72,8 @@ interface Query extends Condition {
   initial?: "current" | "none";
   /** Of several changes of one record that are read together tells the last. */
   coalesce?: boolean;
+  /** Ends after the first result, or the first change. */
+  once?: boolean;
 }
 
 export interface Bound {
@@ -132,39 +137,59 @@ export interface ErrorMembers {
   predicateError?: object;
 }
 
-/** What one change did to a result. */
-export interface Item<Fields> {
-  op: "added" | "changed" | "removed";
+interface ItemMembers {
   /** `created`, `entered`, `windowed`, `readable`, `loaded`; `deleted`, `left`, `unreadable`, `forgotten`. */
   why?: string;
   /** Names the record within its result. */
   key: string;
-  /** Of a removed record only what names it. */
-  record: LiveRecord<Fields>;
-  /** The record as it was shown before. */
-  before?: LiveRecord<Fields>;
-  /** In ordered results the key of the neighbour before; `null` is the first place. */
-  previous?: string | null;
-  /** Whether its order value changed. */
-  moved?: boolean;
-  changedKeys?: string[];
   /** Whether this device made the change. */
   isMine?: boolean;
 }
 
-/** A change that fits, or, as `gap`, that some are missing and cannot be told. */
-export interface Change<Fields> {
+interface Shown<Fields> extends ItemMembers {
+  record: LiveRecord<Fields>;
+  /** In ordered results the key of the neighbour before; `null` is the first place. */
+  previous?: string | null;
+}
+
+/** What one change did to a result; `before` is the record as it was shown before. */
+export type Item<Fields> =
+  | (Shown<Fields> & { op: "added"; before?: FormerRecord<Fields>; moved?: undefined; changedKeys?: undefined })
+  | (Shown<Fields> & {
+    op: "changed";
+    before: FormerRecord<Fields>;
+    /** Whether its order value changed. */
+    moved?: boolean;
+    changedKeys?: string[];
+  })
+  | (ItemMembers & {
+    op: "removed";
+    /** What names it; there is no more of it. */
+    record: Identity;
+    before: FormerRecord<Fields>;
+    previous?: undefined;
+    moved?: undefined;
+    changedKeys?: undefined;
+  });
+
+interface ChangeMembers<Fields> {
   gap?: undefined;
   position: number;
-  operation: Operation;
-  /** Of an update: whether the record fitted before; `left` where `firesWhen` asks for that. */
-  transition?: "stayed" | "entered" | "left" | "unknown";
-  record: LiveRecord<Fields>;
-  before?: LiveRecord<Fields>;
+  before?: FormerRecord<Fields>;
   changedKeys?: string[];
   occurredAt?: number;
   isMine: boolean;
 }
+
+/** A change that fits; of a deletion `record` says only what was deleted. */
+export type Change<Fields> =
+  | (ChangeMembers<Fields> & {
+    operation: "create" | "update";
+    /** Of an update: whether the record fitted before; `left` where `firesWhen` asks for that. */
+    transition?: "stayed" | "entered" | "left" | "unknown";
+    record: LiveRecord<Fields>;
+  })
+  | (ChangeMembers<Fields> & { operation: "delete"; transition?: undefined; record: Identity });
 
 export interface Gap {
   /** `foreign`, `expired`, `tooFar`, `changed`. */
@@ -212,7 +237,7 @@ export interface LiveNotification {
   [member: string]: unknown;
 }
 
-/** Each notification once, after an interruption too. A reader 10,000 behind gets an error. */
+/** Each notification once, after an interruption too; who joins late has those before. 10,000 behind is an error. */
 export interface LiveNotifications extends Handle, AsyncIterable<LiveNotification | { gap: { reason: string } }> {
   /** Where the last one stands: a page that keeps it goes on there with `since`. */
   readonly syncToken?: string;
@@ -235,12 +260,25 @@ export interface Connection {
   transport?: "websocket" | "stream" | "poll";
 }
 
+export interface Welcome {
+  userRecordName?: string;
+  /** How `by` names this device. */
+  mine?: string;
+  /** A fresh token of the user's; what signs out names it. */
+  ckWebAuthToken?: string;
+  /** The relay's time, in milliseconds. */
+  time?: number;
+  /** Seconds. */
+  heartbeat?: number;
+  limits?: { queries?: number; frameBytes?: number };
+}
+
 export interface SetEditor {
-  /** Adds a query; the same again changes nothing, another of this name throws `EXISTS`. */
+  /** Adds a query; the same again changes nothing, another of this name throws `EXISTS`, and nothing is edited. */
   add(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
   /** Adds a query that is named by what it is. */
   add(query: ResultQuery | ChangesQuery | NotificationsQuery): void;
-  /** Adds a query, or puts it in the place of the one of this name. */
+  /** Adds a query, or puts it in the place of the one of this name, which goes on if this one is refused. */
   put(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
   /** Whether there was one. */
   remove(name: string): boolean;
@@ -249,6 +287,7 @@ export interface SetEditor {
 
 /** Named queries; an update of them is taken whole or not at all. */
 export interface LiveSet {
+  /** Of those that have not ended: what is closed, or was wanted `once`, leaves its name free. */
   readonly names: string[];
   /** `pending` while there is no connection; `complete` is never said while offline. */
   readonly state: "pending" | "bootstrapping" | "complete" | "error" | "superseded";
@@ -256,9 +295,11 @@ export interface LiveSet {
   readonly errors: { [name: string]: LiveError };
   onState?: (state: LiveSet["state"]) => void;
   named(name: string): LiveResults<any> | LiveChanges<any> | LiveNotifications | undefined;
-  /** Resolves when the set is complete, rejects when the update is refused. */
+  /** Resolves when the set is complete, rejects when the update is refused, or `edit` throws. */
   update(edit: (editor: SetEditor) => void): Promise<void>;
   add(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): Promise<void>;
+  /** Adds a query that is named by what it is. */
+  add(query: ResultQuery | ChangesQuery | NotificationsQuery): Promise<void>;
   remove(name: string): Promise<void>;
   waitForComplete(options?: { timeout?: number }): Promise<void>;
 }
@@ -293,7 +334,7 @@ export declare class LiveClient {
   /** Called with what concerns no single query. */
   onError?: (error: LiveError) => void;
   /** What the relay said of itself and of the user. */
-  readonly welcome?: { userRecordName?: string; time?: number; heartbeat?: number; limits?: object };
+  readonly welcome?: Welcome;
   readonly set: LiveSet;
   results<Fields = Record<string, FieldValue>>(query: ResultQuery): LiveResults<Fields>;
   changes<Fields = Record<string, FieldValue>>(query: ChangesQuery): LiveChanges<Fields>;
@@ -315,5 +356,7 @@ export declare class LiveMachine {
   constructor(options: { greeting?: object; hasCredentials?: boolean; random?: () => number });
   readonly connection: Connection;
   readonly wakeAt: number;
-  handle(event: { type: string; [member: string]: unknown }, now: number): { do: string; [member: string]: unknown }[];
+  handle(
+    event: { type: string; [member: string]: unknown }, now: number, moment?: number,
+  ): { do: string; [member: string]: unknown }[];
 }

@@ -20,25 +20,36 @@ export function recordKey(record, me) {
   return `${owner}/${zoneName}/${record.recordName}`;
 }
 
+const isOrdered = ({ sortBy, orderBy }) => (sortBy ?? orderBy) !== undefined;
+
+// Items that say of each of these records that it has come.
+function additions(records, me, definition) {
+  let previous = isOrdered(definition) ? null : undefined;
+  return records.map((record) => {
+    const item = { op: "added", key: recordKey(record, me), record, previous };
+    if (previous !== undefined) previous = item.key;
+    return item;
+  });
+}
+
 class ResultView {
   // In the result's order. A map keeps the order of insertion, which is what an unordered result needs.
   records = new Map();
 
   // A whole result comes in place of what was there. What the client has seen is not told again.
-  replace(records, me) {
+  replace(records, me, definition) {
     const former = this.records;
     this.records = new Map(records.map((record) => [recordKey(record, me), record]));
     const [removed, added, changed] = [[], [], []];
     for (const [key, before] of former) {
       if (!this.records.has(key)) removed.push({ op: "removed", key, record: before, before });
     }
-    let previous = null;
-    for (const [key, record] of this.records) {
+    for (const item of additions(records, me, definition)) {
+      const { key, record } = item;
       const before = former.get(key);
-      if (!before) added.push({ op: "added", key, record, previous });
-      else if (!isSeen(before, record)) changed.push({ op: "changed", key, record, before, previous });
+      if (!before) added.push(item);
+      else if (!isSeen(before, record)) changed.push({ ...item, op: "changed", before });
       else this.records.set(key, before); // The same object, so that a page need not draw it again.
-      previous = key;
     }
     return [...removed, ...added, ...changed];
   }
@@ -95,10 +106,18 @@ const connectTimeout = 10_000;
 const silence = 10_000; // What a heartbeat may be late.
 const idleTime = 5_000; // How long what nobody needs is kept.
 const calm = 30_000; // After this time of being current earlier failures do not count.
+// The relay takes 20 frames in a second, and 100 at once: what an application asks in a loop waits its
+// turn, and something is left for what cannot wait.
+const frameTime = 66;
+const burst = 60 * frameTime;
+const longSet = 60_000; // In letters, of which each may be three bytes.
 
 const states = {
   idle: "offline", waiting: "offline", bootstrapping: "catchingUp", current: "current", closed: "closed",
 };
+
+// What is refused now and may be taken later: not the application's fault.
+const passes = ({ serverErrorCode }) => /THROTTLED|LATER/.test(serverErrorCode);
 
 const comesBack = (code) =>
   [4401, 4408, 4429, 1001, 1005, 1006, 1011, 1012, 1013].includes(code) || code >= 4500;
@@ -134,6 +153,7 @@ export class LiveMachine {
   #me;
   #mine;
   #heartbeat;
+  #most; // How many queries a set may have.
   #version = 0;
   #sent; // The set that is under way; one at a time, so that edits meanwhile become one.
   #accepted = { ids: new Set() };
@@ -141,7 +161,7 @@ export class LiveMachine {
   #isClosed = false; // By an `at` since it was complete.
   #progress = 0;
 
-  #times = {}; // opened, heard, retry, idle, ping, current, asOf
+  #times = {}; // opened, heard, retry, idle, ping, current, asOf; said, turn, pause
   #told = "";
 
   constructor({ greeting, hasCredentials, random = Math.random }) {
@@ -176,11 +196,11 @@ export class LiveMachine {
 
   // When `tick` is wanted, at the latest.
   get wakeAt() {
-    const { opened, heard, retry, idle = Infinity, ping = Infinity } = this.#times;
+    const { opened, heard, retry, idle = Infinity, ping = Infinity, turn = Infinity } = this.#times;
     if (this.#phase === "waiting") return retry;
     if (this.#phase === "opening" || this.#phase === "greeting") return opened + connectTimeout;
     if (!this.#isUp) return Infinity;
-    return Math.min(heard + this.#heartbeat * 1000 + silence, idle, ping);
+    return Math.min(heard + this.#heartbeat * 1000 + silence, idle, ping, turn);
   }
 
   get #isUp() {
@@ -196,12 +216,29 @@ export class LiveMachine {
   }
 
   _declare({ id, definition }) {
-    this.#queries.set(id, { id, definition, since: definition.since, view: new ResultView(), pending: [] });
+    const { since } = definition;
+    this.#queries.set(id, { id, definition, since, view: new ResultView(), pending: [], isHeld: false });
     this.#edited();
   }
 
   _undeclare({ id }) {
-    if (this.#queries.delete(id)) this.#edited();
+    const query = this.#queries.get(id);
+    if (!this.#queries.delete(id)) return;
+    // What is held is out of the set already, or on its way.
+    if (query.isHeld) this.#flushSoon();
+    else this.#edited();
+  }
+
+  // It is to leave the set, and is heard until the relay has taken that: if that is refused it goes on.
+  _hold({ id, isHeld }) {
+    const query = this.#queries.get(id);
+    if (!query || query.isHeld === isHeld) return;
+    query.isHeld = isHeld;
+    this.#edited();
+  }
+
+  get #wanted() {
+    return [...this.#queries.values()].filter((query) => !query.isHeld);
   }
 
   // From now on what is shown is not all that is wanted.
@@ -230,12 +267,15 @@ export class LiveMachine {
 
   _flush() {
     this.#isFlushing = false;
-    const isNeeded = this.#queries.size + this.#asks.size > 0;
+    const wanted = this.#wanted;
+    const isNeeded = wanted.length + this.#asks.size > 0;
     this.#times.idle = isNeeded ? undefined : (this.#times.idle ?? this.#now + idleTime);
     if (this.#phase === "idle" && isNeeded) return this.#connect();
     const { version, ids } = this.#isDuplex ? this.#accepted : (this.#sent ?? this.#accepted);
-    const add = [...this.#queries.values()].filter((query) => !ids.has(query.id));
-    const remove = [...ids].filter((id) => !this.#queries.has(id));
+    const add = wanted.filter((query) => !ids.has(query.id));
+    const remove = [...ids].filter((id) => this.#queries.get(id)?.isHeld ?? true);
+    // Of what has ended the relay knows the name still.
+    const again = add.filter((query) => query.isGone).map((query) => query.id);
     const isSame = version !== undefined && !add.length && !remove.length;
     const asked = [...this.#asks.values()].filter((ask) => !ask.isSent);
     if (["idle", "waiting", "authorizing"].includes(this.#phase)) return;
@@ -246,16 +286,30 @@ export class LiveMachine {
       return;
     }
     if (!this.#hasWelcome) return;
+    this.#times.turn = undefined;
     for (const ask of asked) {
+      if (!this.#takesTurn()) return;
       ask.isSent = true;
       const { id, query } = ask;
       this.#do("send", { frame: { type: query ? "get" : "fence", id, query } });
     }
     if (this.#sent) return;
     if (isSame) return this.#settle(true);
-    const edit = version === undefined ? this.#wholeSet() : { base: version, add: add.map(wire), remove };
+    if (this.#now < this.#times.pause) return void (this.#times.turn ??= this.#times.pause);
+    if (!this.#takesTurn()) return;
+    const edit = version === undefined
+      ? this.#wholeSet() : { base: version, add: add.map(wire), remove: [...remove, ...again] };
     this.#do("send", { frame: { type: "set", ...this.#number(edit) } });
     this.#phase = "bootstrapping";
+  }
+
+  // Whether a frame may be sent now; if not, the next flush is when one may.
+  #takesTurn() {
+    const { said = 0 } = this.#times;
+    const isFree = said <= this.#now + burst;
+    if (isFree) this.#times.said = Math.max(said, this.#now) + frameTime;
+    else this.#times.turn = said - burst;
+    return isFree;
   }
 
   // An `at` has closed everything that was asked for.
@@ -271,13 +325,14 @@ export class LiveMachine {
   }
 
   #wholeSet() {
-    return { queries: [...this.#queries.values()].map(wire) };
+    return { queries: this.#wanted.map(wire) };
   }
 
   #number(members) {
     this.#version += 1;
     this.#isEdited = false;
-    this.#sent = { version: this.#version, ids: new Set(this.#queries.keys()) };
+    for (const query of this.#queries.values()) query.isGone = false;
+    this.#sent = { version: this.#version, ids: new Set(this.#wanted.map(({ id }) => id)) };
     return { version: this.#version, ...members };
   }
 
@@ -302,11 +357,13 @@ export class LiveMachine {
     if (!this.#isDuplex) {
       for (const ask of this.#asks.values()) {
         ask.isSent = true;
-        if (ask.query) set.queries.push({ id: ask.id, ...ask.query, once: true });
+        if (ask.query) set.queries.push({ ...ask.query, id: ask.id, once: true });
       }
     }
     const hello = { type: "hello", ...this.#greeting, ckWebAuthToken: this.#token ?? undefined, set };
     if (this.#transport === "poll") hello.wait = wait;
+    // Of whom it does not know the relay takes little: a long set follows the welcome.
+    if (this.#isDuplex && JSON.stringify(set).length > longSet) hello.set = this.#sent = undefined;
     this.#times.opened = this.#times.heard = this.#now;
     this.#do("open", { transport: this.#transport, hello });
   }
@@ -323,7 +380,7 @@ export class LiveMachine {
     this.#sent = undefined;
     this.#accepted = { ids: new Set() };
     this.#progress = 0;
-    this.#times.ping = undefined;
+    Object.assign(this.#times, { ping: undefined, said: undefined, turn: undefined, pause: undefined });
     for (const query of this.#queries.values()) {
       Object.assign(query, { group: undefined, pending: [], isLive: false, hasResult: false, isPartial: false });
     }
@@ -435,6 +492,9 @@ export class LiveMachine {
     } else if (this.#hasWelcome && this.#isDuplex) {
       this.#do("send", { frame: { type: "fence", id: "ping" } });
       this.#times.ping ??= this.#now + silence;
+    } else if (this.#hasWelcome && this.#now - this.#times.heard > silence) {
+      // It cannot be asked whether it is alive; a new one is.
+      return this.#reopen();
     }
     this._tick();
   }
@@ -444,7 +504,8 @@ export class LiveMachine {
     if (this.#phase === "waiting") {
       if (this.#times.idle === undefined) this.#connect();
       else this.#rest();
-    } else if (this.#now >= this.#times.idle) {
+    } else if (this.#now >= this.#times.turn) this._flush();
+    else if (this.#now >= this.#times.idle) {
       this._close();
       this.#forgetConnection();
       this.#rest();
@@ -494,6 +555,7 @@ export class LiveMachine {
     this.#me = frame.userRecordName;
     this.#mine = frame.mine;
     this.#heartbeat = frame.heartbeat ?? 25;
+    this.#most = frame.limits?.queries;
     this.#token = frame.ckWebAuthToken ?? this.#token;
     this.#error = undefined;
     this.#phase = "bootstrapping";
@@ -529,18 +591,37 @@ export class LiveMachine {
     const errors = {};
     for (const query of frame.queries ?? []) {
       const error = query.error ?? (query.serverErrorCode && query);
-      if (error) errors[query.id] = error;
+      if (error && query.id !== undefined) errors[query.id] = error;
+    }
+    const passing = isConflict ? undefined : [frame, ...Object.values(errors)].find(passes);
+    if (passing) {
+      this.#sent = undefined;
+      return this.#later(passing);
     }
     if (isConflict) this.#accepted = { ids: new Set() };
     else if (!Object.keys(errors).length) {
-      // It is the set that is refused: all that it would have added.
-      for (const id of this.#sent?.ids ?? []) if (!this.#accepted.ids.has(id)) errors[id] = frame;
+      // It is the set that is refused: what is too many of it, or else all that it would have added.
+      const asked = this.#isDuplex ? [] : [...this.#asks.values()].filter((ask) => ask.isSent && ask.query);
+      const ids = [...(this.#sent?.ids ?? []), ...asked.map(({ id }) => id)];
+      for (const id of ids.slice(ids.length > this.#most ? this.#most : 0)) {
+        if (!this.#accepted.ids.has(id)) errors[id] = frame;
+      }
     }
     this.#sent = undefined;
     for (const id in errors) this.#fail(id, errors[id]);
     // Whoever wants all or nothing takes the rest back before the next set goes out.
     this.#do("refusedSet", { isConflict, errors });
     this.#flushSoon();
+  }
+
+  // The relay cannot do it now: it is asked again, and what is shown stays.
+  #later(error) {
+    if (!this.#isDuplex) {
+      this.#do("drop");
+      return this._lost({ error, reconnect: true });
+    }
+    this.#times.pause = this.#now + (error.retryAfter ?? 5) * 1000 + this.#random() * 1000;
+    this.#edited();
   }
 
   #fail(id, error) {
@@ -584,8 +665,16 @@ export class LiveMachine {
 
   $gone(frame) {
     const ids = frame.id === undefined ? [...this.#of(frame.group)].map((query) => query.id) : [frame.id];
-    for (const id of ids) this.#fail(id, frame);
-    this.#flushSoon();
+    if (!passes(frame)) {
+      for (const id of ids) this.#fail(id, frame);
+      return this.#flushSoon();
+    }
+    for (const id of ids) {
+      this.#accepted.ids.delete(id);
+      const gone = { isGone: true, group: undefined, pending: [], isLive: false, hasResult: false, isPartial: false };
+      Object.assign(this.#queries.get(id) ?? {}, gone);
+    }
+    this.#later(frame);
   }
 
   $refused(frame) {
@@ -608,7 +697,8 @@ export class LiveMachine {
     if (this.#isComplete) this.#times.asOf = this.#moment;
     this.#isClosed = true;
     this.#settle();
-    for (const ask of this.#asks.values()) if (ask.isReached) this.#answer(ask);
+    // Of who lags not all has been told while its set is not complete.
+    for (const ask of this.#asks.values()) if (ask.isReached && this.#isComplete) this.#answer(ask);
     if (frame.isAsking && this.#isDuplex) this.#do("send", { frame: { type: "ack", at: frame.at } });
   }
 
@@ -620,7 +710,7 @@ export class LiveMachine {
       if (frame.type === "result") {
         records.push(...frame.records);
         if (!frame.isLast) continue;
-        items.push(...query.view.replace(records, this.#me));
+        items.push(...query.view.replace(records, this.#me, query.definition));
         records = [];
       } else if (frame.type === "items") {
         items.push(...query.view.apply(frame.items, this.#me, this.#mine));
@@ -646,7 +736,7 @@ export class LiveMachine {
   }
 }
 
-const wire = ({ id, definition, since, fingerprint }) => ({ id, ...definition, since, fingerprint });
+const wire = ({ id, definition, since, fingerprint }) => ({ ...definition, id, since, fingerprint });
 
 // What cannot be read ends the connection: to go on without it would leave a gap.
 function read(texts) {
@@ -668,6 +758,8 @@ function openSocket({ base, hello, WebSocket }, on) {
   };
   socket.onmessage = ({ data }) => on(read([data]));
   socket.onclose = ({ code }) => on({ type: "lost", code });
+  // Some of Node's close without a word where nobody answers; where both come the first counts.
+  socket.onerror = () => on({ type: "lost" });
   return { send, close: () => socket.close(1000) };
 }
 
@@ -741,7 +833,7 @@ export class LiveClient {
     deviceID, format = "plain", numbersAsStrings, ...rest }) {
     const base = `${url.replace(/\/$/, "")}/live/1/${encodeURIComponent(container)}/${environment}`;
     const { WebSocket, fetch } = globalThis;
-    this.#options = { WebSocket, fetch: fetch.bind(globalThis), ...rest, base, credentials };
+    this.#options = { WebSocket, fetch: fetch?.bind(globalThis), ...rest, base, credentials };
     this.#machine = new LiveMachine({
       greeting: { ckAPIToken: apiToken, deviceID, client: "belfry-live.js/1", format, numbersAsStrings },
       hasCredentials: credentials !== undefined, random: rest.random,
@@ -781,20 +873,20 @@ export class LiveClient {
     this._handle({ type: "close" });
     const all = [...this.#wires.values()].flatMap((wire) => [...wire.handles]);
     for (const one of [...all, ...this.#asked.values()]) one._fail(new LiveError(closed));
-    this.#ending.abort();
     clearTimeout(this.#timer);
   }
 
   #ask(query, timeout) {
     return new Promise((resolve, reject) => {
       const id = `a${++this.#serial}`;
+      query = said(query); // What cannot be said is refused before it stands among the others.
       const end = (settle) => (value) => {
         clearTimeout(timer);
         this.#asked.delete(id);
         settle(value);
       };
       const ask = { _deliver: end(resolve), _fail: end(reject) };
-      const timer = setTimeout(() => {
+      const timer = later(() => {
         const liveError = this.connection.state === "current" ? "timeout" : "connection";
         ask._fail(new LiveError({ liveError, reason: `no answer in ${timeout} ms` }));
         this._handle({ type: "cancel", id });
@@ -815,12 +907,17 @@ export class LiveClient {
     const text = JSON.stringify(definition);
     let wire = this.#wires.get(text);
     if (!wire) {
-      wire = { id: `q${++this.#serial}`, text, handles: new Set() };
+      wire = { id: `q${++this.#serial}`, text, handles: new Set(), told: new Map() };
       this.#wires.set(text, wire);
-      this._handle({ type: "declare", id: wire.id, definition });
+      this._handle({ type: "declare", id: wire.id, definition: JSON.parse(text) });
     }
     wire.handles.add(handle);
-    queueMicrotask(() => wire.last && handle.state === "loading" && handle._deliver(wire.last));
+    this._hold(wire);
+    // By then it is known who is to be told. Changes are told as they come, and to nobody again.
+    queueMicrotask(() => {
+      if (wire.last && handle.state === "loading") handle._deliver({ ...wire.last, changes: [] });
+      handle._join(wire.told.values());
+    });
     this.#failIfClosed(handle);
     return wire;
   }
@@ -829,10 +926,16 @@ export class LiveClient {
   _release(wire, handle) {
     wire.handles.delete(handle);
     queueMicrotask(() => {
-      if (wire.handles.size || this.#wires.get(wire.text) !== wire) return;
+      if (this.#wires.get(wire.text) !== wire) return;
+      if (wire.handles.size) return this._hold(wire);
       this.#wires.delete(wire.text);
       this._handle({ type: "undeclare", id: wire.id });
     });
+  }
+
+  // Held back is what is shown by handles alone that are to go.
+  _hold({ id, handles }) {
+    this._handle({ type: "hold", id, isHeld: [...handles].every((handle) => handle._isHeld) });
   }
 
   #wire(id) {
@@ -883,8 +986,10 @@ export class LiveClient {
       case "welcome": return (this.welcome = effect.frame);
       case "deliver":
         Object.assign(this.#wire(id) ?? {}, { last: effect });
-        return this.#showing(id).forEach((handle) => handle._deliver(effect));
-      case "notify": return this.#showing(id).forEach((handle) => handle._notify(effect));
+        return this.#showing(id).forEach((handle) => handle._hear(() => handle._deliver(effect)));
+      case "notify":
+        this.#keep(effect);
+        return this.#showing(id).forEach((handle) => handle._hear(() => handle._notify(effect)));
       case "answer": return this.#asked.get(id)?._deliver(effect.records);
       case "failed": {
         const showing = this.#showing(id);
@@ -894,9 +999,19 @@ export class LiveClient {
       case "refusedSet": return this.set._refused(effect);
       case "error": return this.onError?.(new LiveError(effect.error));
       case "connection":
+        if (this.connection.state === "closed") this.#ending.abort();
         guard(() => this.set._connection(this.connection));
         return this.onConnection?.(this.connection);
     }
+  }
+
+  // For whoever joins late: an inbox is told once to all who show it.
+  #keep({ id, notification, ...rest }) {
+    const { told, text } = this.#wire(id) ?? {};
+    if (!told || !notification || JSON.parse(text).initial === "none") return;
+    told.delete(notification.notificationID); // Marked read it comes again, behind the others.
+    told.set(notification.notificationID, { notification, ...rest });
+    if (told.size > mostWaiting) told.delete(told.keys().next().value);
   }
 
   #drop() {
@@ -927,7 +1042,7 @@ export class LiveClient {
     try {
       answer.ckWebAuthToken = (await this.#options.credentials(why))?.ckWebAuthToken;
     } catch (error) {
-      answer.error = new LiveError(error);
+      answer.error = new LiveError(Object(error) === error ? error : { reason: error });
     }
     this._handle(answer);
   }
@@ -946,6 +1061,11 @@ function guard(act) {
 
 const forms = ["predicate", "predicateArguments", "rql", "rqlArguments", "where", "filterBy"];
 
+const said = (query) => query && JSON.parse(JSON.stringify(query));
+
+// Timers take no more than this: longer is for ever.
+const later = (act, timeout) => (timeout < 2 ** 31 ? setTimeout(act, timeout) : undefined);
+
 // The query as it travels. Members that are unknown here go to the relay as they are.
 function definition(kind, { recordType, query, sortBy, limit, ...rest }) {
   const condition = { ...query };
@@ -957,7 +1077,7 @@ function definition(kind, { recordType, query, sortBy, limit, ...rest }) {
   const keys = [sortBy ?? []].flat().map((key) => (typeof key === "string" ? { fieldName: key } : key));
   return {
     kind, recordType,
-    query: Object.keys(condition).length ? { ...condition, recordType } : undefined,
+    query: Object.keys(condition).length ? { recordType, ...condition } : undefined,
     sortBy: keys.length ? keys : undefined,
     limit: typeof limit === "number" ? { first: limit } : limit,
     ...rest,
@@ -997,10 +1117,12 @@ class Outlet {
     return this.#end ?? new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  async return() {
+  async return(value) {
     this.leave(this);
+    this.#values = [];
+    this.#end = undefined;
     this.end();
-    return { done: true };
+    return { done: true, value };
   }
 }
 
@@ -1011,11 +1133,38 @@ class Handle {
 
   #client;
   #wire;
+  #held;
   #outlets = new Set();
 
   constructor(client, definition) {
     this.#client = client;
+    this._definition = definition;
+    // What is wanted once ends here too, so that no interruption brings it again.
+    this._isOnce = definition.once;
     this.#wire = client._acquire(definition, this);
+  }
+
+  // What another query of a set takes the place of: if that one is refused it goes on, and is told what it
+  // has not been told meanwhile.
+  _suspend() {
+    this.#held ??= [];
+    this.#client._hold(this.#wire);
+  }
+
+  _resume() {
+    const held = this.#held;
+    this.#held = undefined;
+    this.#client._hold(this.#wire);
+    for (const act of held) act();
+  }
+
+  get _isHeld() {
+    return this.#held !== undefined;
+  }
+
+  _hear(act) {
+    if (this.#held) this.#held.push(act);
+    else act();
   }
 
   close() {
@@ -1038,6 +1187,13 @@ class Handle {
     this.error = error;
     for (const outlet of this.#outlets) outlet.end(error);
     if (error) guard(() => this.onError?.(error));
+  }
+
+  _join() {}
+
+  // Whoever ends it while being told is told no more.
+  _tell(act) {
+    if (this.state !== "ended") guard(act);
   }
 
   _push(kind, value) {
@@ -1071,7 +1227,7 @@ class LiveResults extends Handle {
 
   // Whoever joins late sees what is there as having come.
   #additions(records) {
-    return records.map((record) => ({ op: "added", key: recordKey(record, this._me), record }));
+    return additions(records, this._me, this._definition);
   }
 
   _deliver({ items, records, isFilling }) {
@@ -1079,10 +1235,11 @@ class LiveResults extends Handle {
     const isFirst = this.state === "loading";
     if (isFirst) items = this.#additions(records);
     Object.assign(this, { state: "live", records, isFilling });
-    if (items.length) guard(() => this.onItems?.(items, records));
-    if (items.length || isFirst) guard(() => this.onValue?.(records));
+    if (items.length) this._tell(() => this.onItems?.(items, records));
+    if (items.length || isFirst) this._tell(() => this.onValue?.(records));
     if (items.length) this._push("items", items);
     this._push("value", records);
+    if (this._isOnce) this.close();
   }
 }
 
@@ -1098,8 +1255,9 @@ class LiveChanges extends Handle {
     if (this.state === "ended") return;
     this.state = "live";
     for (const change of changes) {
-      guard(() => (change.gap ? this.onGap?.(change.gap) : this.onChange?.(change)));
+      this._tell(() => (change.gap ? this.onGap?.(change.gap) : this.onChange?.(change)));
       this._push("change", change);
+      if (this._isOnce && !change.gap) return this.close();
     }
   }
 }
@@ -1108,6 +1266,7 @@ class LiveNotifications extends Handle {
   onNotification;
   onGap;
   syncToken;
+  #isJoined = false;
 
   [Symbol.asyncIterator]() {
     return this._iterate("notification", mostWaiting);
@@ -1117,8 +1276,13 @@ class LiveNotifications extends Handle {
     if (this.state === "loading") this.state = "live";
   }
 
+  _join(told) {
+    this.#isJoined = true;
+    for (const one of told) this._notify(one);
+  }
+
   _notify({ notification, syncToken, gap }) {
-    if (this.state === "ended") return;
+    if (this.state === "ended" || !this.#isJoined) return;
     this.syncToken = syncToken ?? this.syncToken;
     guard(() => (gap ? this.onGap?.(gap) : this.onNotification?.(notification, syncToken)));
     this._push("notification", gap ? { gap } : notification);
@@ -1137,14 +1301,21 @@ class LiveSet {
   #handles = new Map();
   #texts = new Map(); // The queries by name; what two queries are is the same where their texts are.
   #good = new Map(); // As they were last taken.
-  #waiters = [];
+  #former = new Map(); // Handles of those, in whose place others are that have not been taken.
+  #waiters = new Set();
 
   constructor(client) {
     this.#client = client;
   }
 
   get names() {
-    return [...this.#texts.keys()];
+    return [...this.#alive(this.#texts).keys()];
+  }
+
+  // Without what has ended: its name is free, and nothing asks for it again.
+  #alive(texts) {
+    const isOver = (name) => this.#handles.get(name)?.state === "ended";
+    return new Map([...texts].filter(([name, text]) => text !== this.#texts.get(name) || !isOver(name)));
   }
 
   named(name) {
@@ -1160,8 +1331,23 @@ class LiveSet {
   }
 
   update(edit) {
-    const next = new Map(this.#texts);
-    const textOf = (query) => JSON.stringify(definition(query.kind ?? "result", query));
+    try {
+      this.#edit(edit);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.waitForComplete();
+  }
+
+  #edit(edit) {
+    const next = this.#alive(this.#texts);
+    const textOf = ({ kind = "result", ...query }) => {
+      if (Object.hasOwn(kinds, kind)) return JSON.stringify(definition(kind, query));
+      const allowed = Object.keys(kinds).map((name) => `"${name}"`).join(", ");
+      throw new LiveError({
+        serverErrorCode: "BAD_REQUEST", reason: `kind: "${kind}" is unknown; allowed are ${allowed}`,
+      });
+    };
     edit({
       // Without a name a query is named by itself, so that adding it again changes nothing.
       add(name, query) {
@@ -1186,30 +1372,49 @@ class LiveSet {
     this.state = undefined;
     this.#take(next);
     this._connection(this.#client.connection);
-    return this.waitForComplete();
   }
 
   waitForComplete({ timeout } = {}) {
+    let waiter, timer;
     const promise = new Promise((resolve, reject) => {
       if (this.state === "complete") return resolve();
       if (this.state === "error") return reject(Object.values(this.errors)[0]);
-      this.#waiters.push({ resolve, reject });
-      if (timeout === undefined) return;
-      const error = new LiveError({ liveError: "timeout", reason: `not complete in ${timeout} ms` });
-      setTimeout(reject, timeout, error);
+      const { state, error } = this.#client.connection;
+      if (state === "closed") return reject(new LiveError(error ?? closed));
+      waiter = { resolve, reject };
+      this.#waiters.add(waiter);
+      const reason = `not complete in ${timeout} ms`;
+      timer = later(() => reject(new LiveError({ liveError: "timeout", reason })), timeout);
     });
-    promise.catch(() => {}); // Whoever does not wait is told by `onState`.
+    const forget = () => {
+      clearTimeout(timer);
+      this.#waiters.delete(waiter);
+    };
+    promise.then(forget, forget); // Whoever does not wait is told by `onState`.
     return promise;
   }
 
   #take(next) {
+    this.#good = this.#alive(this.#good);
     for (const [name, handle] of this.#handles) {
       if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
       this.#handles.delete(name);
-      handle.close();
+      const isGood = this.#good.get(name) === this.#texts.get(name);
+      if (!isGood || !next.has(name) || handle.state === "ended") handle.close();
+      else {
+        handle._suspend();
+        this.#former.set(name, handle);
+      }
     }
     for (const [name, text] of next) {
       if (this.#handles.has(name)) continue;
+      const former = this.#former.get(name);
+      if (former && former.state !== "ended" && text === this.#good.get(name)) {
+        this.#former.delete(name);
+        former._resume();
+        this.#handles.set(name, former);
+        continue;
+      }
       const its = JSON.parse(text);
       this.#handles.set(name, new kinds[its.kind](this.#client, its));
     }
@@ -1223,14 +1428,20 @@ class LiveSet {
   }
 
   #settle(how, value) {
-    for (const waiter of this.#waiters.splice(0)) waiter[how](value);
+    for (const waiter of this.#waiters) waiter[how](value);
   }
 
   _connection({ state, error }) {
     if (this.state === "error") return;
-    if (state === "closed") return this.#settle("reject", new LiveError(error ?? { liveError: "connection" }));
     this.#show({ current: "complete", catchingUp: "bootstrapping" }[state] ?? "pending");
+    if (state === "closed") {
+      const reason = new LiveError(error ?? closed);
+      for (const handle of this.#former.values()) handle._fail(reason);
+      this.#settle("reject", reason);
+    }
     if (state !== "current") return;
+    for (const handle of this.#former.values()) handle.close();
+    this.#former.clear();
     this.#good = this.#texts;
     this.#settle("resolve");
   }
@@ -1241,9 +1452,7 @@ class LiveSet {
     const refused = [...this.#handles].filter(([, handle]) => errors[handle._id]);
     if (!refused.length) return;
     this.errors = Object.fromEntries(refused.map(([name, { _id }]) => [name, new LiveError(errors[_id])]));
-    const next = new Map(this.#good);
-    for (const [name] of refused) if (next.get(name) === this.#texts.get(name)) next.delete(name);
-    this.#take(next);
+    this.#take(this.#alive(this.#good));
     this.#show("error");
     this.#settle("reject", Object.values(this.errors)[0]);
   }

@@ -29,6 +29,18 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         return text
     }
 
+    /// Shows no gauge any more that was not made after this: what they showed is over.
+    ///
+    /// Counters and histograms stay, because they count the process.
+    package func forgetGauges() {
+        families.withLock { families in
+            for (name, family) in families.byName where family.kind == .gauge {
+                families.seriesCount -= family.series.count
+                families.byName[name] = nil
+            }
+        }
+    }
+
     /// The series with this name and these labels; beyond the bound, one that nobody renders.
     private func series(
         _ kind: MetricFamily.Kind, _ label: String, _ dimensions: [(String, String)]

@@ -4,13 +4,13 @@ import NIOCore
 import NIOHTTPTypes
 import RelayModel
 
-/// One call on its way to the relay that owns the store; on its connection's event loop.
+/// One call on its way to the relay that owns its store; on its connection's event loop.
 final class CallForward: UpstreamUser {
     /// How long it waits before it asks again who did not take it: twice as long each time, up to
     /// the most, because all that wait do so.
     private static let leastPause = TimeAmount.milliseconds(25)
     private static let mostPause = TimeAmount.milliseconds(400)
-    /// How long a client that sends nothing more is taken for there, if it changes something.
+    /// How long a client that sends nothing more is taken for there.
     private static let courtesy = TimeAmount.seconds(2)
     /// How long an answer goes on that comes from somebody who owns the store no more.
     private static let afterglow = TimeAmount.seconds(1)
@@ -18,10 +18,13 @@ final class CallForward: UpstreamUser {
     private let forwarding: CallForwarding
     private let loop: any EventLoop
     private let original: HTTPRequest
+    private let isOperators: Bool
     /// What is written for the owner, or why nothing is.
     private let head: Result<ForwardedHead, ForwardedHead.Refusal>
     private weak var client: CallForwarder?
     private var call: ForwardedCall
+    /// What it takes of what all calls for its store may have.
+    private var place: CallPlace
     private var upstream: Upstream?
     private var isConnecting = false
     /// Whether the owner is to say first that it takes the body.
@@ -51,11 +54,14 @@ final class CallForward: UpstreamUser {
         self.forwarding = forwarding
         self.loop = loop
         self.client = client
-        original = head
+        (original, isOperators) = (head, origin.listener == "admin")
         self.head = Result { () throws(ForwardedHead.Refusal) in
             try ForwardedHead(of: head, from: origin)
         }
-        call = ForwardedCall(at: loop.pace, patience: forwarding.patience)
+        call = ForwardedCall(
+            at: loop.pace, patience: forwarding.patience,
+            isSafe: ForwardedCall.safeMethods.contains(head.method))
+        place = CallPlace(forwarding.places)
         forwarding.meter.begin()
         let here = NIOLoopBound(Weak(self), eventLoop: loop)
         listening = forwarding.current.listen { [loop] in
@@ -79,6 +85,7 @@ final class CallForward: UpstreamUser {
     func seek() {
         guard !isOver, upstream == nil, !isConnecting else { return }
         timer?.cancel()
+        guard place.take() else { return refuse(503, Self.crowded) }
         switch forwarding.current.answerer {
         case .here: return takeBack()
         case .owner(let route):
@@ -90,9 +97,12 @@ final class CallForward: UpstreamUser {
         case .nobody: break
         }
         let rest = call.deadline - loop.pace
-        guard rest > .zero else { return refuse(503, ForwardedCall.nobody) }
+        guard rest > .zero else { return refuse(503, forwarding.nobody(told: isOperators)) }
+        guard place.wait() else { return refuse(503, Self.crowded) }
         later(TimeAmount(rest)) { $0.seek() }
     }
+
+    private static let crowded = "too many calls wait for the relay that owns their store"
 
     private func answererChanged() {
         guard !isOver else { return }
@@ -130,6 +140,7 @@ final class CallForward: UpstreamUser {
 
     private func send(_ head: ForwardedHead, by upstream: Upstream) {
         self.upstream = upstream
+        place.goOn()
         upstream.use(by: self)
         call.begin()
         awaitsWord = head.asksFirst
@@ -217,6 +228,7 @@ final class CallForward: UpstreamUser {
         head.headerFields[.keepAlive] = nil
         if closes { upstreamEnds = true }
         call.answer()
+        place.giveBack()
         client?.write(.head(head))
     }
 
@@ -224,6 +236,8 @@ final class CallForward: UpstreamUser {
         if let upgrade { return join(upgrade) }
         if isDeclined {
             isDeclined = false
+            // Who owns the store no more ends it.
+            upstreamEnds = true
             letUpstreamGo()
             return fail(.declined)
         }
@@ -284,7 +298,7 @@ final class CallForward: UpstreamUser {
     /// The client sends nothing more: it may wait for its answer, or it has gone.
     func clientFellSilent() {
         guard !isOver else { return }
-        guard isRead, original.method != .get else {
+        guard isRead, !isStream, (try? head.get().isUpgrade) != true else {
             client?.cut()
             return abandon()
         }
@@ -310,6 +324,7 @@ final class CallForward: UpstreamUser {
             sent = []
             awaitsWord = false
             isDeclined = false
+            guard place.wait() else { return refuse(503, Self.crowded) }
             later(pause) { $0.seek() }
             pause = min(pause * 2, Self.mostPause)
         case .refuse(let status, let reason): refuse(status, reason)
@@ -376,6 +391,7 @@ final class CallForward: UpstreamUser {
         timer = nil
         if let listening { forwarding.current.forget(listening) }
         listening = nil
+        place.giveBack()
         unsent = []
         sent = []
     }

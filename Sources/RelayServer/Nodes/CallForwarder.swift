@@ -3,7 +3,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Hands the requests of one connection to the relay that owns the store.
+/// Hands the requests of one connection to the relay that owns the store that they are for.
 ///
 /// It does so as long as that is another one; else they go on to the routes. There is one for each
 /// connection.
@@ -29,9 +29,15 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let forwarding: CallForwarding
     private let listener: String
+    /// The other stores of the service; `nil` if the own one is the only one.
+    private let shards: ShardDirectory?
+    /// Whether administrative calls are answered here.
+    private let isOperators: Bool
     private var way = Way.none
     /// Parts of what comes after the request that is forwarded.
     private var later: Deque<HTTPRequestPart> = []
+    /// Whether the client sends nothing more, and that is still to be said to the next.
+    private var isSilent = false
     /// Answers of this relay's own that are not written wholly.
     private var unanswered = 0
     private var isReadOwed = false
@@ -40,9 +46,14 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether HTTP has left the connection, whose task closes it as it goes.
     private var isLeft = false
 
-    init(_ forwarding: CallForwarding, listener: String) {
+    init(
+        _ forwarding: CallForwarding, listener: String, shards: ShardDirectory? = nil,
+        isOperators: Bool = false
+    ) {
         self.forwarding = forwarding
         self.listener = listener
+        self.shards = shards
+        self.isOperators = isOperators
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -55,6 +66,8 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: What comes in
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // What HTTP reads still as it goes would be answered without it.
+        guard !isLeft else { return }
         later.append(unwrapInboundIn(data))
         work(context)
     }
@@ -74,7 +87,7 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         while let part = later.first {
             switch (way, part) {
             case (.none, .head(let head)):
-                guard isForwarded(head) else {
+                guard let owner = way(of: head) else {
                     unanswered += 1
                     way = .here
                     break
@@ -82,7 +95,7 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
                 // Answers keep the order of their requests.
                 guard unanswered == 0 else { return }
                 later.removeFirst()
-                begin(head, context)
+                begin(head, owner, context)
                 continue
             case (.none, _), (.here, _): break
             case (.forwarded(let call), _):
@@ -100,13 +113,17 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    private func isForwarded(_ head: HTTPRequest) -> Bool {
-        if case .here = forwarding.current.answerer { return false }
+    /// How a request gets to the owner of its store; `nil` if this relay answers it.
+    private func way(of head: HTTPRequest) -> CallForwarding? {
+        if let other = shards?.way(of: head, isOperators: isOperators) { return other }
+        if case .here = forwarding.current.answerer { return nil }
         let path = (head.path ?? "").prefix { $0 != "?" }
-        return !CallForwarding.ownPaths.contains(String(path))
+        return CallForwarding.ownPaths.contains(String(path)) ? nil : forwarding
     }
 
-    private func begin(_ head: HTTPRequest, _ context: ChannelHandlerContext) {
+    private func begin(
+        _ head: HTTPRequest, _ forwarding: CallForwarding, _ context: ChannelHandlerContext
+    ) {
         let origin = CallOrigin(
             listener: listener, peer: ClientAddress(context.channel.remoteAddress),
             own: ClientAddress(context.channel.localAddress))
@@ -144,8 +161,10 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
             isQuiescing = true
             if call.isStream { context.close(promise: nil) }
         case ChannelEvent.inputClosed as ChannelEvent:
+            // Whoever stands behind this has no call, and would end the connection before the
+            // answer.
+            isSilent = true
             call.clientFellSilent()
-            context.fireUserInboundEventTriggered(event)
         default: context.fireUserInboundEventTriggered(event)
         }
     }
@@ -172,6 +191,10 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: What goes out
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isLeft else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
         if case .end = unwrapOutboundIn(data), unanswered > 0 {
             unanswered -= 1
             context.write(data, promise: promise)
@@ -211,6 +234,13 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         catchUp(context)
         if case .forwarded = way { return }
         if isQuiescing { context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+        sayThatItIsSilent(context)
+    }
+
+    private func sayThatItIsSilent(_ context: ChannelHandlerContext) {
+        guard isSilent else { return }
+        isSilent = false
+        context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
 
     /// Cuts the connection off: what was begun cannot be ended in order.
@@ -225,6 +255,8 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         way = .none
         later = parts + later
         catchUp(context)
+        if case .forwarded = way { return }
+        sayThatItIsSilent(context)
     }
 
     /// Makes the connection one end of a tunnel, once `answer` is written; says whether it is.
@@ -243,6 +275,7 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
             }
             isLeft = true
             way = .none
+            later = []
             context.fireErrorCaught(Departed())
             done(true)
         }

@@ -12,17 +12,32 @@ final class CallForwarding: Sendable {
     let silence: Duration
     let identifiers: RandomIdentifiers
     let meter: ForwardingMeter
+    /// How many calls there may be; `nil` for any number, where the store is the only one.
+    let places: CallPlaces?
+    /// The shard whose store it is; `nil` for the relay's own.
+    let shard: String?
     private let pools = Mutex<[ObjectIdentifier: NIOLoopBound<UpstreamPool>]>([:])
 
     init(
         _ current: CurrentAnswerer, patience: Duration, silence: Duration,
-        identifiers: RandomIdentifiers, meter: ForwardingMeter
+        identifiers: RandomIdentifiers, meter: ForwardingMeter, places: CallPlaces? = nil,
+        shard: String? = nil
     ) {
         self.current = current
         self.patience = patience
         self.silence = silence
         self.identifiers = identifiers
         self.meter = meter
+        self.places = places
+        self.shard = shard
+    }
+
+    /// That nobody owns the store; operators are told which and why.
+    func nobody(told isOperators: Bool) -> String {
+        guard isOperators, let shard, case .nobody(let reason) = current.answerer else {
+            return ForwardedCall.nobody
+        }
+        return "the shard \(shard) cannot be asked: \(reason)"
     }
 
     /// The connections of an event loop, asked for on it.

@@ -85,4 +85,33 @@ final class CurrentAnswerer: Sendable {
     func forget(_ number: UInt64) {
         _ = state.withLock { $0.listeners.removeValue(forKey: number) }
     }
+
+    // MARK: What the database says
+
+    /// Says to whom calls are handed from now on.
+    func note(_ owner: StoreOwner) {
+        if epoch == owner.epoch { return }
+        guard let endpoint = owner.endpoint else {
+            return postNobody(
+                "\(owner.name) owns the store, and does not say where it is reached")
+        }
+        do {
+            post(.owner(try OwnerRoute(to: owner, endpoint)))
+        } catch {
+            postNobody("\(owner.name) owns the store: \(error)")
+        }
+    }
+
+    /// Says how it is with the store of another shard.
+    func note(_ state: ShardSight.State) {
+        if case .ended = answerer { return }
+        if case .owned(let owner) = state { return note(owner) }
+        postNobody(state.obstacle ?? "")
+    }
+
+    /// Whoever waits is not woken for what it knows.
+    private func postNobody(_ reason: String) {
+        if case .nobody(let known) = answerer, known == reason { return }
+        post(.nobody(reason))
+    }
 }

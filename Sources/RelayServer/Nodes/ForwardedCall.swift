@@ -1,8 +1,11 @@
+import HTTPTypes
+
 /// How far a call is that is handed to the relay that owns the store: a pure decision over what
 /// happened.
 ///
-/// What may have been worked is never sent again. What certainly was not is sent again as long as
-/// all of it is here still, and somebody may own the store within the time that a call waits.
+/// What may have been worked, and changes something, is never sent again. What certainly was not,
+/// and what only asks, is sent again as long as all of it is here still, and somebody may own the
+/// store within the time that a call waits.
 /// Moments are durations since any fixed one.
 struct ForwardedCall: Sendable, Hashable {
     /// What went wrong.
@@ -32,15 +35,21 @@ struct ForwardedCall: Sendable, Hashable {
 
     /// When waiting for an owner ends.
     let deadline: Duration
+    /// Whether it may be worked twice: it only asks.
+    private let isSafe: Bool
     /// The bytes of the body that were sent.
     private var bytes = 0
     /// Whether anything may have reached the owner.
     private(set) var hasBegun = false
     private(set) var isAnswered = false
 
-    init(at now: Duration, patience: Duration) {
+    init(at now: Duration, patience: Duration, isSafe: Bool = false) {
         deadline = now + patience
+        self.isSafe = isSafe
     }
+
+    /// The methods that change nothing (RFC 9110, §9.2.1).
+    static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
     /// Whether all that was sent is kept still.
     var isWhole: Bool { bytes <= Self.mostKept }
@@ -69,7 +78,7 @@ struct ForwardedCall: Sendable, Hashable {
     /// What follows from a failure at `now`.
     func verdict(on failure: Failure, at now: Duration) -> Verdict {
         guard !isAnswered else { return .cut }
-        guard !hasBegun || failure == .declined else {
+        guard !hasBegun || isSafe || failure == .declined else {
             return .refuse(
                 status: 502,
                 "the relay that owns the store ended while it had this call: whether it was worked "

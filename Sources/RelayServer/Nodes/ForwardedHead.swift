@@ -44,7 +44,7 @@ struct ForwardedHead: Sendable, Hashable {
                     + "DELETE and OPTIONS")
         }
         var request = head
-        isUpgrade = LiveUpgrade.asks(head)
+        isUpgrade = LiveUpgrade.asks(head) && LiveUpgrade.mayLeave(head)
         isExpected = head.headerFields[.expect] != nil
         Self.removeWhatIsOfOneConnection(from: &request.headerFields)
         let length = try Self.frame(&request)

@@ -1,3 +1,5 @@
+import StoragePostgreSQL
+
 /// How relays of one store reach each other.
 struct NodeSettings: Sendable, Hashable {
     /// The name under which others reach a relay.
@@ -21,6 +23,58 @@ struct NodeSettings: Sendable, Hashable {
     var patience = Duration.seconds(10)
     /// Whether a relay that stands by has the state of the store in memory.
     var isWarm = true
+    /// The schemas of all shards of the service, each a store; empty for one store alone.
+    var schemas: [String] = []
+    /// The machine on which a relay runs; `nil` for what the machine is called.
+    var machine: String?
+    /// Whether a store is handed to the machine that should own it.
+    var isBalancing = true
+    /// When it is handed over.
+    var handOver = HandOverPatience.Settings()
+
+    /// Whether the stores of several shards are spread over machines.
+    var isSpreading: Bool { isBalancing && schemas.count > 1 }
+
+    /// Whether there are other shards than the own one.
+    var isSharded: Bool { schemas.count > 1 }
+
+    /// How many shards a service may have: each relay looks at all of them four times a second.
+    static let mostSchemas = 64
+
+    /// What is wrong with ``schemas`` of a relay whose own store is in `own`; `url` is where the
+    /// database is.
+    func problems(of own: String, at url: String?) -> [String] {
+        guard !schemas.isEmpty else { return [] }
+        var problems: [String] = []
+        if url == nil {
+            problems.append(
+                "nodes.schemas: shards are schemas of a database, and storage.url names none")
+        }
+        if advertised == .none {
+            problems.append(
+                "nodes.schemas: relays of several shards hand calls to each other, and "
+                    + "nodes.advertise is none")
+        }
+        if schemas.count > Self.mostSchemas {
+            problems.append(
+                "nodes.schemas: must be at most \(Self.mostSchemas), and are \(schemas.count)")
+        }
+        for name in Set(schemas).sorted() {
+            if !PostgresPlace.isSchema(name) {
+                problems.append(
+                    "nodes.schemas: \"\(name)\" is none; a schema is "
+                        + "\(PostgresPlace.schemaRule), and does not begin with pg_")
+            }
+            if schemas.count(where: { $0 == name }) > 1 {
+                problems.append("nodes.schemas: names \(name) twice")
+            }
+        }
+        if !schemas.contains(own) {
+            problems.append(
+                "nodes.schemas: the relay's own schema \(own) (storage.schema) is not among them")
+        }
+        return problems
+    }
 
     /// What ``advertise(_:)`` takes.
     static let rule = "auto, none, a host, or a host and a port, as relay-a.example:8092"
@@ -31,8 +85,17 @@ struct NodeSettings: Sendable, Hashable {
     /// Takes a name as it is configured, and says what is wrong with it.
     mutating func call(_ text: String) -> [String] {
         name = text
-        let isVisible = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-        return isVisible && text.utf8.count <= 100 ? [] : ["nodes.name: must be \(Self.nameRule)"]
+        return Self.isName(text) ? [] : ["nodes.name: must be \(Self.nameRule)"]
+    }
+
+    /// Takes the name of the machine as it is configured, and says what is wrong with it.
+    mutating func stand(on text: String) -> [String] {
+        machine = text
+        return Self.isName(text) ? [] : ["nodes.machine: must be \(Self.nameRule)"]
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && text.utf8.count <= 100
     }
 
     /// What a relay is called whose clients come to a port of a machine.

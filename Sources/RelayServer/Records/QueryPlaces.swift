@@ -1,14 +1,5 @@
 import RelayModel
-
-/// Who asks, as far as places for queries go: nobody takes all those of a container.
-enum QueryParty: Sendable, Hashable {
-    /// All together who are not signed in.
-    case strangers
-    /// One user.
-    case user(UserID)
-    /// A server of the application's own.
-    case server
-}
+import Storage
 
 /// How many queries of records run at a time, and whether one more may.
 ///

@@ -58,7 +58,7 @@ struct RecordFeedRoutes: Sendable {
         let body = try request.jsonBody()
         let zoneID = try caller.zoneID(body)
         let shown = try RecordJSON(body)
-        return try await calls.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             var room = Limits.maximumPageBytes
             let feed = try await feed(zoneID, body, caller, shown, &room)
             return RelayAnswer(json: .object(feed))
@@ -73,7 +73,7 @@ struct RecordFeedRoutes: Sendable {
         let shown = try RecordJSON(body)
         let zones = try body.zones()
         try calls.limits.check(zones.count, of: "zones")
-        return try await calls.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let answers = try await feeds(zones, request, caller, shown)
             return RelayAnswer(json: ["zones": .array(answers)])
         }
@@ -113,7 +113,10 @@ struct RecordFeedRoutes: Sendable {
             throw body.failure("reverse", "the relay tells changes in their order only")
         }
         let part = "zone/\(zoneID.sealName)"
-        let since = try caller.numbers(try body.string("syncToken"), count: 1, of: part)[0]
+        let numbers = try caller.numbers(try body.string("syncToken"), count: 2, of: part)
+        let since = numbers[0]
+        // What had been forgotten when a client began with nothing it never had.
+        let known = try await since > 0 ? LogPosition(numbers[1]) : memory(of: zoneID, caller)
         let limit = try body.resultsLimit()
         let types = try body.strings("desiredRecordTypes").map {
             Set($0.compactMap(RecordType.init(rawValue:)))
@@ -124,7 +127,9 @@ struct RecordFeedRoutes: Sendable {
                 in: zoneID, of: caller.place, after: LogPosition(since),
                 PageBounds(rows: limit, bytes: room))
         }
-        try await checkMemory(of: zoneID, since: LogPosition(since), caller)
+        if since > 0 {
+            try await checkMemory(of: zoneID, since: max(LogPosition(since), known), caller)
+        }
         let records = page.elements.filter {
             caller.mayRead($0) && types?.contains($0.recordType) != false
         }
@@ -134,7 +139,7 @@ struct RecordFeedRoutes: Sendable {
         return [
             "zoneID": caller.json(zoneID),
             "records": .array(entries),
-            "syncToken": .string(caller.token([last], of: part)),
+            "syncToken": .string(caller.token([last, known.rawValue], of: part)),
             "moreComing": .bool(page.hasMore),
         ]
     }
@@ -145,7 +150,7 @@ struct RecordFeedRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.optionalJSONBody()
         let token = try body.string("syncToken")
-        return try await calls.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let feed = try await ZoneFeed(calls, caller).changes(since: token)
             return RelayAnswer(json: [
                 "zones": .array(feed.zones), "syncToken": .string(feed.token),
@@ -154,18 +159,23 @@ struct RecordFeedRoutes: Sendable {
         }
     }
 
-    /// Refuses a token from before what the zone still remembers of deleted records.
+    /// Refuses a token from before what the zone still remembers of records that have gone.
     ///
     /// It is asked after the records were read, so that what went in between is noticed.
     private func checkMemory(
         of zoneID: ZoneID, since position: LogPosition, _ caller: RecordCaller
     ) async throws {
-        guard position > .start else { return }
-        guard let zone = try await calls.shadow.zone(zoneID, of: caller.place),
-            position < zone.prunedTo
-        else { return }
+        guard try await position < memory(of: zoneID, caller) else { return }
         throw APIError.tokenExpired(
-            "it is older than what is remembered of deleted records; begin again without one")
+            "it is older than what is remembered of records that have gone; begin again without "
+                + "one")
+    }
+
+    /// Up to where the zone may have forgotten what went.
+    private func memory(
+        of zoneID: ZoneID, _ caller: RecordCaller
+    ) async throws -> LogPosition {
+        try await calls.shadow.zone(zoneID, of: caller.place)?.prunedTo ?? .start
     }
 
     /// Refuses a zone that is not there; the default one always is.

@@ -92,7 +92,7 @@ struct RecordQuery {
         while true {
             let scan = RecordScan(
                 of: recordType, in: caller.place, zoneID: zoneID, after: cursor,
-                rows: min(512, room), isOver: allowance.beginTurn())
+                rows: min(512, room), by: caller.party, turn: allowance.beginTurn)
             let slice = try await shadow.scanRecords(scan, into: page) { page, scanned in
                 let record = scanned.record
                 guard caller.mayRead(record), page.wants(record) else { return true }
@@ -185,9 +185,7 @@ struct RecordQueryMarker: Sendable {
             case .after: return !key.isAscending
             }
         }
-        let zones = (recordID.zoneID.sealName, other.recordID.zoneID.sealName)
-        return zones.0 != zones.1
-            ? zones.0 < zones.1 : recordID.recordName < other.recordID.recordName
+        return RecordOrder.places(recordID, other.recordID) == .before
     }
 }
 

@@ -71,7 +71,7 @@ struct RecordRoutes: Sendable {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let wanted = try recordIDs(body, caller, shown)
-        return try await calls.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             try await answer(wanted, request, caller)
         }
     }

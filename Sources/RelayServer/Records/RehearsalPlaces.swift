@@ -1,4 +1,5 @@
 import RelayModel
+import Storage
 
 /// How many rehearsals run at a time: each user has one, and the relay a few.
 ///

@@ -26,7 +26,7 @@ struct ZoneRoutes: Sendable {
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
         let marker = try request.zoneMarker()
-        return try await calls.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let page = try await ZoneFeed(calls, caller).live(after: marker)
             var json: JSONObject = [
                 "zones": .array(page.elements.map { .object($0.json(for: caller)) })
@@ -66,7 +66,7 @@ struct ZoneRoutes: Sendable {
         let body = try request.optionalJSONBody()
         // The service knows `metaSyncToken`; clients written by Apple's text say `syncToken`.
         let token = try body.string("metaSyncToken") ?? body.string("syncToken")
-        return try await calls.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let feed = try await ZoneFeed(calls, caller).changes(since: token)
             return RelayAnswer(json: [
                 "zones": .array(feed.zones), "metaSyncToken": .string(feed.token),
@@ -314,8 +314,8 @@ extension RelayRequest {
         let parts = Base64.decode(text)
             .map { $0.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) }
         guard let parts, parts.count == 2,
-            let name = String(validating: parts[1], as: UTF8.self),
-            let owner = String(validating: parts[0], as: UTF8.self),
+            let name = String(utf8: parts[1]),
+            let owner = String(utf8: parts[0]),
             let zoneID = ZoneID(
                 zoneName: name, ownerRecordName: owner.isEmpty ? nil : UserID(rawValue: owner))
         else {
@@ -350,7 +350,8 @@ extension ZoneMark {
         [
             "zoneID": caller.json(zoneID),
             "syncToken": .string(
-                caller.token([position.rawValue], of: "zone/\(zoneID.sealName)")),
+                caller.token(
+                    [position.rawValue, prunedTo.rawValue], of: "zone/\(zoneID.sealName)")),
             "atomic": .bool(zoneID != .default),
         ]
     }

@@ -59,7 +59,8 @@ struct RehearsalRun {
             if allowance.isOver { return cut(.time) }
             if entries <= 0 { return cut(.entries) }
             let search = search(before: before, least: least, entries: entries)
-            let page = try await service.registry.loggedChanges(search)
+            let page = try await service.registry.loggedChanges(
+                search, turn: allowance.beginTurn)
             guard try await judge(page) else { return }
             entries -= Int(before.rawValue - page.before.rawValue)
             before = page.before

@@ -173,7 +173,7 @@ struct RehearseService: Sendable {
                 throw missing(question.saved, owner)
             }
             return Subject(
-                subscription: saved, cost: try? cost(of: saved, .unbounded),
+                subscription: saved, cost: try? await cost(of: saved, .unbounded),
                 warnings: known.warnings(of: saved))
         }
         let reading = SubscriptionOperationReading(
@@ -181,7 +181,7 @@ struct RehearseService: Sendable {
         let subscription = try reading.subscription(draft, savedAt: now)
         var subject = Subject(
             subscription: subscription,
-            cost: try cost(of: subscription, limits.costs.narrowed(by: settings.costs)),
+            cost: try await cost(of: subscription, limits.costs.narrowed(by: settings.costs)),
             warnings: known.warnings(of: subscription))
         if let id = question.saved {
             subject.former = try await saved(id, of: owner)
@@ -194,9 +194,11 @@ struct RehearseService: Sendable {
 
     private func cost(
         of subscription: Subscription, _ limits: CostLimits
-    ) throws -> PredicateCost {
-        try PredicateScales(indexes: indexes, limits: limits)
-            .weigh(subscription, path: "subscription")
+    ) async throws -> PredicateCost {
+        try await indexes.whenFree(subscription.container) {
+            try PredicateScales(indexes: indexes, limits: limits)
+                .weigh(subscription, path: "subscription")
+        }
     }
 
     /// The subscription as it is saved, also if it was disabled.

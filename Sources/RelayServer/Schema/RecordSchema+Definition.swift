@@ -28,8 +28,10 @@ extension RecordSchema {
 extension PredicateError {
     /// This error as the answer to a request whose condition stands at `path`.
     func refusal(of query: SubscriptionQuery, path: String) -> APIError {
+        // Of a `where` the path is within it; a filter's begins with `filterBy`.
+        let whole = query.form == .where ? "\(path).where" : path
         let place =
-            self.path.map { "\(path).\($0)" }
+            self.path.map { $0.isEmpty ? whole : "\(whole).\($0)" }
             ?? "\(path).\(query.form?.rawValue ?? "predicate") at byte \(offset)"
         var text = "\(place): \(reason)"
         if let expected { text += "; expected \(expected)" }

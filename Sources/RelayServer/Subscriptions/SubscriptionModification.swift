@@ -185,7 +185,9 @@ struct SubscriptionOperationReading {
         do throws(PredicateError) {
             try query.checkArguments()
             let predicate = try query.recordPredicate(implying: impliedOwner)
-            try predicate.check(schema: known(of: query.recordType))
+            let schema = known(of: query.recordType)
+            try predicate.check(schema: schema)
+            try query.checkFlexibleSync(schema: schema)
             try checkKnowable(predicate, firesOn, query.recordType)
             query.canonical = predicate.canonicalText
         } catch {

@@ -43,7 +43,7 @@ struct SubscriptionRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let owner = try SubscriptionOwner(admitted)
         let marker = try request.continuationMarker()
-        return try await lists.turn(of: owner.container) {
+        return try await lists.turn(of: owner.container, by: admitted.party) {
             let page = try await registry.subscriptionPage(
                 of: owner, after: marker,
                 PageBounds(rows: Limits.maximumSubscriptionsPerUser))
@@ -85,7 +85,7 @@ struct SubscriptionRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let owner = try SubscriptionOwner(admitted)
         let ids = try SubscriptionLookup(request.jsonBody(), limits: limits).ids
-        return try await lists.turn(of: owner.container) {
+        return try await lists.turn(of: owner.container, by: admitted.party) {
             var page = AnswerPage(limit: ids.count)
             var entries: [JSONValue] = []
             let held = try await held(of: owner)
@@ -131,10 +131,13 @@ struct SubscriptionRoutes: Sendable {
         let owner = try SubscriptionOwner(admitted)
         var limits = limits
         limits.costs = limits.costs.narrowed(by: admitted.settings.costs)
-        let modification = try SubscriptionModification(
-            request.jsonBody(), owner: owner, limits: limits,
-            schema: try await shadow.schema(of: owner.container),
-            indexes: indexes, at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
+        let schema = try await shadow.schema(of: owner.container)
+        let modification = try await indexes.whenFree(owner.container) {
+            try SubscriptionModification(
+                request.jsonBody(), owner: owner, limits: limits, schema: schema,
+                indexes: indexes, at: request.receivedAt,
+                assignID: { identifiers.uuid().uppercased() })
+        }
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], [], uuid: request.uuid))
         }
@@ -227,7 +230,7 @@ extension RelayRequest {
             text = try reader.string("continuationMarker")
         }
         guard let text else { return nil }
-        guard let bytes = Base64.decode(text), let name = String(validating: bytes, as: UTF8.self),
+        guard let bytes = Base64.decode(text), let name = String(utf8: bytes),
             let id = SubscriptionID(rawValue: name)
         else {
             throw APIError(

@@ -43,6 +43,13 @@ struct SubscriptionWarnings {
         return Array(warnings.prefix(Self.most))
     }
 
+    /// The fields of each record type that the schema has, or that came of late.
+    var fieldNames: [RecordType: Set<String>] {
+        var names = schema.recordTypes.mapValues { Set($0.fields.keys) }
+        for (type, seen) in sample.types { names[type, default: []].formUnion(seen.fields.keys) }
+        return names
+    }
+
     // MARK: The record type
 
     /// The definition of a record type that may be told: what development learned may come from
@@ -72,11 +79,15 @@ struct SubscriptionWarnings {
     /// What is known of a type's fields: what the schema has, and what the last changes showed.
     private func fields(of type: RecordType) -> [String: RecordSchema.Field] {
         var fields: [String: RecordSchema.Field] = [:]
-        if let definition = definition(of: type) { fields = RecordSchema(definition).fields }
+        let definition = definition(of: type)
+        if let definition { fields = RecordSchema(definition).fields }
         for (name, field) in sample.types[type]?.fields ?? [:] {
-            // Of two kinds neither is sure.
-            let isSame = fields[name] == nil || fields[name]?.type == field.type
-            fields[name] = RecordSchema.Field(isSame ? field.type : .mixed)
+            // Of two kinds that came neither is sure; what was written down turns no text that
+            // comes into a date.
+            let isSure =
+                fields[name] == nil || fields[name]?.type == field.type
+                || definition?.isInferred == false
+            fields[name] = RecordSchema.Field(isSure ? field.type : .mixed)
         }
         // What may be indexed is another matter.
         return fields.mapValues { RecordSchema.Field($0.type) }

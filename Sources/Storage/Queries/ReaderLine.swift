@@ -1,6 +1,10 @@
 package import RelayModel
 import Synchronization
 
+/// Says when a turn at reading has taken long enough: it is called when the turn begins, which may
+/// be long after it was asked for, and what it returns is asked after each row.
+package typealias TurnStart = @Sendable () -> (@Sendable () -> Bool)
+
 /// Where those wait who read much, so that they never have all the readers.
 ///
 /// Concurrency: a lock around the turns; nobody is resumed while it is held.
@@ -13,34 +17,36 @@ package final class ReaderLine: Sendable {
 
     private let state: Mutex<State>
 
-    /// Creates a line in which so many have a turn at the same time.
-    package init(turns: Int) {
-        state = Mutex(State(turns: ReaderTurns(free: turns)))
+    /// Creates a line in which so many have a turn at the same time; of them one container leaves
+    /// so many to others.
+    package init(turns: Int, left: Int = 0) {
+        state = Mutex(State(turns: ReaderTurns(free: turns, left: left)))
     }
 
-    /// Runs `body` when it is the container's turn.
+    /// Runs `body` when it is the turn of a container, and in it of `party`.
     ///
     /// - Throws: `CancellationError` if the task was cancelled before; what `body` throws.
     package func turn<Value: Sendable>(
-        of container: ContainerKey, _ body: () async throws -> Value
+        of container: ContainerKey, by party: QueryParty = .server,
+        _ body: () async throws -> Value
     ) async throws -> Value {
-        try await wait(container)
-        defer { finish() }
+        try await wait(container, party)
+        defer { finish(container, party) }
         return try await body()
     }
 
-    private func wait(_ container: ContainerKey) async throws {
+    private func wait(_ container: ContainerKey, _ party: QueryParty) async throws {
         let ticket = state.withLock { state in
             state.lastTicket += 1
             return state.lastTicket
         }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                enter(ticket, of: container, continuation)
+                enter(ticket, of: container, by: party, continuation)
             }
         } onCancel: {
             let waiter = state.withLock { state in
-                state.turns.withdraw(ticket, of: container)
+                state.turns.withdraw(ticket, of: container, by: party)
                     ? state.waiters.removeValue(forKey: ticket) : nil
             }
             waiter?.resume(throwing: CancellationError())
@@ -48,22 +54,23 @@ package final class ReaderLine: Sendable {
     }
 
     private func enter(
-        _ ticket: UInt64, of container: ContainerKey,
+        _ ticket: UInt64, of container: ContainerKey, by party: QueryParty,
         _ continuation: CheckedContinuation<Void, any Error>
     ) {
         // Asked under the lock: who is cancelled later is found in the line.
         let answer = state.withLock { state -> Result<Void, any Error>? in
             if Task.isCancelled { return .failure(CancellationError()) }
-            if state.turns.ask(ticket, of: container) { return .success(()) }
+            if state.turns.ask(ticket, of: container, by: party) { return .success(()) }
             state.waiters[ticket] = continuation
             return nil
         }
         if let answer { continuation.resume(with: answer) }
     }
 
-    private func finish() {
+    private func finish(_ container: ContainerKey, _ party: QueryParty) {
         let waiter = state.withLock { state in
-            state.turns.finish().flatMap { state.waiters.removeValue(forKey: $0) }
+            state.turns.finish(of: container, by: party)
+                .flatMap { state.waiters.removeValue(forKey: $0) }
         }
         waiter?.resume()
     }

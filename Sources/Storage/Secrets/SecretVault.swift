@@ -35,7 +35,7 @@ package struct SecretVault: Sendable, Hashable {
         let keys = [current].compactMap(\.self) + previous
         guard parts.count == 2, let key = keys.first(where: { $0.id == parts[0] }),
             let sealed = Base64.decodeToken(parts[1]), let bytes = key.open(sealed, at: place),
-            let text = String(validating: bytes, as: UTF8.self)
+            let text = String(utf8: bytes)
         else {
             throw StorageError.damaged(path: place, reason: "the secret cannot be decrypted")
         }

@@ -43,7 +43,9 @@ package struct StoreSettings: Sendable, Hashable {
     package var checkpointPages = 4000
     /// The same while several containers write: smaller checkpoints, of which there are more, keep
     /// nobody's change waiting for long.
-    package var checkpointPagesBesideOthers = 1000
+    ///
+    /// One of a thousand pages takes 25 ms and more, with its sync.
+    package var checkpointPagesBesideOthers = 250
     /// The writer starts the write-ahead log anew when it has more bytes than this, as soon as
     /// readers let it.
     package var walBytes = 64 * 1024 * 1024

@@ -68,9 +68,10 @@ private final class Reader: Sendable {
         return try await thread.run { [self] in
             do {
                 return try readOnce(body)
-            } catch let error as PostgresError where error.verdict == .lost {
-                // Nothing was written, so that it may be asked again: a restart of the server, or
-                // a failover, is not told to whoever reads.
+            } catch let error as PostgresError where [.lost, .outdated].contains(error.verdict) {
+                // Nothing was written, so that it may be asked again: a restart of the server, a
+                // failover, or a newer version that starts beside this one, is not told to whoever
+                // reads.
                 hold.connection = nil
                 return try readOnce(body)
             }
@@ -78,7 +79,7 @@ private final class Reader: Sendable {
     }
 
     private func readOnce<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        let connection = try hold.connection ?? connect()
+        let connection = try current ?? connect()
         do {
             try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             let value = try body(Database(connection))
@@ -89,6 +90,11 @@ private final class Reader: Sendable {
             if connection.isBroken { hold.connection = nil }
             throw error
         }
+    }
+
+    /// The connection, unless its server is no longer the primary.
+    private var current: ServerConnection? {
+        hold.connection.flatMap { session.isCurrent($0.pipeline.connection) ? $0 : nil }
     }
 
     private func connect() throws -> ServerConnection {

@@ -7,15 +7,18 @@ extension MoveMark {
     ///
     /// - Parameters:
     ///   - place: Where it is.
-    ///   - epoch: Under which number it is owned; `nil` if it is not.
+    ///   - owner: By whom it is owned, and under which number; `nil` if it is not.
     ///   - connection: A connection without a transaction.
     /// - Throws: ``MoveMark/refusal(at:)`` if it is.
     static func refuse(
-        _ place: PostgresPlace, epoch: Int64?, _ connection: PostgresConnection
+        _ place: PostgresPlace, owner: (name: String, epoch: Int64)?,
+        _ connection: PostgresConnection
     ) throws {
         let rows = try connection.query("SELECT direction, place FROM storeMove")
         guard let row = rows.first, let direction = row[0].flatMap(Direction.init) else { return }
-        if let epoch { try Ownership.release(epoch: epoch, connection) }
+        if let owner {
+            try Ownership.release(epoch: owner.epoch, by: owner.name, connection)
+        }
         throw MoveMark.refusal(of: direction, otherEnd: row[1] ?? "", at: "\(place)")
     }
 }

@@ -19,6 +19,8 @@ package final class ServerMoveEnd: MoveEnd {
     private let connection: ServerConnection
     private let lease: LeaseRenewer
     private let epoch: Int64
+    /// What the server calls the sessions of who moves it.
+    private let owner: String
     private let ending: AsyncStream<Never>
 
     /// How long an answer may take: a table of any size is counted and read.
@@ -29,7 +31,7 @@ package final class ServerMoveEnd: MoveEnd {
     ) throws {
         target = session.place
         place = "\(session.place)"
-        self.epoch = epoch
+        (self.epoch, owner) = (epoch, session.name)
         let worker = try session.connect()
         try worker.query("SET statement_timeout = 0")
         connection = ServerConnection(try PostgresPipeline(worker, patience: Self.patience))
@@ -128,7 +130,8 @@ package final class ServerMoveEnd: MoveEnd {
             try connection.begin()
             try connection.pipeline.queue(
                 "SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
-            let rows = try connection.pipeline.fetch("SELECT epoch FROM ownership WHERE shard = 0")
+            let rows = try connection.pipeline.fetch(
+                "SELECT epoch FROM ownership WHERE shard = 0 AND owner = $1", [.text(owner)])
             guard rows.count == 1, rows[0, 0] == .integer(epoch) else {
                 throw StorageError.locked(path: place, holder: "another process by now")
             }
@@ -152,7 +155,8 @@ package final class ServerMoveEnd: MoveEnd {
             return try body()
         } catch let error as PostgresError {
             connection.rollBack()
-            throw error.verdict == .refused ? error.opening(target) : error.storageError(of: target)
+            throw [.refused, .barred].contains(error.verdict)
+                ? error.opening(target) : error.storageError(of: target)
         } catch {
             connection.rollBack()
             throw error

@@ -23,9 +23,7 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
     package init(
         url: String, schema: String = usualSchema, authorities: String? = nil
     ) throws(StorageError) {
-        guard schema.utf8.count <= 63, schema.wholeMatch(of: #/[a-z_][a-z0-9_]*/#) != nil,
-            !schema.hasPrefix("pg_")
-        else {
+        guard Self.isSchema(schema) else {
             throw .inaccessible(
                 path: "storage.schema",
                 reason: "a schema is \(Self.schemaRule), and does not begin with pg_")
@@ -37,6 +35,30 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         }
         self.schema = schema
         self.authorities = authorities
+    }
+
+    /// Another schema of the same database.
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it cannot be one.
+    package func beside(schema other: String) throws(StorageError) -> PostgresPlace {
+        guard Self.isSchema(other) else {
+            throw .inaccessible(
+                path: "nodes.schemas",
+                reason: "a schema is \(Self.schemaRule), and does not begin with pg_")
+        }
+        return PostgresPlace(target: target, schema: other, authorities: authorities)
+    }
+
+    private init(target: PostgresTarget, schema: String, authorities: String?) {
+        self.target = target
+        self.schema = schema
+        self.authorities = authorities
+    }
+
+    /// Whether a text may be the name of a schema: ``schemaRule``, and none of the server's own.
+    package static func isSchema(_ text: String) -> Bool {
+        text.utf8.count <= 63 && text.wholeMatch(of: #/[a-z_][a-z0-9_]*/#) != nil
+            && !text.hasPrefix("pg_")
     }
 
     /// Whether a text is meant for a place on a server, be it right or wrong, and not for a file.

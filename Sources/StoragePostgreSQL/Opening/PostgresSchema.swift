@@ -62,13 +62,18 @@ struct PostgresSchema {
     ///   ``StorageError/foreignSchema(path:reason:)``;
     ///   ``StorageError/missingSchema(place:schema:)`` if there is none and none was to be made.
     func apply(_ connection: PostgresConnection, makesSchema: Bool) throws -> [String] {
-        // Another process may be at it, which takes as long as its steps do.
-        try connection.query("SET statement_timeout = 0; SET lock_timeout = '60s'")
+        // Another process may be at it, which takes as long as its steps do; one that hangs between
+        // two of them is thrown out.
+        try connection.query(
+            """
+            SET statement_timeout = 0; SET lock_timeout = '60s'; SET idle_session_timeout = '10s'
+            """)
         let key = "hashtextextended('belfry ' || $1, 0)"
         try connection.query("SELECT pg_advisory_lock(\(key))", [place.schema], within: nil)
         defer {
             _ = try? connection.query("SELECT pg_advisory_unlock(\(key))", [place.schema])
             _ = try? connection.query(PostgresSession.limits)
+            _ = try? connection.query(PostgresSession.idleLimit)
         }
         let found = try found(connection)
         guard found != nil || makesSchema else { throw place.missing }
@@ -85,7 +90,23 @@ struct PostgresSchema {
         return migrations[first...].map(\.name)
     }
 
+    /// How often a step is tried that stood in another's way: whoever writes to the store, or reads
+    /// for some seconds.
+    private static let attempts = 3
+
     private func apply(_ number: Int, _ connection: PostgresConnection) throws {
+        for _ in 1..<Self.attempts {
+            do {
+                return try applyOnce(number, connection)
+            } catch let error as PostgresError where [.again, .busy].contains(error.verdict) {
+                // Those who waited behind it go first.
+                continue
+            }
+        }
+        try applyOnce(number, connection)
+    }
+
+    private func applyOnce(_ number: Int, _ connection: PostgresConnection) throws {
         let step = migrations[number]
         let table =
             number > 0

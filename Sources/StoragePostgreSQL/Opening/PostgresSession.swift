@@ -10,11 +10,15 @@ struct PostgresSession: Sendable {
     /// What the server calls the connections of this process, so that they can be ended.
     let name: String
     private let shortage = ConnectionShortage()
+    private let hosts = HostLooks()
+    private let end = ConnectingEnd()
 
     /// The oldest version that has all that is used.
     static let oldestVersion = 140_000
     /// How long the server lets a statement take, and wait for a lock.
     static let limits = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
+    /// A connection that waits for work is not ended.
+    static let idleLimit = "SET idle_session_timeout = 0"
     /// For whoever only reads, and makes values of many rows meanwhile, which on a starved machine
     /// takes longer than a writer may be idle: it holds no lock that anybody waits for.
     static let readingLimits = "SET idle_in_transaction_session_timeout = '60s'"
@@ -25,27 +29,33 @@ struct PostgresSession: Sendable {
     /// Why no connection could be made a moment ago, if the server had none left.
     var shortageOfConnections: String? { shortage.reason(at: watch()) }
 
+    /// Says that the process ends, and has only some seconds for a server that is away.
+    func expectEnd() { end.expect() }
+
     /// Connects, and looks at the server.
     ///
     /// It blocks.
     ///
     /// - Throws: ``StorageError`` if a promise could not be kept on this server.
     func connect() throws(StorageError) -> PostgresConnection {
+        guard !end.hasCome else {
+            throw refusal("\(PostgresError.unreachable), and the relay ends")
+        }
+        let began = watch()
         do {
-            let connection = try reach()
+            let first = try reach()
+            end.note(failedAfter: nil)
             shortage.end()
-            guard connection.serverVersion >= Self.oldestVersion else {
-                throw StorageError.inaccessible(
-                    path: "\(place)",
-                    reason: "the server is PostgreSQL \(connection.serverVersion / 10_000), and 14 "
-                        + "is the oldest that will do: upgrade it")
-            }
+            try checkVersion(first)
+            let connection = try latest(first)
+            try checkVersion(connection)
             try connection.query(settings)
             try check(connection)
             return connection
         } catch let error as StorageError {
             throw error
         } catch let error as PostgresError {
+            end.note(failedAfter: watch() - began)
             shortage.note(error, at: watch())
             throw error.opening(place)
         } catch {
@@ -64,10 +74,14 @@ struct PostgresSession: Sendable {
             throw StorageError.inaccessible(
                 path: "\(place)", reason: "the process has no descriptor left")
         }
-        var parameters = place.target.parameters(
-            isReplication: false, authorities: place.authorities)
-        parameters["application_name"] = name
         return try reach(parameters, wake)
+    }
+
+    /// What libpq is told of all hosts.
+    private var parameters: [String: String] {
+        var all = place.target.parameters(isReplication: false, authorities: place.authorities)
+        all["application_name"] = name
+        return all
     }
 
     /// Connects to the host that can be written to.
@@ -91,6 +105,74 @@ struct PostgresSession: Sendable {
         }
     }
 
+    private func checkVersion(_ connection: PostgresConnection) throws(StorageError) {
+        guard connection.serverVersion < Self.oldestVersion else { return }
+        throw refusal(
+            "the server is PostgreSQL \(connection.serverVersion / 10_000), and 14 is the oldest "
+                + "that will do: upgrade it")
+    }
+
+    /// The connection to the server that is the primary by now.
+    ///
+    /// Of several hosts libpq takes the first that can be written to. That may be a primary in
+    /// whose place a standby was promoted, and that somebody, or its machine, has started again:
+    /// what was acknowledged since is not there, and what it takes is lost. Its history has a lower
+    /// number.
+    private func latest(_ first: PostgresConnection) throws -> PostgresConnection {
+        first.timeline = try first.askTimeline()
+        guard let own = first.timeline else { return first }
+        let seen = SeenTimeline.of(place.target)
+        var best = (connection: first, timeline: own)
+        if seen.isPast(own) || (!seen.isNews(own) && hosts.isDue(at: watch())) {
+            for host in place.target.byHost(parameters) where !first.isAt(host) {
+                guard let other = look(at: host), let found = other.timeline,
+                    found.cluster == own.cluster, found.number > best.timeline.number
+                else { continue }
+                best = (other, found)
+            }
+        }
+        guard seen.goOn(with: best.timeline) else { throw refusal(Self.formerPrimary) }
+        return best.connection
+    }
+
+    /// What is told where no other server answers than one in whose place another was promoted.
+    static let formerPrimary =
+        "the server that answers was the primary before another was promoted: start that one, and "
+        + "make this one its standby; or if this one is to go on, restart the relay without the "
+        + "other"
+
+    /// Connects to a host to see whether it is the primary by now; `nil` if it cannot be written
+    /// to.
+    ///
+    /// One whose machine is gone is not waited for any longer than libpq waits at the least.
+    private func look(at host: [String: String]) -> PostgresConnection? {
+        guard let wake = PostgresWake() else { return nil }
+        let patience = ["connect_timeout": "2"]
+        let other = try? PostgresConnection(
+            host.merging(patience) { $1 }, wake: wake, watch: watch, isStopped: { false })
+        other?.timeline = try? other?.askTimeline()
+        return other
+    }
+
+    /// Whether there are several hosts, of which another may be promoted.
+    var hasSeveralHosts: Bool { place.target.byHost(parameters).count > 1 }
+
+    /// Looks whether one of the hosts was promoted, also while the primary before it goes on.
+    ///
+    /// It blocks.
+    func lookAtHosts() {
+        let seen = SeenTimeline.of(place.target)
+        for host in place.target.byHost(parameters) {
+            guard let found = look(at: host)?.timeline, seen.isNews(found) else { continue }
+            _ = seen.goOn(with: found)
+        }
+    }
+
+    /// Whether a connection is to a server that is the primary still, as far as this process knows.
+    func isCurrent(_ connection: PostgresConnection) -> Bool {
+        connection.timeline.map { !SeenTimeline.of(place.target).isPast($0) } ?? true
+    }
+
     /// What is set after connecting: poolers ignore what is asked for at connecting.
     ///
     /// Statements are planned once and kept: with scans of whole tables made dear, a plan that was
@@ -103,6 +185,7 @@ struct PostgresSession: Sendable {
         SET default_transaction_isolation = 'read committed';
         \(Self.limits);
         SET idle_in_transaction_session_timeout = '3s';
+        \(Self.idleLimit);
         SET tcp_user_timeout = '10s';
         SET client_connection_check_interval = '5s';
         SET jit = off;
@@ -139,8 +222,8 @@ struct PostgresSession: Sendable {
         }
         guard found[5] == "\(connection.serverProcess)" else {
             throw refusal(
-                "a pooler is between, which loses what the relay prepares: connect to the server "
-                    + "itself, or by a pool of whole sessions")
+                "a pooler is between, as pgbouncer is, which may lose what the relay prepares: "
+                    + "connect to the server itself")
         }
     }
 

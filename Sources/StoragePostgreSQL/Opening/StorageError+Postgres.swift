@@ -1,24 +1,47 @@
 import PostgresLink
 import Storage
 
+extension PostgresSession {
+    /// Why the store cannot be used although a server answers, without anything of the server;
+    /// `nil` if none answers, or it is not known.
+    static func obstacle(of error: any Error) -> String? {
+        if let failure = error as? PostgresError { return failure.obstacle }
+        guard case StorageError.inaccessible(_, let reason) = error,
+            !reason.hasPrefix(PostgresError.unreachable), !reason.hasPrefix(PostgresError.refusing)
+        else { return nil }
+        // What the server said stands in parentheses.
+        return reason.replacing(#/ \(.*\)/#, with: "")
+    }
+}
+
 extension PostgresError {
+    /// How reasons begin that nobody can do anything about with Belfry.
+    static let unreachable = "the server cannot be reached"
+    static let refusing = "the server refuses"
+
     /// What a failure of the server means for the store.
     enum Verdict {
         /// The connection, or the server, is gone for now: another connection may work.
         case lost
         /// Two transactions stood in each other's way; run again, it works.
         case again
+        /// What was prepared is of tables that somebody has changed since, as a newer version does
+        /// when it starts beside this one: prepared anew, by another connection, it works.
+        case outdated
         /// Nothing was written, for want of room on the server.
         case noRoom
         /// Nothing was written, because somebody else took too long.
         case busy
         /// The server found damage: nothing more may be acknowledged on top of it.
         case damaged
+        /// Somebody took a right from the role, or the tables away: until that is put right,
+        /// nothing works, and then everything does.
+        case barred
         /// A statement was refused.
         case refused
 
         /// Whether whatever else is tried now would end likewise, after as long a wait.
-        var concernsAll: Bool { self == .lost || self == .busy }
+        var concernsAll: Bool { [.lost, .outdated, .busy, .barred].contains(self) }
     }
 
     /// Judges the failure by its SQLSTATE.
@@ -28,11 +51,23 @@ extension PostgresError {
         // Ended, shut down, starting; only reads now; no connection left; idle for too long.
         case "57P01", "57P02", "57P03", "57P05", "25006", "25P03", "53300": .lost
         case "40P01", "40001": .again
+        case "0A000": .outdated
         case "53100", "53200", "53400": .noRoom
         case "55P03", "57014": .busy
         case "XX001", "XX002": .damaged
+        case "42501", "42P01", "3F000": .barred
         default: .refused
         }
+    }
+
+    /// Why the store cannot be used although the server can be reached, without anything of the
+    /// server; `nil` if that is not what failed.
+    var obstacle: String? {
+        guard verdict == .barred else { return nil }
+        return state == "42501"
+            ? "the role of the database lacks a right: let it own its schema"
+            : "the store's tables cannot be found: was its schema dropped or renamed, or may the "
+                + "role no longer use it?"
     }
 
     /// The words for it, with the server's code.
@@ -42,7 +77,9 @@ extension PostgresError {
     func storageError(of place: PostgresPlace) -> any Error {
         switch verdict {
         case .lost: StorageError.unavailable(words)
+        case .barred: StorageError.unavailable(obstacle.map { "\($0) (\(words))" } ?? words)
         case .again: StorageError.overloaded("others wrote the same: \(words)")
+        case .outdated: StorageError.unavailable(words)
         case .noRoom: StorageError.noRoom("the database: \(words)")
         case .busy: StorageError.overloaded("the database is busy: \(words)")
         case .damaged: StorageError.damaged(path: "\(place)", reason: words)
@@ -64,11 +101,19 @@ extension PostgresError {
                 + "CREATE SCHEMA … AUTHORIZATION …"
         }
         if state == "53300" { return Self.full(words) }
+        if state == "55P03" {
+            return "somebody else holds the store's tables for long (\(words)), as pg_dump does, "
+                + "or changes its schema: begin again once that has ended"
+        }
         if message.contains("definition of service") {
             return "there is no such service (\(words)): name one of the file that PGSERVICEFILE "
                 + "names"
         }
-        guard state.isEmpty else { return "the server refuses (\(words)): see its log" }
+        if isUnanswered {
+            return "the server does not answer (\(words)): it stands still, or a synchronous "
+                + "standby is away for which it waits"
+        }
+        guard state.isEmpty else { return "\(Self.refusing) (\(words)): see its log" }
         return switch refusal {
         case .password:
             "the server does not let the role in (\(words)): check the password in the file that "
@@ -79,7 +124,7 @@ extension PostgresError {
             "the server does not prove who it is (\(words)): name the file with its authority in "
                 + "sslrootcert, and the host as its certificate has it"
         case .unreachable:
-            "the server cannot be reached (\(words)): check host, port and network"
+            "\(Self.unreachable) (\(words)): check host, port and network"
         }
     }
 

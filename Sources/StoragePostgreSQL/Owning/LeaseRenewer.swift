@@ -18,12 +18,16 @@ final class LeaseRenewer: @unchecked Sendable {
         /// When the lease was last renewed, and whether the server could be asked after that.
         var renewed: Duration
         var isAway = false
+        /// Why the server, which can be reached, did not renew it.
+        var obstacle: String?
     }
 
     private let session: PostgresSession
     private let epoch: Int64
     /// Who shows itself among the relays; `nil` if it is none.
     private let claimant: StoreClaimant?
+    /// Who looks at the relays of other stores too; `nil` if there are none.
+    private let census: StoreCensus?
     private let lost: @Sendable () -> Void
     private let state: Mutex<State>
     private let wake: PostgresWake
@@ -34,6 +38,9 @@ final class LeaseRenewer: @unchecked Sendable {
     private static let renewalsBetweenSizes = 30
     /// How many pass before the relays are counted anew.
     private static let renewalsBetweenCounts = 5
+    /// How long anything waits here for a lock: whoever keeps a table for long, as `VACUUM FULL`
+    /// does, must not keep the lease from being renewed.
+    private static let limits = "SET lock_timeout = '500ms'"
     /// How old a renewal may be of a relay that is ready: a pause, and what the next may take.
     private static let oldestRenewal = Ownership.renewal * 3
 
@@ -44,10 +51,12 @@ final class LeaseRenewer: @unchecked Sendable {
     ///   - connection: The connection by which the shard was taken.
     ///   - epoch: The number under which it was taken.
     ///   - claimant: Who owns it, to be shown among its relays; `nil` if it is none.
+    ///   - census: Who looks at the relays of other stores too.
     ///   - lost: Is told that another owns the shard.
     init?(
         _ session: PostgresSession, _ connection: PostgresConnection, epoch: Int64,
-        as claimant: StoreClaimant? = nil, lost: @escaping @Sendable () -> Void
+        as claimant: StoreClaimant? = nil, census: StoreCensus? = nil,
+        lost: @escaping @Sendable () -> Void
     ) {
         guard let wake = PostgresWake() else { return nil }
         self.wake = wake
@@ -55,6 +64,7 @@ final class LeaseRenewer: @unchecked Sendable {
         self.connection = connection
         self.epoch = epoch
         self.claimant = claimant
+        self.census = census
         self.lost = lost
         state = Mutex(State(renewed: session.watch()))
     }
@@ -73,9 +83,9 @@ final class LeaseRenewer: @unchecked Sendable {
     ///
     /// Also a process that was paused, and wakes, knows by it that another may own the shard.
     var absence: String? {
-        let (renewed, isAway) = state.withLock { ($0.renewed, $0.isAway) }
+        let (renewed, isAway, obstacle) = state.withLock { ($0.renewed, $0.isAway, $0.obstacle) }
         guard isAway || session.watch() - renewed > Self.oldestRenewal else { return nil }
-        return session.shortageOfConnections ?? "the database cannot be reached"
+        return session.shortageOfConnections ?? obstacle ?? "the database cannot be reached"
     }
 
     /// Starts the thread; `ended` is called once the shard is given back.
@@ -96,31 +106,51 @@ final class LeaseRenewer: @unchecked Sendable {
     }
 
     private func run() {
+        _ = try? connection?.query(Self.limits)
         var renewals = 0
         while !state.withLock({ $0.isEnding }) {
             do {
                 let connection = try connected()
                 let asked = session.watch()
-                guard try Ownership.renew(epoch: epoch, connection) else {
+                guard try Ownership.renew(epoch: epoch, by: session.name, connection) else {
                     lost()
                     return
                 }
-                state.withLock { ($0.renewed, $0.isAway) = (asked, false) }
-                if let claimant { try RelayNodes.announce(claimant, connection) }
-                if renewals.isMultiple(of: Self.renewalsBetweenSizes) { try measure(connection) }
-                if renewals.isMultiple(of: Self.renewalsBetweenCounts) { try count(connection) }
+                state.withLock { ($0.renewed, $0.isAway, $0.obstacle) = (asked, false, nil) }
+                try lookAround(after: renewals, since: asked, connection)
                 renewals += 1
             } catch {
                 // It is tried again, as long as nobody else has the shard.
                 connection = nil
-                state.withLock { $0.isAway = true }
+                let obstacle = PostgresSession.obstacle(of: error)
+                state.withLock { ($0.isAway, $0.obstacle) = (true, obstacle) }
             }
             wake.wait(for: Ownership.renewal)
         }
-        // Otherwise the lease runs out by itself.
-        if let connection = try? connected() {
-            try? Ownership.release(epoch: epoch, connection)
+        // Otherwise the lease runs out by itself; who ends waits for no server that is away.
+        if !state.withLock({ $0.isAway }), let connection = try? connected() {
+            try? Ownership.release(epoch: epoch, by: session.name, connection)
             if let claimant { try? RelayNodes.leave(claimant, connection) }
+        }
+    }
+
+    /// Shows itself, and asks what is asked with the beat now and then.
+    private func lookAround(
+        after renewals: Int, since asked: Duration, _ connection: PostgresConnection
+    ) throws {
+        do {
+            if let claimant { try RelayNodes.announce(claimant, connection) }
+            // A server that is slow has enough to do with the leases.
+            if let census, renewals.isMultiple(of: StoreCensus.beatsBetweenLooks),
+                session.watch() - asked < Ownership.renewal / 2
+            {
+                try census.look(connection)
+            }
+            if renewals.isMultiple(of: Self.renewalsBetweenCounts) { try count(connection) }
+            if renewals.isMultiple(of: Self.renewalsBetweenSizes) { try measure(connection) }
+        } catch let error as PostgresError where error.verdict == .busy {
+            // Somebody keeps a table: what is known of it stays until a later beat.
+            return
         }
     }
 
@@ -143,8 +173,9 @@ final class LeaseRenewer: @unchecked Sendable {
     }
 
     private func connected() throws -> PostgresConnection {
-        if let connection { return connection }
+        if let connection, session.isCurrent(connection) { return connection }
         let connection = try session.connect()
+        try connection.query(Self.limits)
         self.connection = connection
         return connection
     }

@@ -36,7 +36,12 @@ struct Ownership: Sendable {
         try connection.query("BEGIN")
         do {
             let claim = try claimUnderLock(claimant, connection)
-            try connection.query("COMMIT")
+            switch claim {
+            case .owned: try connection.query("COMMIT")
+            // To commit a lock would wait for a standby that is away, and keep the row from its
+            // owner, who renews it, for as long.
+            case .owner: try connection.query("ROLLBACK")
+            }
             return claim
         } catch {
             _ = try? connection.query("ROLLBACK")
@@ -47,6 +52,13 @@ struct Ownership: Sendable {
     private static func claimUnderLock(
         _ claimant: StoreClaimant, _ connection: PostgresConnection
     ) throws -> Claim {
+        // One that somebody deleted is made anew: whoever owned the shard by it writes no more.
+        try connection.query(
+            """
+            INSERT INTO ownership (shard, epoch, leaseUntil)
+            SELECT shard, epoch, '-infinity' FROM progress WHERE shard = 0
+            ON CONFLICT DO NOTHING
+            """)
         // Not the shard's row, which the owner before may hold in a transaction that hangs.
         let found = try connection.query(
             "SELECT owner, \(isHeld), name FROM ownership WHERE shard = 0 FOR UPDATE")
@@ -58,7 +70,8 @@ struct Ownership: Sendable {
             try connection.query(
                 """
                 SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-                WHERE application_name = $1 AND pid <> pg_backend_pid() AND usename = current_user
+                WHERE application_name = $1 AND pid <> pg_backend_pid()
+                    AND pg_has_role(usesysid, 'USAGE')
                 """, [before])
         }
         try connection.query("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
@@ -82,19 +95,28 @@ struct Ownership: Sendable {
     }
 
     /// Whether nobody else may have the shard yet, in SQL.
-    private static let isHeld = """
-        clock_timestamp() < greatest(leaseUntil, pg_postmaster_start_time()
-            + make_interval(secs => \(welcome / .seconds(1))))
+    ///
+    /// A server that started later than now did so before its clock was set back.
+    static let isHeld = """
+        clock_timestamp() < greatest(leaseUntil, CASE
+            WHEN pg_postmaster_start_time() <= clock_timestamp() THEN pg_postmaster_start_time()
+                + make_interval(secs => \(welcome / .seconds(1))) END)
+        """
+    /// Whether a lease is longer than any that was ever written, in SQL: the server's clock was set
+    /// back since.
+    private static let isTooLong = """
+        leaseUntil > clock_timestamp() + make_interval(secs => \(lease.components.seconds * 2))
         """
 
     /// Who owns the shard; `nil` if it may be asked for.
     static func owner(_ connection: PostgresConnection) throws -> StoreOwner? {
         let rows = try connection.query(
             """
-            SELECT name, epoch, address, pass FROM ownership
+            SELECT name, epoch, address, pass, \(isTooLong) FROM ownership
             WHERE shard = 0 AND owner IS NOT NULL AND \(isHeld)
             """, within: renewal * 2)
         guard let row = rows.first else { return nil }
+        if row[4] == "t" { try shorten(connection) }
         let endpoint = row[2].flatMap { address in
             row[3].map { StoreEndpoint(address: address, pass: $0) }
         }
@@ -102,8 +124,26 @@ struct Ownership: Sendable {
             name: row[0] ?? "", epoch: row[1].flatMap { Int64($0) } ?? 0, endpoint: endpoint)
     }
 
-    /// Renews the lease; says whether the shard is owned still.
-    static func renew(epoch: Int64, _ connection: PostgresConnection) throws -> Bool {
+    /// Makes a lease that is too long as long as one that begins now: an owner that is there renews
+    /// it, and one that is not would keep the shard for as long as the clock was set back.
+    private static func shorten(_ connection: PostgresConnection) throws {
+        try connection.query(
+            """
+            WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
+            UPDATE ownership
+            SET leaseUntil = clock_timestamp() + make_interval(secs => \(lease.components.seconds))
+            FROM quick WHERE shard = 0 AND \(isTooLong)
+            """, within: renewal * 2)
+    }
+
+    /// Renews the lease; says whether the shard is owned still, under this number and by the
+    /// process with sessions of this name.
+    ///
+    /// The number alone does not tell: after a failover to a server that lacks the end of the log
+    /// it is given to somebody else.
+    static func renew(
+        epoch: Int64, by owner: String, _ connection: PostgresConnection
+    ) throws -> Bool {
         // A lease that is lost in a crash of the server costs the next owner a wait, and no more;
         // it must not wait for a standby that is away.
         let rows = try connection.query(
@@ -111,18 +151,23 @@ struct Ownership: Sendable {
             WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
             UPDATE ownership
             SET leaseUntil = clock_timestamp() + make_interval(secs => \(lease.components.seconds))
-            FROM quick WHERE shard = 0 AND epoch = $1::bigint RETURNING epoch
-            """, ["\(epoch)"], within: renewal * 2)
+            FROM quick WHERE shard = 0 AND epoch = $1::bigint AND owner = $2 RETURNING epoch
+            """, ["\(epoch)", owner], within: renewal * 2)
         return !rows.isEmpty
     }
 
     /// Gives the shard back, so that the next may have it at once.
-    static func release(epoch: Int64, _ connection: PostgresConnection) throws {
+    static func release(
+        epoch: Int64, by owner: String, _ connection: PostgresConnection
+    ) throws {
+        // Lost in a crash of the server it costs the next owner a wait, as a lease that is not
+        // renewed does; an end does not wait for a standby that is away.
         try connection.query(
             """
+            WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
             UPDATE ownership SET owner = NULL, name = NULL, address = NULL, pass = NULL,
                 leaseUntil = '-infinity'
-            WHERE shard = 0 AND epoch = $1::bigint
-            """, ["\(epoch)"])
+            FROM quick WHERE shard = 0 AND epoch = $1::bigint AND owner = $2
+            """, ["\(epoch)", owner])
     }
 }

@@ -46,6 +46,8 @@ package struct StoreNode: Sendable, Hashable {
     package let standby: Standby?
     /// What all relays should have alike, as it has it; `nil` if it does not say.
     package let settings: AgreedSettings?
+    /// The machine on which it runs; `nil` if it does not say.
+    package let machine: String?
 }
 
 /// What the relays of a store tell of themselves, in a table of it.
@@ -60,6 +62,15 @@ enum RelayNodes {
     /// How many are kept; whoever comes beyond works, and is not shown.
     static let limit = 64
 
+    /// Whether a moment is not long ago, in SQL; one that is far ahead is from before the server's
+    /// clock was set back.
+    static func isSeen(_ moment: String, within time: Duration) -> String {
+        let seconds = "make_interval(secs => \(time.components.seconds))"
+        return """
+            \(moment) BETWEEN clock_timestamp() - \(seconds) AND clock_timestamp() + \(seconds)
+            """
+    }
+
     /// Says that a relay is there.
     static func announce(
         _ claimant: StoreClaimant, standby: StoreNode.Standby? = nil,
@@ -70,16 +81,17 @@ enum RelayNodes {
             WITH quick AS (SELECT set_config('synchronous_commit', 'off', true)),
             gone AS (
                 DELETE FROM relayNode USING quick
-                WHERE session <> $1 AND seen < clock_timestamp()
-                    - make_interval(secs => \(memory.components.seconds)))
-            INSERT INTO relayNode (session, name, version, since, seen, standby, settings)
-            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp(), $4, $5 FROM quick
+                WHERE session <> $1 AND NOT \(isSeen("seen", within: memory)))
+            INSERT INTO relayNode
+                (session, name, version, since, seen, standby, settings, machine, stores)
+            SELECT $1, $2, $3, clock_timestamp(), clock_timestamp(), $4, $5, $6, $7 FROM quick
             WHERE (SELECT count(*) FROM relayNode WHERE session <> $1) < \(limit)
             ON CONFLICT (session) DO UPDATE SET seen = excluded.seen, standby = excluded.standby
             """,
             [
                 claimant.sessionName, claimant.name, claimant.version, standby?.rawValue,
-                try claimant.settings?.storedText(),
+                try claimant.settings?.storedText(), claimant.machine,
+                claimant.stores.isEmpty ? nil : StoreView.list(of: claimant.stores),
             ],
             within: Ownership.renewal * 2)
     }
@@ -87,15 +99,17 @@ enum RelayNodes {
     /// Says that a relay ends.
     static func leave(_ claimant: StoreClaimant, _ connection: PostgresConnection) throws {
         try connection.query(
-            "DELETE FROM relayNode WHERE session = $1", [claimant.sessionName])
+            """
+            WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
+            DELETE FROM relayNode USING quick WHERE session = $1
+            """, [claimant.sessionName])
     }
 
     /// How many are there.
     static func count(_ connection: PostgresConnection) throws -> Int {
         let rows = try connection.query(
             """
-            SELECT count(*) FROM relayNode
-            WHERE seen > clock_timestamp() - make_interval(secs => \(silence.components.seconds))
+            SELECT count(*) FROM relayNode WHERE \(isSeen("seen", within: silence))
             """)
         return rows.first?[0].flatMap { Int($0) } ?? 0
     }
@@ -108,8 +122,7 @@ enum RelayNodes {
         let rows = try connection.query(
             """
             SELECT name, settings FROM relayNode
-            WHERE session <> $1 AND settings <> $2
-                AND seen > clock_timestamp() - make_interval(secs => \(silence.components.seconds))
+            WHERE session <> $1 AND settings <> $2 AND \(isSeen("seen", within: silence))
             ORDER BY name, session LIMIT \(limit)
             """, [claimant.sessionName, try own.storedText()])
         return rows.compactMap { row in
@@ -157,11 +170,10 @@ enum RelayNodes {
             """
             SELECT coalesce(node.name, ownership.name, ''), coalesce(node.version, ''),
                 ownership.owner IS NOT NULL, coalesce(ownership.owner, ''),
-                coalesce(node.seen > clock_timestamp()
-                    - make_interval(secs => \(silence.components.seconds)), true),
+                coalesce(\(isSeen("node.seen", within: silence)), true),
                 coalesce(\(text("node.since")), ''), coalesce(\(text("node.seen")), ''),
                 \(text("ownership.leaseUntil")), ownership.epoch::text, ownership.address,
-                node.standby, node.settings
+                node.standby, node.settings, node.machine
             FROM relayNode AS node FULL JOIN (
                 SELECT * FROM ownership WHERE owner IS NOT NULL
                     AND leaseUntil > clock_timestamp()) AS ownership
@@ -182,7 +194,7 @@ enum RelayNodes {
                 epoch: isOwner ? row[8].flatMap { Int64($0) } : nil,
                 address: isOwner ? row[9] : nil,
                 standby: isOwner ? nil : row[10].flatMap { StoreNode.Standby(rawValue: $0) },
-                settings: row[11].flatMap { AgreedSettings(stored: $0) })
+                settings: row[11].flatMap { AgreedSettings(stored: $0) }, machine: row[12])
         }
     }
 }

@@ -10,6 +10,11 @@ package struct StoreClaimant: Sendable, Hashable {
     let endpoint: StoreEndpoint?
     /// What all relays should have alike, as it has it; `nil` if it is no relay.
     let settings: AgreedSettings?
+    /// The machine on which it runs; `nil` if it is no relay.
+    let machine: String?
+    /// The schemas of the stores that it spreads over machines with others; empty if it moves
+    /// nothing.
+    let stores: [String]
     /// What the server calls its sessions, and no others.
     let sessionName: String
 
@@ -22,15 +27,20 @@ package struct StoreClaimant: Sendable, Hashable {
     ///   - version: Which Belfry it is; nothing of a command.
     ///   - endpoint: Where other relays reach it, if they are to.
     ///   - settings: What all relays should have alike, as it has it.
+    ///   - machine: The machine on which it runs.
+    ///   - stores: The schemas of the stores that it spreads over machines with others.
     ///   - isMove: Whether it is a move, and no relay.
     package init(
         name: String, identity: [UInt8], version: String = "", endpoint: StoreEndpoint? = nil,
-        settings: AgreedSettings? = nil, isMove: Bool = false
+        settings: AgreedSettings? = nil, machine: String? = nil, stores: [String] = [],
+        isMove: Bool = false
     ) {
         self.name = name
         self.version = version
         self.endpoint = endpoint
         self.settings = settings
+        self.machine = machine
+        self.stores = stores
         sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
 

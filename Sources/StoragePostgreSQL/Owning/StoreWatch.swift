@@ -12,6 +12,7 @@ package final class StoreWatch: Sendable {
         let session: PostgresSession
         let claimant: StoreClaimant
         let standby: @Sendable () -> StoreNode.Standby?
+        let census: StoreCensus?
         var connection: PostgresConnection?
         var announced: Duration?
         var announcements = 0
@@ -19,12 +20,20 @@ package final class StoreWatch: Sendable {
         let disagreements = Mutex<[String]>([])
 
         init(
-            _ session: PostgresSession, _ claimant: StoreClaimant,
+            _ session: PostgresSession, _ claimant: StoreClaimant, _ census: StoreCensus?,
             _ standby: @escaping @Sendable () -> StoreNode.Standby?
         ) {
             self.session = session
             self.claimant = claimant
             self.standby = standby
+            self.census = census
+        }
+
+        func connected() throws -> PostgresConnection {
+            if let connection, session.isCurrent(connection) { return connection }
+            let connection = try session.connect()
+            self.connection = connection
+            return connection
         }
     }
 
@@ -33,11 +42,12 @@ package final class StoreWatch: Sendable {
 
     /// Begins to watch the store at `place` for `claimant`; nothing is asked yet.
     ///
-    /// `standby` says how far the claimant has the store's state, once a second, on another thread.
+    /// `standby` says how far the claimant has the store's state, once a second, on another thread;
+    /// `census` looks at the relays of other stores too.
     ///
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
     package init(
-        _ place: PostgresPlace, as claimant: StoreClaimant,
+        _ place: PostgresPlace, as claimant: StoreClaimant, census: StoreCensus? = nil,
         standby: @escaping @Sendable () -> StoreNode.Standby? = { nil }
     ) throws(StorageError) {
         guard let thread = PostgresThread() else {
@@ -45,16 +55,17 @@ package final class StoreWatch: Sendable {
         }
         self.thread = thread
         state = ThreadState(
-            PostgresSession(place: place, name: claimant.sessionName), claimant, standby)
+            PostgresSession(place: place, name: claimant.sessionName), claimant, census, standby)
         thread.start()
     }
 
     deinit { thread.end() }
 
-    /// Opens the store; see ``RelayStore/open(_:as:settings:)``.
+    /// Opens the store; see ``RelayStore/open(_:as:settings:census:)``.
     package func open(_ settings: StoreSettings) async throws -> RelayStore {
         try await thread.run { [state] in
-            try RelayStore.open(state.session.place, as: state.claimant, settings: settings)
+            try RelayStore.open(
+                state.session.place, as: state.claimant, settings: settings, census: state.census)
         }
     }
 
@@ -74,16 +85,29 @@ package final class StoreWatch: Sendable {
         try await thread.run { [state] in try Self.look(state) }
     }
 
+    /// The relays of all stores of the service that are there now; `nil` if the store is alone, or
+    /// that cannot be told.
+    package func view() async -> StoreView? {
+        try? await thread.run { [state] () -> StoreView? in
+            guard let census = state.census else { return nil }
+            do {
+                return try census.look(try state.connected())
+            } catch {
+                state.connection = nil
+                return nil
+            }
+        }
+    }
+
     private static func look(_ state: ThreadState) throws -> StoreOwner? {
         let place = state.session.place
         do {
-            let connection = try state.connection ?? state.session.connect()
-            state.connection = connection
+            let connection = try state.connected()
             let now = state.session.watch()
             if state.announced.map({ now - $0 >= Ownership.renewal }) ?? true {
                 try RelayNodes.announce(
                     state.claimant, standby: state.standby(), connection)
-                try MoveMark.refuse(place, epoch: nil, connection)
+                try MoveMark.refuse(place, owner: nil, connection)
                 state.announced = now
                 if state.announcements.isMultiple(of: Self.announcementsBetweenLooks) {
                     let found = try RelayNodes.disagreements(with: state.claimant, connection)

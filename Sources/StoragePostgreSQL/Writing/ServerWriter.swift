@@ -22,6 +22,10 @@ final class ServerWriter: @unchecked Sendable {
     /// What follows belongs to the thread.
     private var connection: ServerConnection?
     private var number: Int64 = 0
+    /// The last mark that is known to be durable; 0 before the first.
+    private var lastMark: Int64 = 0
+    /// Whether the server to which the connection is has that mark.
+    private var isProven = false
     /// Up to which mark they were deleted.
     ///
     /// Deleting begins there, and not at the first: while somebody keeps a snapshot, what was
@@ -30,6 +34,9 @@ final class ServerWriter: @unchecked Sendable {
 
     /// How often a commit is tried that stood in another's way, or whose connection was lost.
     private static let attempts = 4
+    /// How long after its first loss a group makes the connection anew: in a network that swallows
+    /// everything each attempt takes seconds for each host, and whoever waits has not many.
+    private static let reconnecting = Duration.seconds(5)
     /// How many seconds pass before a lost connection is made anew, times the attempts.
     private static let pause = 0.1
     /// How long a commit may take before the store is called not ready.
@@ -58,6 +65,8 @@ final class ServerWriter: @unchecked Sendable {
     /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
     func start(ended: @escaping @Sendable () -> Void) {
         let thread = Thread { [self] in
+            // The first change after a takeover need not wait for it; who fails is asked again.
+            _ = try? connected()
             var lastCount = 1
             while let batch = inbox.nextBatch(after: lastCount) {
                 lastCount = batch.count(where: \.answersCaller)
@@ -108,6 +117,9 @@ final class ServerWriter: @unchecked Sendable {
                 for request in batch { commit([request]) }
             } else {
                 for request in batch { request.fail(error) }
+                guard (error as? PostgresError)?.verdict == .lost else { return }
+                // Whoever came meanwhile has waited as long, and would wait as long again.
+                inbox.turnAway(.unavailable("the database cannot be reached"))
             }
         }
     }
@@ -116,6 +128,7 @@ final class ServerWriter: @unchecked Sendable {
     private func finish(_ batch: [WriteRequest]) throws -> Finished {
         var isolation = WriteIsolation.together
         var attempt = 1
+        var lost: Duration?
         while true {
             do {
                 return try transact(batch, isolation)
@@ -129,13 +142,22 @@ final class ServerWriter: @unchecked Sendable {
                     throw WriterEnd(reason: .closed("damage was found: \(error.message)"))
                 case .again where attempt < Self.attempts:
                     attempt += 1
-                case .lost where attempt < Self.attempts:
+                case .outdated where attempt < Self.attempts:
+                    attempt += 1
+                    connection = nil
+                case .lost where attempt < Self.attempts && isRecent(lost):
+                    lost = lost ?? session.watch()
                     attempt += 1
                     Thread.sleep(forTimeInterval: Self.pause * Double(attempt))
                 default: throw error
                 }
             }
         }
+    }
+
+    /// Whether a group whose connection was lost for the first time then goes on trying.
+    private func isRecent(_ lost: Duration?) -> Bool {
+        lost.map { session.watch() - $0 < Self.reconnecting } ?? true
     }
 
     private struct Finished {
@@ -189,14 +211,18 @@ final class ServerWriter: @unchecked Sendable {
     private func lock(_ connection: ServerConnection) throws -> LogPosition {
         try connection.pipeline.queue("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
         let rows = try connection.pipeline.fetch(
-            "SELECT epoch, position FROM ownership, shardHead WHERE ownership.shard = 0")
-        guard rows.count == 1, case .integer(let found) = rows[0, 0],
+            """
+            SELECT epoch = $1 AND owner IS NOT DISTINCT FROM $2, position
+            FROM ownership, shardHead WHERE ownership.shard = 0
+            """, [.integer(epoch), .text(session.name)])
+        guard rows.count == 1, case .integer(let isOwned) = rows[0, 0],
             case .integer(let head) = rows[0, 1]
         else {
             throw WriterEnd(
                 reason: .damaged(path: "ownership", reason: "the shard has no owner's row"))
         }
-        guard found == epoch else {
+        // A server that lacks the end of the log may give the number of this owner to another one.
+        guard isOwned == 1 else {
             throw WriterEnd(reason: .closed("another relay owns the store now"))
         }
         guard LogPosition(stored: head) == horizon.head else {
@@ -204,7 +230,26 @@ final class ServerWriter: @unchecked Sendable {
             throw WriterEnd(
                 reason: .closed("the log ends at \(head), and not at \(horizon.head.rawValue)"))
         }
+        try prove(connection)
         return LogPosition(stored: head)
+    }
+
+    /// Sees whether the server of a new connection has the last commit, also one of which nothing
+    /// stands in the log.
+    private func prove(_ connection: ServerConnection) throws {
+        guard !isProven else { return }
+        if lastMark > 0 {
+            let rows = try connection.pipeline.fetch(
+                "SELECT number FROM commitMark WHERE epoch = $1 AND number = $2",
+                [.integer(epoch), .integer(lastMark)])
+            guard rows.count == 1 else {
+                throw WriterEnd(
+                    reason: .closed(
+                        "the database lacks the last commit, which was durable: a standby was "
+                            + "promoted that did not have it"))
+            }
+        }
+        isProven = true
     }
 
     private func perform(
@@ -263,6 +308,7 @@ final class ServerWriter: @unchecked Sendable {
             throw UnknownOutcome(number: number, finished: finished)
         }
         if isClearing { clearedTo = clears }
+        lastMark = number
         return finished
     }
 
@@ -306,12 +352,15 @@ final class ServerWriter: @unchecked Sendable {
                 "SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
             let rows = try connection.pipeline.fetch(
                 """
-                SELECT epoch, EXISTS (SELECT 1 FROM commitMark AS mark
-                    WHERE mark.epoch = $1 AND mark.number = $2) FROM ownership WHERE shard = 0
-                """, [.integer(epoch), .integer(number)])
-            guard rows.count == 1, rows[0, 0] == .integer(epoch) else {
+                SELECT epoch = $1 AND owner IS NOT DISTINCT FROM $3,
+                    EXISTS (SELECT 1 FROM commitMark AS mark
+                        WHERE mark.epoch = $1 AND mark.number = $2)
+                FROM ownership WHERE shard = 0
+                """, [.integer(epoch), .integer(number), .text(session.name)])
+            guard rows.count == 1, rows[0, 0] == .integer(1) else {
                 throw WriterEnd(reason: .closed("another relay owns the store now"))
             }
+            try prove(connection)
             self.number += 1
             try connection.pipeline.queue(
                 "INSERT INTO commitMark (epoch, number) VALUES ($1, $2)",
@@ -321,6 +370,7 @@ final class ServerWriter: @unchecked Sendable {
             guard try connection.commit() == "COMMIT",
                 connection.pipeline.connection.warnings == warnings
             else { throw PostgresError(state: "", message: "a standby was not waited for") }
+            lastMark = self.number
             return rows[0, 1] == .integer(1)
         } catch {
             connection.rollBack()
@@ -329,7 +379,8 @@ final class ServerWriter: @unchecked Sendable {
     }
 
     private func connected() throws -> ServerConnection {
-        if let connection { return connection }
+        if let connection, session.isCurrent(connection.pipeline.connection) { return connection }
+        isProven = false
         let connection = try session.connectAgain()
         self.connection = connection
         return connection

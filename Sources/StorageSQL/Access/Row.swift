@@ -1,3 +1,5 @@
+import RelayModel
+
 /// One row of a result.
 package struct Row {
     /// The engine's side of it.
@@ -34,7 +36,7 @@ package struct Row {
     package func text(at index: Int) -> String? {
         switch columns.value(at: index) {
         case .text(let text): text
-        case .bytes(let bytes): String(validating: bytes, as: UTF8.self)
+        case .bytes(let bytes): String(utf8: bytes)
         case .integer, .real, .null: nil
         }
     }

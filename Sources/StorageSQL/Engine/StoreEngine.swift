@@ -47,6 +47,9 @@ package protocol StoreEngine: AnyObject, Sendable {
     /// Looks after the planner's statistics, where they are stale; within a commit.
     func optimize(_ db: Database) throws
 
+    /// Hears that the end has begun: what is written from now on has some seconds.
+    func expectEnd()
+
     /// Takes no more requests, writes what is waiting, and closes.
     func end()
 
@@ -54,4 +57,9 @@ package protocol StoreEngine: AnyObject, Sendable {
     ///
     /// - Returns: Why the end is not an orderly one.
     func close() async -> StorageError?
+}
+
+extension StoreEngine {
+    /// Does nothing where nobody is waited for.
+    package func expectEnd() {}
 }

@@ -1,3 +1,4 @@
+import RelayModel
 import Storage
 import Synchronization
 
@@ -30,6 +31,15 @@ final class InboxNews: Sendable {
             state.watchers[owner]?[number] = nil
             if state.watchers[owner]?.isEmpty == true { state.watchers[owner] = nil }
         }
+    }
+
+    /// Tells those who watch an inbox of a container.
+    func tell(container: ContainerKey) {
+        let watchers = state.withLock { state -> [AsyncStream<Void>.Continuation] in
+            state.watchers.filter { $0.key.container == container }
+                .flatMap { Array($0.value.values) }
+        }
+        for watcher in watchers { watcher.yield() }
     }
 
     /// Tells those who watch one of these inboxes; a step without notifications costs nothing.

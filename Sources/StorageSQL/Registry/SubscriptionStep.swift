@@ -39,8 +39,8 @@ struct SubscriptionStep {
     ) throws -> SubscriptionEditOutcome {
         let existing = try active(subscription.id, in: commit)
         if let version = existing?.version {
-            return version.subscription == subscription
-                ? .unchanged(version) : .exists(subscription.id)
+            let isSame = try Self.isSame(version.subscription, subscription)
+            return isSame ? .unchanged(version) : .exists(subscription.id)
         }
         let content = SubscriptionContent(subscription)
         if let other = try active(with: content, in: commit), other != subscription.id {
@@ -57,6 +57,13 @@ struct SubscriptionStep {
         return .saved(try save(subscription, content, replacing: nil, in: &commit))
     }
 
+    /// Whether two subscriptions say the same byte by byte: texts are equal where a letter is
+    /// spelled in two ways, and a condition on a record's name is not the same then.
+    private static func isSame(_ one: Subscription, _ other: Subscription) throws -> Bool {
+        guard one == other else { return false }
+        return try one.storedText().utf8.elementsEqual(other.storedText().utf8)
+    }
+
     private func update(
         _ subscription: Subscription, in commit: inout OpenCommit
     ) throws -> SubscriptionEditOutcome {
@@ -65,7 +72,7 @@ struct SubscriptionStep {
             return try isDisabled(subscription.id, in: commit)
                 ? try create(subscription, in: &commit) : .notFound(subscription.id)
         }
-        if let version = existing.version, version.subscription == subscription {
+        if let version = existing.version, try Self.isSame(version.subscription, subscription) {
             return .unchanged(version)
         }
         let content = SubscriptionContent(subscription)

@@ -12,7 +12,7 @@ extension SecretVault {
     /// The bytes that ``sealBytes(_:at:)`` took.
     package func openBytes(_ stored: Data, at place: String) throws -> [UInt8] {
         // A secret that lies there as it is has 32 bytes; a sealed one has more.
-        guard stored.count > 32, let text = String(validating: stored, as: UTF8.self) else {
+        guard stored.count > 32, let text = String(utf8: stored) else {
             return Array(stored)
         }
         guard let bytes = Hexadecimal.decode(try open(text, at: place)) else {

@@ -7,6 +7,8 @@ import Storage
 /// runs for long without a row, and the slice ends where it should.
 struct RecordScanner {
     let scan: RecordScan
+    /// Whether the slice has taken long enough.
+    let isOver: () -> Bool
     let shadowRows: ShadowRows
 
     func run<Value: Sendable>(
@@ -54,7 +56,7 @@ struct RecordScanner {
                 slice.bytes += record.bytes
                 goesOn = try step(&slice.value, record)
             }
-            guard goesOn, slice.rows < scan.rows, slice.bytes < scan.bytes, !scan.isOver() else {
+            guard goesOn, slice.rows < scan.rows, slice.bytes < scan.bytes, !isOver() else {
                 slice.cursor = try ShadowRecord.recordID(row: row)
                 return false
             }

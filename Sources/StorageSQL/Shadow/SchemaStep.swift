@@ -78,13 +78,36 @@ struct SchemaStep {
                 sql: "INSERT INTO schemaRole (container, name) VALUES (?, ?)",
                 arguments: [container.id, role.rawValue])
         }
-        // What is not kept any more is forgotten; the versions stay for the sake of stale changes.
+    }
+
+    /// Has whoever syncs a zone begin it anew that has records which are not kept any more.
+    ///
+    /// They are too many to be told of one by one, and none of them was deleted. `head` is the last
+    /// position of the log, which no token is beyond.
+    func expireTokens(upTo head: LogPosition, in db: Database) throws {
+        try db.execute(
+            sql: """
+                UPDATE recordZone
+                SET prunedTo = max(recordZone.prunedTo, ?),
+                    position = max(recordZone.position, ?)
+                WHERE (container, database, owner, zoneOwner, zoneName) IN (
+                    SELECT container, database, owner, zoneOwner, zoneName
+                    FROM shadowRecord WHERE \(Self.unkeptCondition))
+                """, arguments: [head.stored, head.stored, container.id, container.id])
+    }
+
+    /// Forgets what is not kept any more; the versions stay for the sake of stale changes.
+    func forgetUnkept(in db: Database) throws {
         try db.execute(
             sql: """
                 UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
                     deletedWith = NULL
-                WHERE container = ? AND isKept = 1 AND recordType NOT IN
-                    (SELECT name FROM recordType WHERE container = ? AND isKept = 1)
+                WHERE \(Self.unkeptCondition)
                 """, arguments: [container.id, container.id])
     }
+
+    private static let unkeptCondition = """
+        container = ? AND isKept = 1 AND recordType NOT IN
+            (SELECT name FROM recordType WHERE container = ? AND isKept = 1)
+        """
 }

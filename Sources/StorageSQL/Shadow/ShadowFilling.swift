@@ -32,17 +32,67 @@ struct ShadowFilling {
         isWritten = try Self.hasRoom(
             for: change, bytes: prepared.body.utf8.count, current, shadowRows, in: commit)
         var completed = change.completed(by: current)
-        completed.inheritReaders(of: current)
+        if let former = change.movedFrom, change.after?.completeness == .partial,
+            let kept = try Self.kept(at: former, before: change, source, container, commit)
+        {
+            completed.takeOver(kept)
+        }
+        completed.inheritReaders(
+            of: current, whoReadBefore: try Self.readers(of: current, shadowRows, in: &commit))
         completed.noteKept(current)
         completed.isUnkept = !isWritten
         self.change = completed
         text = completed == change ? prepared.body : nil
     }
 
+    /// What was kept of a record where it lay before `change`, if the last that happened there is
+    /// that the same source deleted it.
+    ///
+    /// The log is asked, and not the changes of the same request: of a request that comes again
+    /// the deletion may have been taken before.
+    private static func kept(
+        at former: RecordAddress, before change: RecordChange, _ source: SourceName,
+        _ container: StoredContainer, _ commit: OpenCommit
+    ) throws -> KeptState? {
+        let place = RecordPlace(
+            container: container.key, database: former.database, owner: former.owner)
+        let rows = ShadowRows(place: place, container: container)
+        let record = try rows.records(named: former.recordID, in: commit.db)
+            .first { $0.recordType == change.recordType }
+        guard let record, record.isDeleted else { return nil }
+        let row = try Row.fetchOne(
+            commit.db.cachedStatement(
+                sql: """
+                    SELECT body FROM logEntry
+                    WHERE position = ? AND container = ? AND source = ? AND kind = 1
+                    """),
+            arguments: [record.position.stored, container.id, source.rawValue])
+        guard let row else { return nil }
+        let stored = StoredRow(row: row, table: "logEntry")
+        do {
+            let deletion = try RecordChange(storedForm: try stored.json("body"))
+            guard deletion.operation == .delete else { return nil }
+            return KeptState(image: deletion.before, readers: record.readers)
+        } catch is JSONContractError {
+            throw stored.damage("body")
+        }
+    }
+
     /// Who created the record, where that is known.
     var creator: UserID? {
         guard let current, !current.isDeleted else { return nil }
         return current.created.userID
+    }
+
+    /// Who may read the record as it is kept, as far as anybody or the schema says; `nil` for
+    /// everybody.
+    private static func readers(
+        of current: ShadowRecord?, _ shadowRows: ShadowRows, in commit: inout OpenCommit
+    ) throws -> [String]? {
+        guard let current, !current.isDeleted else { return nil }
+        if current.readers != nil || shadowRows.place.database != .public { return current.readers }
+        return try commit.readGrant(of: current.recordType, in: shadowRows.container)
+            .readers(createdBy: current.created.userID)
     }
 
     /// Whether the container may have one more record; one that is there is always kept as it is.
@@ -92,12 +142,25 @@ struct ShadowFilling {
 extension RecordChange {
     /// A record's readers are its readers until a change names others: one that names none must
     /// not show everybody what the relay kept for a few.
-    mutating func inheritReaders(of shadow: ShadowRecord?) {
-        guard let shadow, !shadow.isDeleted, let earlier = shadow.readers else { return }
-        guard let readers else { return readers = earlier }
-        if operation == .update, !RecordChange.isSame(readers, as: earlier) {
-            readersBefore = earlier
+    ///
+    /// `earlier` are those who may read what was kept; `nil` for everybody. What is told of a
+    /// deletion is the record as it was, so that naming others shows it to nobody anew.
+    mutating func inheritReaders(of shadow: ShadowRecord?, whoReadBefore earlier: [String]?) {
+        guard let shadow, !shadow.isDeleted else { return }
+        guard let named = readers else { return readers = shadow.readers }
+        guard let earlier, !RecordChange.isSame(named, as: earlier) else { return }
+        switch operation {
+        case .create: return
+        case .update: readersBefore = earlier
+        case .delete: readers = RecordChange.common(named, earlier)
         }
+    }
+
+    /// What a creation does not say of a record that its source gave another name is as it was when
+    /// it was called otherwise: the log of a database leaves out large values that did not change.
+    mutating func takeOver(_ former: KeptState) {
+        if readers == nil { readers = former.readers }
+        if let image = former.image { after = image.overlaid(with: after) }
     }
 
     /// Notes what the relay kept of the record, if the change does not say the same: whoever shows
@@ -109,7 +172,9 @@ extension RecordChange {
         }
         let stated = operation == .create ? nil : before
         let isSame =
-            stated == image && (known == nil || (readersBefore ?? readers) == known?.readers)
+            stated == image
+            && (known == nil
+                || RecordChange.isSame(readersBefore ?? readers, as: known?.readers))
         if !isSame { kept = KeptState(image: image, readers: known?.readers) }
     }
 

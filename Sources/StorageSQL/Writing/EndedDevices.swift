@@ -8,7 +8,10 @@ import Synchronization
 /// its way there. Whoever is about to send it must know from before the end is acknowledged.
 package final class EndedDevices: Sendable {
     private struct State {
-        var serials: Set<UInt64> = []
+        /// What is remembered, with how many had ended with it.
+        var serials: [UInt64: UInt64] = [:]
+        /// How many have ended.
+        var count: UInt64 = 0
         /// In the order in which they ended, beginning anew at its start once it is full.
         var order: [UInt64] = []
         var next = 0
@@ -50,17 +53,27 @@ package final class EndedDevices: Sendable {
     func among(_ serials: some Sequence<UInt64>) -> Set<UInt64> {
         state.withLock { state in
             guard !state.serials.isEmpty else { return [] }
-            return Set(serials.filter { state.serials.contains($0) })
+            return Set(serials.filter { state.serials[$0] != nil })
         }
     }
 
+    /// How many have ended.
+    var count: UInt64 { state.withLock { $0.count } }
+
+    /// Whether `serial` has ended since `count` had, as far as it is remembered.
+    func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool {
+        state.withLock { ($0.serials[serial] ?? 0) > count }
+    }
+
     private static func insert(_ serial: UInt64, _ limit: Int, in state: inout State) {
-        guard state.serials.insert(serial).inserted else { return }
+        guard state.serials[serial] == nil else { return }
+        state.count += 1
+        state.serials[serial] = state.count
         if state.order.count < limit {
             state.order.append(serial)
             return
         }
-        state.serials.remove(state.order[state.next])
+        state.serials[state.order[state.next]] = nil
         state.order[state.next] = serial
         state.next = (state.next + 1) % limit
     }

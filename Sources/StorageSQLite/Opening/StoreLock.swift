@@ -85,10 +85,12 @@ final class StoreLock: Sendable {
     /// Takes the lock of the database at `path`, and of the file if it is there.
     ///
     /// - Throws: ``StorageError/locked(path:holder:)`` if somebody has it, and
-    ///   ``StorageError/inaccessible(path:reason:)`` if a file cannot be opened, or has two names.
+    ///   ``StorageError/inaccessible(path:reason:)`` if a file cannot be opened, has two names, or
+    ///   is none.
     init(databasePath path: String) throws(StorageError) {
         self.path = path
         let lockPath = path + ".lock"
+        try Self.checkFiles(beside: path)
         let opened = Glibc.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else {
             throw .failed(path, "cannot open \(lockPath)", errno)
@@ -107,6 +109,14 @@ final class StoreLock: Sendable {
             throw error
         }
         sign(nil)
+    }
+
+    /// Refuses what is no file in the place of one: opening a pipe waits for whoever writes to it.
+    private static func checkFiles(beside path: String) throws(StorageError) {
+        for ending in [".lock", StoreWitness.ending, "-wal", "-shm"] {
+            guard let found = FileIdentity(path: path + ending), !found.isRegular else { continue }
+            throw .inaccessible(path: path + ending, reason: found.oddity)
+        }
     }
 
     /// Writes into the lock file who has it, and a word by which whoever has it next can tell that

@@ -10,11 +10,25 @@ struct ContainersCommand: AsyncParsableCommand {
         subcommands: [List.self, Show.self, Create.self, Set.self, Resume.self])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists the containers.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the containers, of all shards where there are several.")
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
-            try await options.make(.listContainers)
+            try await options.run { client in
+                let call = AdministrationCall.listContainers
+                let answer = try await client.make(call)
+                guard !options.json, case .object(var object) = answer,
+                    case .array(let own)? = object["containers"],
+                    case .array(let others)? = object["elsewhere"]
+                else { return CommandOutput(answer, to: call) }
+                // Of what lies in other shards, the relay asked knows the names.
+                object["containers"] = .array(own + others)
+                let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
+                return CommandOutput(
+                    .object(object),
+                    .table(AdministrationCall.List(member: "containers", columns: columns)))
+            }
         }
     }
 
@@ -76,19 +90,21 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "The ID of the APNs key.")
     var keyID: String?
 
-    @Option(help: "The file of the APNs key (.p8).")
+    @Option(help: "The file of the APNs key (.p8).", completion: .file())
     var keyFile: String?
 
-    @Option(help: "The file of an APNs certificate with its key (.p12 or PEM), instead of a key.")
+    @Option(
+        help: "The file of an APNs certificate with its key (.p12 or PEM), instead of a key.",
+        completion: .file())
     var certificateFile: String?
 
-    @Option(help: "The file with the passphrase of the certificate's key.")
+    @Option(help: "The file with the passphrase of the certificate's key.", completion: .file())
     var passphraseFile: String?
 
-    @Option(help: "The file with the shared secret of user tokens (HS256).")
+    @Option(help: "The file with the shared secret of user tokens (HS256).", completion: .file())
     var sharedSecretFile: String?
 
-    @Option(help: "The file with the JSON Web Key Set of user tokens.")
+    @Option(help: "The file with the JSON Web Key Set of user tokens.", completion: .file())
     var keySetFile: String?
 
     @Option(help: "The iss that user tokens must have.")

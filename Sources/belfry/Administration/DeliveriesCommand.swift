@@ -176,7 +176,9 @@ struct ReasonedListOptions: ParsableArguments {
 struct NamedContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container of the user or the record.")
     var container: String?
-    @Option(name: .shortAndLong, help: "development or production.")
+    @Option(
+        name: .shortAndLong, help: "development or production.",
+        completion: .list(["development", "production"]))
     var environment = "development"
     @OptionGroup var deliveries: DeliveryOptions
 

@@ -37,7 +37,9 @@ struct KeysCommand: AsyncParsableCommand {
         @Option(help: "What people call it.")
         var label: String?
 
-        @Option(help: "The file with the public key in PEM form, for serverToServer.")
+        @Option(
+            help: "The file with the public key in PEM form, for serverToServer.",
+            completion: .file())
         var publicKeyFile: String?
 
         @Option(help: "The key ID, for serverToServer (default: made of the key).")

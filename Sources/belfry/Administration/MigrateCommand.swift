@@ -13,7 +13,8 @@ struct MigrateCommand: AsyncParsableCommand {
         commandName: "migrate",
         abstract: "Brings the schema of a store up to date, or makes a new one.")
 
-    @Option(help: "The file, or the URL of a PostgreSQL database.") var database: String
+    @Option(help: "The file, or the URL of a PostgreSQL database.", completion: .file())
+    var database: String
     @Option(help: "The schema of a PostgreSQL database.") var schema = PostgresPlace.usualSchema
     @Flag(help: "First take the pages as they are, after another program changed the file.")
     var reseal = false
@@ -73,6 +74,9 @@ struct OverviewCommand: AsyncParsableCommand {
         if case .array(let sentences)? = object["disagreements"] {
             lines += sentences.map { "\(CommandOutput.shown($0))." }
         }
+        if case .array(let shards)? = object["shards"] {
+            lines += shards.compactMap(Self.line(ofShard:))
+        }
         if case .integer(let count)? = object["rangeSubscriptions"], count > 0 {
             lines.append("Huge fan-outs owe pushes by \(count) subscriptions still.")
         }
@@ -82,7 +86,9 @@ struct OverviewCommand: AsyncParsableCommand {
         if case .array(let containers)? = object["containers"] {
             lines += containers.flatMap(Self.remarks(onSourcesOf:))
         }
-        if case .array(let halts)? = object["halts"] { lines += halts.compactMap(Self.line) }
+        if case .array(let halts)? = object["halts"] {
+            lines += halts.compactMap(Self.line(of:))
+        }
         if case .object(let bounds)? = object["refusing"] {
             for case (let bound, .string(let reason)) in bounds.members {
                 lines.append("Changes are refused (\(bound)): \(reason).")
@@ -92,6 +98,13 @@ struct OverviewCommand: AsyncParsableCommand {
             lines.append(Self.line(ofBackup: backup))
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// That nobody can be asked about a shard; `nil` of one that has an owner.
+    private static func line(ofShard shard: JSONValue) -> String? {
+        guard let reason = shard.member(["reason"]) else { return nil }
+        let name = CommandOutput.shown(shard.member(["shard"]))
+        return "The shard \(name) cannot be asked: \(CommandOutput.shown(reason)) (belfry shards)."
     }
 
     /// How continuous backup stands, in one line.

@@ -13,10 +13,15 @@ struct NodesCommand: AsyncParsableCommand {
         discussion: """
             It asks the database, and so works when no relay answers. A relay says every second \
             that it is there; one that is silent is listed for three minutes. Settings that a \
-            relay has otherwise than the owner are named below.
+            relay has otherwise than the owner are named below. Of a service with several shards \
+            (nodes.schemas) all are asked, and the machine that should own one is named, where it \
+            is another.
             """)
 
     @OptionGroup var store: StoreFileOptions
+    @Option(
+        help: "The schemas of all shards, divided by commas (default: nodes.schemas, if any).")
+    var schemas: String?
     @Flag(help: "Show JSON.") var json = false
 
     func run() async throws {
@@ -24,19 +29,70 @@ struct NodesCommand: AsyncParsableCommand {
         guard case .server(let place) = named else {
             throw ValidationError("\(named) is a file, which has one relay: see belfry overview")
         }
+        var shards = schemas?.split(separator: ",").map { $0.filter { !$0.isWhitespace } }
+        if shards == nil { shards = try await store.schemas() }
+        guard let shards, shards.count > 1 else {
+            do {
+                let nodes = ShardNodes(try RelayStore.nodes(place))
+                let answer = JSONValue.object(["nodes": .array(nodes.json(shard: nil))])
+                print(json ? answer.text : nodes.lines.joined(separator: "\n"))
+            } catch let error as StorageError {
+                throw CommandFailure.storage("\(place) cannot be asked", error)
+            }
+            return
+        }
         do {
-            let nodes = try RelayStore.nodes(place)
-            let there = nodes.filter { $0.role != .silent }
-            let first = there.first { $0.settings != nil }
-            let answer = JSONValue.object([
-                "nodes": .array(nodes.map { .object($0.json(beside: first)) })
-            ])
-            let lines =
-                nodes.isEmpty
-                ? ["no relay"] : nodes.map(\.line) + there.compactMap { $0.remark(beside: first) }
-            print(json ? answer.text : lines.joined(separator: "\n"))
+            print(show(try shards.map { try place.beside(schema: $0) }))
         } catch let error as StorageError {
-            throw CommandFailure.storage("\(place) cannot be asked", error)
+            throw CommandFailure.storage("the shards cannot be asked", error)
+        }
+    }
+
+    /// The relays of each shard; one that cannot be read hides no other.
+    private func show(_ places: [PostgresPlace]) -> String {
+        var (nodes, shards, lines): ([JSONValue], [JSONValue], [String]) = ([], [], [])
+        for place in places {
+            var shard: JSONObject = ["shard": .string(place.schema)]
+            lines.append("\(place.schema):")
+            do {
+                let found = ShardNodes(try RelayStore.nodes(place))
+                let spread = NamedSpread(of: place)
+                nodes += found.json(shard: place.schema)
+                lines += (found.lines + spread.remarks).map { "  \($0)" }
+                shard["shouldOwn"] = spread.machine.map { .string($0) } ?? .null
+                shard["notSpread"] = spread.hindrance.map { .string($0) } ?? .null
+            } catch {
+                shard["problem"] = .string("\(error)")
+                lines.append("  " + CommandOutput.shown(.string("\(error)")))
+            }
+            shards.append(.object(shard))
+        }
+        let answer = JSONValue.object(["nodes": .array(nodes), "shards": .array(shards)])
+        return json ? answer.text : lines.joined(separator: "\n")
+    }
+}
+
+/// The relays of one store.
+private struct ShardNodes {
+    let nodes: [StoreNode]
+
+    init(_ nodes: [StoreNode]) { self.nodes = nodes }
+
+    private var there: [StoreNode] { nodes.filter { $0.role != .silent } }
+    /// What the others are compared with.
+    private var first: StoreNode? { there.first { $0.settings != nil } }
+
+    var lines: [String] {
+        guard !nodes.isEmpty else { return ["no relay"] }
+        return nodes.map(\.line) + there.compactMap { $0.remark(beside: first) }
+    }
+
+    /// What they are, and in which shard, where there are several.
+    func json(shard: String?) -> [JSONValue] {
+        nodes.map { node in
+            var object = node.json(beside: first)
+            object["shard"] = shard.map { .string($0) }
+            return .object(object)
         }
     }
 }
@@ -58,9 +114,11 @@ extension StoreNode {
             }
         let lease = leaseUntil.map { ", lease until \($0), epoch \(epoch ?? 0)" } ?? ""
         let place = address.map { ", at \($0)" } ?? ""
+        // Most are called as their machine is.
+        let host = machine.flatMap { name.hasPrefix($0) ? nil : ", on \($0)" } ?? ""
         let times = since.isEmpty ? "" : ", since \(since), seen \(seen)"
         let text = "\(name) (\(version.isEmpty ? "version unknown" : version)) \(told)\(times)"
-        return CommandOutput.shown(.string(text + lease + place))
+        return CommandOutput.shown(.string(text + lease + place + host))
     }
 
     /// What it has set otherwise than another.
@@ -89,8 +147,41 @@ extension StoreNode {
             "epoch": epoch.map { .integer($0) } ?? .null,
             "address": address.map { .string($0) } ?? .null,
             "standby": standby.map { .string($0.rawValue) } ?? .null,
+            "machine": machine.map { .string($0) } ?? .null,
             "otherSettings": .array(differences(beside: other).map(\.json)),
         ]
+    }
+}
+
+/// Whether a store is where it should be, of those that are spread over machines.
+private struct NamedSpread {
+    /// The machine that should own the store, if another one owns it.
+    var machine: String?
+    /// Why no store is moved.
+    var hindrance: String?
+
+    init(of place: PostgresPlace) {
+        do {
+            guard let view = try RelayStore.view(from: place) else { return }
+            hindrance = view.hindrance
+            let (owner, other) = (view.owner(of: place.schema), view.machine(for: place.schema))
+            if owner != nil, owner != other { machine = other }
+        } catch {
+            // The relays of the store itself are told all the same.
+            hindrance = "the relays of all stores cannot be seen: \(error)"
+        }
+    }
+
+    /// What is to be said, for people.
+    var remarks: [String] {
+        let remarks = [
+            hindrance.map { "stores are not spread over the machines: \($0)" },
+            machine.map {
+                "\($0) should own the store: it is handed over when no relay has come or gone for "
+                    + "10 s, and it was not in the last minute"
+            },
+        ]
+        return remarks.compactMap { $0 }.map { CommandOutput.shown(.string($0)) }
     }
 }
 

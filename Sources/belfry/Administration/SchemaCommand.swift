@@ -81,7 +81,8 @@ struct SchemaCommand: AsyncParsableCommand {
                 """)
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Argument(help: "The file; - reads the standard input.") var file: String
+        @Argument(help: "The file; - reads the standard input.", completion: .file())
+        var file: String
 
         func run() async throws {
             let text = try InputFile(file).text()

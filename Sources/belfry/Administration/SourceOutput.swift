@@ -7,8 +7,23 @@ enum SourceOutput {
     static func of(_ answer: JSONValue) -> CommandOutput {
         guard case .object(var settings) = answer else { return CommandOutput(answer, .members) }
         settings["sender"] = nil
+        settings["warnings"] = nil
         var blocks = [CommandOutput(.object(settings), .members).text(asJSON: false)]
-        if settings["secret"] != nil { blocks.append("The secret is not shown again.") }
+        if case .array(let warnings)? = answer.member(["warnings"]) {
+            blocks.append(
+                warnings.compactMap { warning in
+                    guard case .string(let text) = warning else { return nil }
+                    return CommandOutput.shown(.string("warning: \(text)"))
+                }.joined(separator: "\n"))
+        }
+        if settings["secret"] != nil {
+            blocks.append("The secret is not shown again.")
+        } else if case .array(let secrets)? = answer.member(["verification", "secrets"]),
+            !secrets.isEmpty, settings["follow"] == nil
+        {
+            blocks.append(
+                "The secret was shown when it was made: belfry sources rotate gives another.")
+        }
         if case .string(let setup)? = answer.member(["sender", "setup"]) {
             blocks.append("The sender's side:\n\n\(indented(setup))")
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ChangeSources
 import RelayModel
 import RelayServer
 
@@ -49,7 +50,9 @@ struct SourcesCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Argument(help: "The source's name, as it stands in the webhook's URL.") var name: String
 
-        @Option(help: "belfry, debezium, supabase, hasura and so on.")
+        @Option(
+            help: "belfry, debezium, supabase, hasura and so on.",
+            completion: .list(SourcePreset.allCases.map(\.rawValue)))
         var preset: String?
 
         @Option(help: "The verification scheme (default: the preset's own).")
@@ -58,7 +61,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @Option(help: "The header of the scheme \"header\".")
         var header: String?
 
-        @Option(help: "The file with the secret, where the sender made it.")
+        @Option(help: "The file with the secret, where the sender made it.", completion: .file())
         var secretFile: String?
 
         @Option(help: "The table, where bodies name none (minapp).")
@@ -67,7 +70,9 @@ struct SourcesCommand: AsyncParsableCommand {
         @OptionGroup(title: "A database that the relay follows by itself")
         var follow: FollowOptions
 
-        @Option(help: "The file with the definition as JSON; - reads it from the standard input.")
+        @Option(
+            help: "The file with the definition as JSON; - reads it from the standard input.",
+            completion: .file())
         var definitionFile: String?
 
         func run() async throws {
@@ -120,7 +125,8 @@ struct SourcesCommand: AsyncParsableCommand {
         @Option(help: "The hours for which the secret before is accepted too; 0 ends it at once.")
         var graceHours: Int64 = 24
 
-        @Option(help: "The file with the new secret, where the sender made it.")
+        @Option(
+            help: "The file with the new secret, where the sender made it.", completion: .file())
         var secretFile: String?
 
         func run() async throws {

@@ -35,7 +35,10 @@ struct TokensCommand: AsyncParsableCommand {
         @Option(help: "read or change.") var access = "read"
         @Option(name: .shortAndLong, help: "The container that it is good for (default: all).")
         var container: String?
-        @Option(name: .shortAndLong, help: "Its environment.") var environment = "development"
+        @Option(
+            name: .shortAndLong, help: "Its environment.",
+            completion: .list(["development", "production"]))
+        var environment = "development"
         @Option(help: "After so many hours it does not count any more (default: never).")
         var hours: Int64?
 
@@ -115,9 +118,9 @@ struct SecretsCommand: AsyncParsableCommand {
                 there is one. A running relay takes the same step at its start, where \
                 secrets.keyFile names the new key and secrets.previousKeyFile the one before.
                 """)
-        @Option(help: "The relay's file.") var database: String
-        @Option(help: "The file with the new key.") var newKeyFile: String
-        @Option(help: "The configuration file.") var config: String?
+        @Option(help: "The relay's file.", completion: .file()) var database: String
+        @Option(help: "The file with the new key.", completion: .file()) var newKeyFile: String
+        @Option(help: "The configuration file.", completion: .file()) var config: String?
 
         func run() async throws {
             do {

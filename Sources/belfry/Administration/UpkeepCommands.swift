@@ -17,8 +17,8 @@ struct BackupCommand: AsyncParsableCommand {
             same secrets as the file, and is for its owner alone.
             """)
 
-    @Argument(help: "The file to write; it must not exist.") var file: String
-    @Option(help: "The relay's file.") var database = StoreSettings.usualPath
+    @Argument(help: "The file to write; it must not exist.", completion: .file()) var file: String
+    @Option(help: "The relay's file.", completion: .file()) var database = StoreSettings.usualPath
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws { try NamedStore.requireFile(database, "backed up") }
@@ -70,27 +70,43 @@ struct StoreFileOptions: ParsableArguments {
         help: """
             The relay's file, or the URL of its database (default: storage.url or storage.path of \
             the configuration).
-            """)
+            """, completion: .file())
     var database: String?
 
     @Option(help: "The schema of the database (default: storage.schema of the configuration).")
     var schema: String?
 
-    @Option(help: "The configuration file.")
+    @Option(help: "The configuration file.", completion: .file())
     var config: String?
 
     /// The store; ends the process if the configuration cannot be read, or names none.
     func store() async throws -> NamedStore {
-        do {
+        try await told {
             if let database {
                 return try NamedStore(database, schema: schema ?? PostgresPlace.usualSchema)
             }
-            let named = try await ConfigurationValues.gather(
-                arguments: config.map { ["--config", $0] } ?? [],
-                environment: ProcessInfo.processInfo.environment
-            ).store()
+            let named = try await values().store()
             guard let url = named.url else { return .file(named.path) }
             return .server(try PostgresPlace(url: url, schema: schema ?? named.schema))
+        }
+    }
+
+    /// The schemas of all shards of the service, of which the store is one; empty where it is the
+    /// only one, or where what is named is no setting's.
+    func schemas() async throws -> [String] {
+        guard database == nil, schema == nil else { return [] }
+        return try await told { try await values().schemas }
+    }
+
+    private func values() async throws -> ConfigurationValues {
+        try await ConfigurationValues.gather(
+            arguments: config.map { ["--config", $0] } ?? [],
+            environment: ProcessInfo.processInfo.environment)
+    }
+
+    private func told<Outcome>(_ body: () async throws -> Outcome) async throws -> Outcome {
+        do {
+            return try await body()
         } catch let error as ConfigurationError {
             try? StandardStreams.write(Array("error: \(error)\n".utf8), .error)
             throw ExitCode(CommandFailure.Kind.configuration.rawValue)

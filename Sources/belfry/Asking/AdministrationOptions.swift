@@ -12,14 +12,25 @@ struct AdministrationOptions: ParsableArguments {
     @Option(help: "Its token (default: BELFRY_ADMIN_TOKEN, or from the configuration).")
     var adminToken: String?
 
-    @Option(help: "Work on this file or database instead, while no relay has it open.")
+    @Option(
+        help: "Work on this file or database instead, while no relay has it open.",
+        completion: .file())
     var database: String?
 
-    @Option(help: "The authorities of its certificate in PEM form (default: tls.caFile).")
+    @Option(
+        help: "The authorities of its certificate in PEM form (default: tls.caFile).",
+        completion: .file())
     var caFile: String?
 
-    @Option(help: "The configuration file.")
+    @Option(help: "The configuration file.", completion: .file())
     var config: String?
+
+    @Option(
+        help: """
+            The shard whose store is asked, of several (default: that of the relay asked); with \
+            --database the schema.
+            """)
+    var shard: String?
 
     @Flag(help: "Show JSON instead of tables.")
     var json = false
@@ -38,7 +49,9 @@ struct AdministrationOptions: ParsableArguments {
     func withClient<Result>(
         _ body: (AdministrationClient) async throws -> Result
     ) async throws -> Result {
-        let client = AdministrationClient(transport: try await transport())
+        // A store that is opened here is the shard itself.
+        let client = AdministrationClient(
+            transport: try await transport(), shard: database == nil ? shard : nil)
         let outcome: Swift.Result<Result, any Error>
         do {
             outcome = .success(try await body(client))
@@ -54,6 +67,9 @@ struct AdministrationOptions: ParsableArguments {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws {
+        guard shard == nil || database != nil || call.takesShard else {
+            throw ValidationError("--shard: this is asked where the container lies, in any case")
+        }
         try await run { client in
             CommandOutput(
                 try await client.make(call, parts, query: query, body: body), to: call)
@@ -70,7 +86,9 @@ struct AdministrationOptions: ParsableArguments {
             Self.say("(belfry dev at \(dev.url))")
             return HTTPTransport(url: dev.url, token: dev.adminToken, trust: RelayTrust())
         }
-        if let database { return try FileTransport(path: database, configuration: configuration) }
+        if let database {
+            return try FileTransport(path: database, schema: shard, configuration: configuration)
+        }
         let listener = configuration.admin
         var trust = RelayTrust()
         if let file = configuration.tls?.certificate { try trust.add("tls.certificateFile", file) }
@@ -83,7 +101,9 @@ struct AdministrationOptions: ParsableArguments {
         guard let token = adminToken ?? configuration.adminToken else {
             throw CommandFailure(
                 .configuration,
-                "no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN")
+                "no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN"
+                    + (url == nil && config == nil
+                        ? "; or start belfry dev, which commands of the same user find" : ""))
         }
         return HTTPTransport(
             url: place.hasSuffix("/") ? String(place.dropLast()) : place, token: token,
@@ -92,14 +112,13 @@ struct AdministrationOptions: ParsableArguments {
 
     /// Refuses what no call could be sent to.
     private static func check(_ url: String) throws {
-        let parts = URL(string: url)
-        if let parts, ["http", "https"].contains(parts.scheme), parts.host()?.isEmpty == false {
-            return
-        }
-        let isPlace = !url.contains("://") && URL(string: "http://\(url)")?.host() != nil
+        if URL(string: url)?.isCallable == true { return }
+        let isPlace = !url.contains("://") && URL(string: "http://\(url)")?.isCallable == true
         throw CommandFailure(
             .configuration,
             "--url: \"\(url)\" is not a URL that begins with http:// or https://"
+                + (URL(string: url)?.port.map { $0 > 65_535 } == true
+                    ? ", with a port up to 65535" : "")
                 + (isPlace ? "; did you mean http://\(url)?" : ""))
     }
 
@@ -129,7 +148,9 @@ struct ContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container, for example iCloud.com.example.Art.")
     var container: String
 
-    @Option(name: .shortAndLong, help: "development or production.")
+    @Option(
+        name: .shortAndLong, help: "development or production.",
+        completion: .list(["development", "production"]))
     var environment = "development"
 
     /// The parts of the path of a call about the container.
@@ -146,7 +167,9 @@ struct UsualContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
     var container: String?
 
-    @Option(name: .shortAndLong, help: "development or production.")
+    @Option(
+        name: .shortAndLong, help: "development or production.",
+        completion: .list(["development", "production"]))
     var environment = "development"
 
     /// The parts of the path of a call about the container.
@@ -167,6 +190,9 @@ struct UsualContainerOptions: ParsableArguments {
 /// Makes calls, and turns refusals into failures.
 struct AdministrationClient: Sendable {
     let transport: any AdministrationTransport
+    /// The shard whose store is asked where a call says nothing of a container; `nil` for that of
+    /// the relay asked.
+    let shard: String?
 
     /// Makes a call that must succeed.
     ///
@@ -176,8 +202,10 @@ struct AdministrationClient: Sendable {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws -> JSONValue {
-        try Self.success(
-            try await transport.call(call.method, call.target(parts, query: query), body: body))
+        let named = call.takesShard ? [("shard", shard)] : []
+        return try Self.success(
+            try await transport.call(
+                call.method, call.target(parts, query: query + named), body: body))
     }
 
     /// Makes a call whose body is a file, and that must succeed.

@@ -64,9 +64,23 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
         do {
             try await body()
         } catch let failure as CommandFailure {
-            try? StandardStreams.write(Array("error: \(failure)\n".utf8), .error)
-            throw ExitCode(failure.kind.rawValue)
+            throw failure.told
         }
+    }
+
+    /// Runs `body`, which waits for nothing, in the same way.
+    static func toldAtOnce(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let failure as CommandFailure {
+            throw failure.told
+        }
+    }
+
+    /// Says it, and returns what ends the process.
+    private var told: ExitCode {
+        try? StandardStreams.write(Array("error: \(self)\n".utf8), .error)
+        return ExitCode(kind.rawValue)
     }
 }
 
@@ -113,6 +127,12 @@ struct HTTPTransport: AdministrationTransport {
     ) async throws -> (status: Int, json: JSONValue) {
         do {
             let response = try await execute(request, within: time)
+            if let place = response.redirection {
+                throw CommandFailure(
+                    .unavailable,
+                    "what answers at \(url) redirects to \(place): name the relay itself with "
+                        + "--url")
+            }
             let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
             let text = Array(answer.readableBytesView)
             guard let json = try? JSONValue(stored: text) else {
@@ -152,12 +172,18 @@ struct FileTransport: AdministrationTransport {
     private let store: RelayStore
     private let relay: InProcessRelay
 
-    init(path: String, configuration: RelayConfiguration) throws {
+    /// Opens the store that `path` names, in `schema` unless it is the configured one.
+    init(path: String, schema: String?, configuration: RelayConfiguration) throws {
+        if let schema, !NamedStore.isServer(path) {
+            throw CommandFailure(
+                .configuration, "--shard: \(path) is a file, which is one store; \(schema) is none")
+        }
         do {
             var settings = configuration.store
             // Who mistypes a name must be told, and not be shown an empty store.
             settings.creation = .never
-            store = try NamedStore(path, schema: configuration.storageSchema).open(settings)
+            let schema = schema ?? configuration.storageSchema
+            store = try NamedStore(path, schema: schema).open(settings)
         } catch let error as StorageError {
             throw CommandFailure(
                 .unavailable, "\(NamedStore.shown(path)) cannot be opened: \(error)")

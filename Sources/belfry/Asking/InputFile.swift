@@ -12,18 +12,35 @@ struct InputFile {
         String(decoding: try bytes(), as: UTF8.self)
     }
 
+    /// What is in it, without the mark that some editors put before a text.
     func bytes() throws -> [UInt8] {
+        let bytes = try written()
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return Array(bytes.dropFirst(3)) }
+        guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]) else {
+            throw CommandFailure(.input, "the file \(path) is UTF-16: save it as UTF-8")
+        }
+        return bytes
+    }
+
+    private func written() throws -> [UInt8] {
         do {
             let data =
                 path == "-"
                 ? try FileHandle.standardInput.readToEnd()
                 : try Data(contentsOf: URL(filePath: path))
             return Array(data ?? Data())
-        } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
-            throw CommandFailure(.input, "there is no file \(path)")
         } catch {
-            throw CommandFailure(
-                .input, "the file \(path) cannot be read: \(error.localizedDescription)")
+            throw Self.failure(error, path)
         }
+    }
+
+    /// Why a file cannot be read.
+    static func failure(_ error: any Error, _ path: String) -> CommandFailure {
+        if let error = error as? CocoaError, error.code == .fileReadNoSuchFile {
+            return CommandFailure(.input, "there is no file \(path)")
+        }
+        let values = try? URL(filePath: path).resourceValues(forKeys: [.isDirectoryKey])
+        let reason = values?.isDirectory == true ? "it is a folder" : error.localizedDescription
+        return CommandFailure(.input, "the file \(path) cannot be read: \(reason)")
     }
 }

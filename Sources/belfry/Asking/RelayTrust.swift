@@ -80,6 +80,7 @@ struct RelayTrust {
         var configuration = HTTPClient.Configuration()
         configuration.tlsConfiguration = tls
         configuration.dnsOverride = places
+        configuration.redirectConfiguration = .disallow
         configuration.timeout.connect = .seconds(5)
         // A relay that is not there shall be said at once.
         configuration.connectionPool.retryConnectionEstablishment = false

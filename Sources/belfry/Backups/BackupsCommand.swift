@@ -17,7 +17,9 @@ struct BackupsCommand: AsyncParsableCommand {
                 """)
 
         @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
-        @Option(help: "The configuration file, with the settings of an S3-like store.")
+        @Option(
+            help: "The configuration file, with the settings of an S3-like store.",
+            completion: .file())
         var config: String?
         @Flag(help: "Show JSON.") var json = false
 
@@ -48,7 +50,9 @@ struct BackupsCommand: AsyncParsableCommand {
                 """)
 
         @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
-        @Option(help: "The configuration file, with the settings of an S3-like store.")
+        @Option(
+            help: "The configuration file, with the settings of an S3-like store.",
+            completion: .file())
         var config: String?
         @Flag(help: "Show JSON.") var json = false
 

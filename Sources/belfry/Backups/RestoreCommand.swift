@@ -27,12 +27,14 @@ struct RestoreCommand: AsyncParsableCommand {
     var from: String?
     @Option(help: "The moment to go back to, as 2026-11-25T20:15:00Z (default: the last).")
     var at: String?
-    @Option(help: "The file to make; or the URL of a database that was brought back.")
+    @Option(
+        help: "The file to make; or the URL of a database that was brought back.",
+        completion: .file())
     var database = StoreSettings.usualPath
     @Option(help: "The schema of the database.") var schema = PostgresPlace.usualSchema
     @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
     var replace = false
-    @Option(help: "The configuration file, for --from.") var config: String?
+    @Option(help: "The configuration file, for --from.", completion: .file()) var config: String?
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws {

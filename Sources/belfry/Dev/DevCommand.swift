@@ -32,10 +32,14 @@ struct DevCommand: AsyncParsableCommand {
     @Option(help: "The port for the operator; 0 takes a free one.")
     var adminPort = 0
 
-    @Option(help: "A folder that is kept, with its keys; without it a new one is made and removed.")
+    @Option(
+        help: "A folder that is kept, with its keys; without it a new one is made and removed.",
+        completion: .directory)
     var folder: String?
 
-    @Option(help: "A file of a schema, devices, subscriptions and changes (docs/sandbox.md).")
+    @Option(
+        help: "A file of a schema, devices, subscriptions and changes (docs/sandbox.md).",
+        completion: .file())
     var seed: String?
 
     @Option(
@@ -57,11 +61,13 @@ struct DevCommand: AsyncParsableCommand {
 
     func run() async throws {
         do {
+            // Whoever ends it while it starts leaves no folder with keys behind either.
+            let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
             let folder = try makeFolder()
             defer {
                 if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
             }
-            try await RelayFailures.told { try await run(in: folder) }
+            try await RelayFailures.told { try await run(in: folder, until: ends) }
         } catch let failure as DevFailure {
             try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
             throw ExitCode.failure
@@ -85,7 +91,7 @@ struct DevCommand: AsyncParsableCommand {
         return place
     }
 
-    private func run(in folder: URL) async throws {
+    private func run(in folder: URL, until ends: UnixSignalsSequence) async throws {
         let world = World.real
         // What is wrong with it is said before anything is started.
         let seed = try seed.map { try DevSeed(file: $0) }
@@ -106,8 +112,10 @@ struct DevCommand: AsyncParsableCommand {
             watch: chronicle.watch, phones: phones)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
+                services: [.init(service: relay)],
                 logger: Logger(label: "belfry.signals") { _ in SwiftLogNoOpLogHandler() }))
+        let ending = Task { for await _ in ends { await group.triggerGracefulShutdown() } }
+        defer { ending.cancel() }
         do {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { await chronicle.tell(of: relay) }
@@ -121,31 +129,47 @@ struct DevCommand: AsyncParsableCommand {
         await gateway.stop()
     }
 
+    /// What has ended.
+    private enum Ending {
+        case relay
+        /// What is shown and sown at the start, or tried once.
+        case tour((any Error)?)
+    }
+
     private func drive(
         _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, _ group: ServiceGroup,
         _ seed: DevSeed?, until now: Timestamp
     ) async throws {
         defer { DevAddress.withdraw(ProcessInfo.processInfo.environment) }
-        try await withThrowingTaskGroup(of: (any Error)?.self) { tasks in
+        try await withThrowingTaskGroup(of: Ending.self) { tasks in
             tasks.addTask {
                 try await group.run()
-                return nil
+                return .relay
             }
             tasks.addTask {
                 var failure: (any Error)?
                 do {
                     try await show(relay, sandbox, gateway, seed, until: now)
+                } catch is CancellationError {
+                    // The relay has ended meanwhile, as somebody wanted.
+                    failure = once ? DevFailure("it was ended before it had tried it") : nil
                 } catch {
                     failure = error
                 }
                 // The relay ends as if it had been told to: its servers, cut off, would complain of
                 // that before anybody hears what was the matter.
                 if once || failure != nil { await group.triggerGracefulShutdown() }
-                return failure
+                return .tour(failure)
             }
             var failure: (any Error)?
             do {
-                while let found = try await tasks.next() { failure = failure ?? found }
+                while let ending = try await tasks.next() {
+                    switch ending {
+                    // Nobody answers any more what is still being sown or tried.
+                    case .relay: tasks.cancelAll()
+                    case .tour(let found): failure = failure ?? found
+                    }
+                }
             } catch {
                 // A relay that cannot be served says so, and nobody waits for its ports.
                 await group.triggerGracefulShutdown()
@@ -170,7 +194,8 @@ struct DevCommand: AsyncParsableCommand {
         let tour = DevTour(
             sandbox: sandbox, port: port, adminPort: adminPort, consolePath: relay.consolePath,
             isFound: !once && address.announce(environment),
-            userToken: sandbox.userToken("alice", until: now.advanced(by: .seconds(86_400))))
+            userToken: sandbox.userToken("alice", until: now.advanced(by: .seconds(86_400))),
+            curl: DevTour.curl(environment))
         StandardStreams.say(tour.welcome)
         if let seed {
             let sower = DevSower(

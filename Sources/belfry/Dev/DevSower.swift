@@ -31,8 +31,9 @@ struct DevSower: Sendable {
     func sow() async throws -> String {
         if let schema = seed.schema { try await sow(schema) }
         for (index, device) in seed.devices.enumerated() { try await sow(device, index) }
+        var warnings: [String] = []
         for (index, subscription) in seed.subscriptions.enumerated() {
-            try await sow(subscription, index)
+            warnings += try await sow(subscription, index)
         }
         let known = try await sowChanges()
         var parts: [String] = seed.schema == nil ? [] : ["a schema"]
@@ -43,8 +44,8 @@ struct DevSower: Sendable {
             let again = known > 0 ? " (\(known) of them known already)" : ""
             parts.append(Self.counted(seed.changes.count, "change") + again)
         }
-        return
-            "Sown from \(seed.name): \(parts.isEmpty ? "nothing" : parts.joined(separator: ", "))."
+        let sown = parts.isEmpty ? "nothing" : parts.joined(separator: ", ")
+        return (["Sown from \(seed.name): \(sown)."] + warnings).joined(separator: "\n")
     }
 
     private static func counted(_ number: Int, _ noun: String) -> String {
@@ -74,7 +75,9 @@ struct DevSower: Sendable {
     }
 
     /// Creates a subscription, or updates the one with its ID.
-    private func sow(_ seeded: DevSeed.SeedSubscription, _ index: Int) async throws {
+    ///
+    /// - Returns: What its condition says of itself that was probably not meant.
+    private func sow(_ seeded: DevSeed.SeedSubscription, _ index: Int) async throws -> [String] {
         let url = url(
             "/database/1/\(place)/\(seeded.database.rawValue)/subscriptions/modify",
             of: seeded.user)
@@ -91,10 +94,27 @@ struct DevSower: Sendable {
                 ])
             let result = Self.first("subscriptions", of: answer.json) ?? answer.json
             guard case .object(let object) = result, let code = object["serverErrorCode"] else {
-                return
+                return warnings(in: result, of: index)
             }
             if type == "create", code == "EXISTS" { continue }
             throw refused("subscriptions[\(index)]", result)
+        }
+        return []
+    }
+
+    /// Warnings of a saved subscription, for people; none of fields and types that were never seen,
+    /// because the changes are still to come.
+    private func warnings(in saved: JSONValue, of index: Int) -> [String] {
+        guard case .object(let object) = saved, case .array(let warnings)? = object["warnings"]
+        else { return [] }
+        return warnings.compactMap { warning in
+            guard case .object(let members) = warning, case .string(let kind)? = members["warning"],
+                case .string(let reason)? = members["reason"],
+                ["neverTrue", "foreignWildcard"].contains(kind)
+            else { return nil }
+            var text = "warning: subscriptions[\(index)]: \(reason)"
+            if case .string(let hint)? = members["hint"] { text += "; \(hint)" }
+            return text
         }
     }
 
@@ -138,12 +158,20 @@ struct DevSower: Sendable {
         if let bearer { request.headers.add(name: "Authorization", value: "Bearer \(bearer)") }
         request.headers.add(name: "Content-Type", value: "application/json")
         request.body = .bytes(ByteBuffer(bytes: body.utf8))
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
-        let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
-        return (
-            Int(response.status.code),
-            (try? JSONValue(stored: Array(bytes.readableBytesView))) ?? .null
-        )
+        do {
+            let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+            let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
+            return (
+                Int(response.status.code),
+                (try? JSONValue(stored: Array(bytes.readableBytesView))) ?? .null
+            )
+        } catch {
+            // Whoever ends the sandbox meanwhile need not hear how a connection breaks.
+            let isEnded = Task.isCancelled || error is CancellationError
+            throw DevFailure(
+                "\(seed.name): the sandbox ended before all of it was sown"
+                    + (isEnded ? "" : " (\(ReachingFailure(error)))"))
+        }
     }
 
     private static func first(_ name: String, of answer: JSONValue) -> JSONValue? {

@@ -10,6 +10,17 @@ struct DevTour: Sendable {
     /// Whether the other commands find the relay by themselves.
     let isFound: Bool
     let userToken: String
+    /// How curl is called.
+    let curl: String
+
+    /// How curl is called where these variables are set: a proxy that they name would be asked for
+    /// this machine as well.
+    static func curl(_ environment: [String: String]) -> String {
+        let isProxied = ["http_proxy", "all_proxy", "ALL_PROXY"].contains {
+            environment[$0]?.isEmpty == false
+        }
+        return isProxied ? "curl -sS --noproxy '*'" : "curl -sS"
+    }
 
     private var secrets: DevSecrets { sandbox.secrets }
     private var container: String { DevSandbox.container }
@@ -31,7 +42,7 @@ struct DevTour: Sendable {
     /// Saves a subscription of alice.
     var subscribe: String {
         """
-        curl -sS '\(base)/database/1/\(container)/development/public/subscriptions/modify\
+        \(curl) '\(base)/database/1/\(container)/development/public/subscriptions/modify\
         ?ckAPIToken=\(secrets.apiToken)&ckWebAuthToken=\(userToken)' -d '{"operations": [
           {"operationType": "create", "subscription": {
             "subscriptionID": "new-artworks", "subscriptionType": "query",
@@ -45,7 +56,7 @@ struct DevTour: Sendable {
     /// Posts a change that alice made on her phone.
     var change: String {
         """
-        curl -sS '\(sandbox.sourceURL(port: port))' \
+        \(curl) '\(sandbox.sourceURL(port: port))' \
         -H 'Authorization: Bearer \(secrets.sourceToken)' \
         -H 'X-Origin-Device: alices-phone' -d '{
           "operation": "create", "recordType": "Artwork", "recordName": "artwork-1",

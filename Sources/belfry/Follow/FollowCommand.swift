@@ -59,9 +59,11 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     @Option(
         help: "The URL of the change source (belfry sources show; default: BELFRY_SOURCE_URL).")
     var sourceUrl: String?
-    @Option(help: "The file with the source's secret (default: BELFRY_SOURCE_SECRET).")
+    @Option(
+        help: "The file with the source's secret (default: BELFRY_SOURCE_SECRET).",
+        completion: .file())
     var secretFile: String?
-    @Option(help: "The authorities of the relay's certificate in PEM form.")
+    @Option(help: "The authorities of the relay's certificate in PEM form.", completion: .file())
     var caFile: String?
     @Option(
         help: "Warn once as many megabytes are kept: of the log for the slot, or in the outbox.")

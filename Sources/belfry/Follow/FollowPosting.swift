@@ -20,11 +20,15 @@ struct FollowPosting: Sendable {
     func prepare(_ rows: [FollowedRow]) -> PreparedRows {
         let bodies = Self.bodies(of: rows)
         return {
+            var older = 0
             for body in bodies {
-                let outcome = await post(body)
-                guard outcome == .taken else { return outcome }
+                switch await post(body) {
+                case .taken: break
+                case .takenAsOlder(let count): older += count
+                case .not(let problem): return .not(problem)
+                }
             }
-            return .taken
+            return older > 0 ? .takenAsOlder(older) : .taken
         }
     }
 
@@ -59,15 +63,36 @@ struct FollowPosting: Sendable {
         let answer: (status: Int, body: [UInt8])
         do {
             let response = try await client.execute(request, timeout: Self.patience)
+            if let place = response.redirection {
+                return .not(
+                    .relayRefuses("\(source.url) redirects to \(place): name the source itself"))
+            }
             let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
             answer = (Int(response.status.code), Array(bytes.readableBytesView))
         } catch {
             return .not(.relayUnreachable("\(source.url): \(ReachingFailure(error))"))
         }
-        if (200..<300).contains(answer.status) { return .taken }
-        let json = (try? JSONValue(stored: answer.body)) ?? .null
-        let reason = "\(answer.status): \(TriggerTarget.reason(json, answer.status))"
-        switch answer.status {
+        return Self.outcome(answer.status, answer.body, at: source.url)
+    }
+
+    /// What an answer says of the rows.
+    static func outcome(_ status: Int, _ body: [UInt8], at url: String) -> RowsTaken {
+        let json = (try? JSONValue(stored: body)) ?? .null
+        if (200..<300).contains(status) {
+            // Something before the relay, as a page to sign in at, may answer so as well: what it
+            // was sent would be lost, because the database forgets what is said to be taken.
+            guard case .object(let object) = json, case .array(let results)? = object["results"]
+            else {
+                return .not(.relayUnreachable("what answers at \(url) is no relay's change source"))
+            }
+            let older = results.count { result in
+                guard case .object(let members) = result else { return false }
+                return members["status"] == .string("stale")
+            }
+            return older > 0 ? .takenAsOlder(older) : .taken
+        }
+        let reason = "\(status): \(TriggerTarget.reason(json, status))"
+        switch status {
         case 408, 429, 500...: return .not(.relayUnreachable(reason))
         default: return .not(.relayRefuses(reason))
         }

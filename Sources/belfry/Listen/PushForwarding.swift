@@ -16,6 +16,7 @@ struct PushForwarding: Sendable {
     private static let client: HTTPClient = {
         var configuration = HTTPClient.Configuration()
         configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.redirectConfiguration = .disallow
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }()
 
@@ -27,9 +28,7 @@ struct PushForwarding: Sendable {
     ///
     /// - Throws: What is wrong with it, for who typed it.
     static func url(_ text: String) throws -> String {
-        guard let parts = URL(string: text), ["http", "https"].contains(parts.scheme),
-            parts.host()?.isEmpty == false
-        else {
+        guard URL(string: text)?.isCallable == true else {
             throw ValidationError(
                 "--forward-to: \"\(text)\" is not an URL, as http://localhost:3000/pushes")
         }
@@ -56,7 +55,8 @@ struct PushForwarding: Sendable {
         request.body = .bytes(ByteBuffer(bytes: Self.body(event, parts).utf8))
         do {
             let response = try await Self.client.execute(request, timeout: Self.patience)
-            return "posted to \(url): \(response.status.code)"
+            let place = response.redirection.map { ", to \($0), which is not followed" } ?? ""
+            return "posted to \(url): \(response.status.code)\(place)"
         } catch {
             return "not posted to \(url): \(ReachingFailure(error))"
         }

@@ -31,7 +31,7 @@ struct RehearseCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Changes to judge instead of a relay's, one a line as the preset belfry takes them.",
-            valueName: "FILE.ndjson"))
+            valueName: "FILE.ndjson"), completion: .file())
     var file: String?
     @Option(
         help: ArgumentHelp(

@@ -17,14 +17,28 @@ struct PostedSource: Sendable {
     ) throws -> PostedSource {
         let named = url ?? environment["BELFRY_SOURCE_URL"]
         let secret = secret ?? environment["BELFRY_SOURCE_SECRET"]
+        // What a step before should have printed, and did not.
+        if named?.isEmpty == true {
+            throw CommandFailure(
+                .configuration,
+                "the URL of the change source is empty: belfry sources show has it, for "
+                    + "\(flags.url) or BELFRY_SOURCE_URL")
+        }
+        if secret?.isEmpty == true {
+            throw CommandFailure(
+                .configuration,
+                "the secret of the change source is empty: it was shown when it was made, for "
+                    + "\(flags.secret) or BELFRY_SOURCE_SECRET; belfry sources rotate gives "
+                    + "another")
+        }
         if let named {
             guard let secret else {
                 throw CommandFailure(
                     .configuration,
                     "no secret: give \(flags.secret), or set BELFRY_SOURCE_SECRET")
             }
-            guard let parts = URL(string: named), ["http", "https"].contains(parts.scheme),
-                parts.host() != nil, parts.path().contains("/changes/1/")
+            guard let parts = URL(string: named), parts.isCallable,
+                parts.path().contains("/changes/1/")
             else {
                 throw CommandFailure(
                     .configuration,

@@ -16,7 +16,7 @@ struct TriggerTarget: ParsableArguments {
     var url: String?
     @Option(help: "The source's secret (default: BELFRY_SOURCE_SECRET).")
     var secret: String?
-    @Option(help: "The authorities of the relay's certificate in PEM form.")
+    @Option(help: "The authorities of the relay's certificate in PEM form.", completion: .file())
     var caFile: String?
     @Flag(help: "Show the relay's answer as JSON.")
     var json = false
@@ -57,8 +57,15 @@ struct TriggerTarget: ParsableArguments {
         let answer: (status: Int, body: [UInt8])
         do {
             let response = try await client.execute(request, timeout: .seconds(30))
+            if let place = response.redirection {
+                throw CommandFailure(
+                    .unavailable,
+                    "what answers at \(source.url) redirects to \(place): name the source itself")
+            }
             let bytes = try await response.body.collect(upTo: 1024 * 1024)
             answer = (Int(response.status.code), Array(bytes.readableBytesView))
+        } catch let failure as CommandFailure {
+            throw failure
         } catch {
             throw CommandFailure(
                 .unavailable, "no relay answers at \(source.url): \(ReachingFailure(error))")

@@ -13,6 +13,7 @@ package enum PastConformance {
         ConformanceCase("of a device is told how it ended", check: endings),
         ConformanceCase(
             "changes are found by position and by record, back from a place", check: changes),
+        ConformanceCase("a search for changes ends with its turn, at any entry", check: turns),
         ConformanceCase(
             "unread changes are found in pages, without those that fire nothing", check: unread),
         ConformanceCase("how far back it goes is told", check: span),
@@ -204,21 +205,58 @@ package enum PastConformance {
         var search = PastSearch(
             of: Sample.container, before: LogPosition(99), entries: 99, limit: 9,
             recordName: Sample.identifier("a"))
-        #expect(try await store.pastChanges(search).map(\.position) == [last, first])
+        #expect(try await Self.positions(search, in: store) == [last, first])
         search.limit = 1
-        #expect(try await store.pastChanges(search).map(\.position) == [last])
+        #expect(try await Self.positions(search, in: store) == [last])
         search.limit = 9
         search.before = last
-        #expect(try await store.pastChanges(search).map(\.position) == [first])
+        #expect(try await Self.positions(search, in: store) == [first])
         search.entries = 1
-        #expect(try await store.pastChanges(search).map(\.position) == [])
+        #expect(try await Self.positions(search, in: store) == [])
         search.recordType = Sample.identifier("Artist")
         search.entries = 99
-        #expect(try await store.pastChanges(search).map(\.position) == [])
+        #expect(try await Self.positions(search, in: store) == [])
         try await store.quarantine(
             UnreadableEntry(position: first, isChange: true, reason: "why"), at: Sample.moment(3))
         #expect(
             try await store.pastChange(at: first, of: Sample.container)?.setAside == "why")
+    }
+
+    /// A turn that is over ends a search after one entry, whosever it is.
+    static func turns(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let first = try await append("a", to: store)
+        _ = try await append("a", to: store, of: Sample.otherContainer)
+        let last = try await append("b", "a", to: store)
+        var search = PastSearch(
+            of: Sample.container, before: LogPosition(5), entries: 99, limit: 9,
+            recordName: Sample.identifier("a"))
+        var found: [LogPosition] = []
+        var ends: [LogPosition] = []
+        for _ in 0..<4 {
+            let page = try await store.pastChanges(search) { { true } }
+            let same = try await store.loggedChanges(search) { { true } }
+            #expect(same.before == page.before)
+            #expect(same.changes.map(\.position) == page.changes.map(\.position))
+            found += page.changes.map(\.position)
+            ends.append(page.before)
+            search.before = page.before
+        }
+        #expect(found == [last, first])
+        #expect(ends == [4, 3, 2, 1].map { LogPosition($0) })
+        #expect(try await Self.page(search, in: store).before == LogPosition(1))
+    }
+
+    private static func positions(
+        _ search: PastSearch, in store: any ConformingStore
+    ) async throws -> [LogPosition] {
+        try await store.pastChanges(search) { { false } }.changes.map(\.position)
+    }
+
+    private static func page(
+        _ search: PastSearch, in store: any ConformingStore
+    ) async throws -> LoggedChangePage {
+        try await store.loggedChanges(search) { { false } }
     }
 
     static func unread(_ factory: any StoreFactory) async throws {
@@ -233,7 +271,7 @@ package enum PastConformance {
             at: Sample.moment(2))
         var search = PastSearch(
             of: Sample.container, before: LogPosition(99), entries: 99, limit: 2)
-        let first = try await store.loggedChanges(search)
+        let first = try await Self.page(search, in: store)
         #expect(first.changes.map(\.position.rawValue) == [4, 3])
         #expect(first.changes.map(\.mayNameReaders) == [true, false])
         #expect(first.changes.map(\.mayNameOrigin) == [true, false])
@@ -242,19 +280,19 @@ package enum PastConformance {
         #expect(first.changes[0].source == Sample.source)
         #expect(first.before == LogPosition(3))
         search.before = first.before
-        let second = try await store.loggedChanges(search)
+        let second = try await Self.page(search, in: store)
         #expect(second.changes.map(\.position.rawValue) == [2])
         #expect(second.before == LogPosition(1))
         search.entries = 1
-        #expect(try await store.loggedChanges(search).before == LogPosition(2))
+        #expect(try await Self.page(search, in: store).before == LogPosition(2))
         search.entries = 99
         search.recordType = Sample.identifier("Artist")
-        #expect(try await store.loggedChanges(search).changes == [])
+        #expect(try await Self.page(search, in: store).changes == [])
         search.recordType = nil
         try await store.quarantine(
             UnreadableEntry(position: LogPosition(2), isChange: true, reason: "why"),
             at: Sample.moment(3))
-        #expect(try await store.loggedChanges(search).changes == [])
+        #expect(try await Self.page(search, in: store).changes == [])
     }
 
     static func span(_ factory: any StoreFactory) async throws {

@@ -2,8 +2,8 @@ package import RelayModel
 
 /// A slice of a look through the live records of one type, in the order of zone and name.
 ///
-/// It ends after so many rows or bytes, or as soon as `isOver` says so, but not before one row: who
-/// goes on from where it ended gets through.
+/// It ends after so many rows or bytes, or when its turn has taken long enough, but not before one
+/// row: who goes on from where it ended gets through.
 package struct RecordScan: Sendable {
     /// The type.
     package var recordType: RecordType
@@ -17,14 +17,16 @@ package struct RecordScan: Sendable {
     package var rows: Int
     /// Bytes of stored text to read, about.
     package var bytes: Int
-    /// Whether the slice has taken long enough; asked after each row.
-    package var isOver: @Sendable () -> Bool
+    /// Says when the slice has taken long enough.
+    package var turn: TurnStart
+    /// Who asks.
+    package var party: QueryParty
 
     /// Creates a slice that begins with the first record.
     package init(
         of recordType: RecordType, in place: RecordPlace, zoneID: ZoneID? = nil,
         after cursor: RecordID? = nil, rows: Int = 512, bytes: Int = 1024 * 1024,
-        isOver: @escaping @Sendable () -> Bool = { false }
+        by party: QueryParty = .server, turn: @escaping TurnStart = { { false } }
     ) {
         self.recordType = recordType
         self.place = place
@@ -32,7 +34,8 @@ package struct RecordScan: Sendable {
         self.cursor = cursor
         self.rows = rows
         self.bytes = bytes
-        self.isOver = isOver
+        self.party = party
+        self.turn = turn
     }
 }
 

@@ -2,8 +2,12 @@ package import RelayModel
 
 /// The containers that a store knows, their settings, and what they use of their quotas.
 package protocol ContainerRegistry: Sendable {
-    /// Saves a container's settings, new or not.
-    func save(_ container: ContainerSettings, at now: Timestamp) async throws
+    /// Saves a container's settings, new or not, unless `check` throws: it is asked within the
+    /// commit, once or more.
+    func save(
+        _ container: ContainerSettings, at now: Timestamp,
+        checking check: @escaping @Sendable () throws -> Void
+    ) async throws
     /// The settings of one container; `nil` if it is unknown.
     func container(_ key: ContainerKey) async throws -> ContainerSettings?
     /// What a container has of the things that quotas are about.
@@ -37,5 +41,12 @@ package struct UserOverview: Sendable, Hashable {
         self.user = user
         self.devices = devices
         self.subscriptions = subscriptions
+    }
+}
+
+extension ContainerRegistry {
+    /// Saves a container's settings, new or not.
+    package func save(_ container: ContainerSettings, at now: Timestamp) async throws {
+        try await save(container, at: now) {}
     }
 }

@@ -14,7 +14,8 @@ package protocol InboxRegistry: Sendable {
     func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes>
-    /// Yields after something was written into a user's inbox, until it is read no more.
+    /// Yields after something was written into a user's inbox, or its container was saved as one
+    /// that keeps none, until it is read no more.
     ///
     /// What is written while nobody reads is said once. Whoever reads the inbox after asking for
     /// this misses nothing.

@@ -13,14 +13,18 @@ package protocol PastRegistry: Sendable {
     func pastChange(
         at position: LogPosition, of container: ContainerKey
     ) async throws -> PastChange?
-    /// The changes that `search` finds, the newest first.
-    func pastChanges(_ search: PastSearch) async throws -> [PastChange]
+    /// The changes that `search` finds, the newest first, as far as one turn goes.
+    func pastChanges(
+        _ search: PastSearch, turn: @escaping TurnStart
+    ) async throws -> PastChangePage
     /// Changes that `search` may mean, the newest first and unread; of those that fire nothing
     /// because they came too late or were set aside, none.
     ///
     /// Their texts are looked at and not read, so that one may be of another record than asked for.
-    /// A page ends at ``RelayModel/Limits/maximumPageBytes`` too.
-    func loggedChanges(_ search: PastSearch) async throws -> LoggedChangePage
+    /// A page ends at ``RelayModel/Limits/maximumPageBytes`` too, and with the turn.
+    func loggedChanges(
+        _ search: PastSearch, turn: @escaping TurnStart
+    ) async throws -> LoggedChangePage
     /// When entries of the log were appended, of those that it still has.
     func moments(of positions: [LogPosition]) async throws -> [LogPosition: Timestamp]
     /// The changes that were appended under the sender's ID of a delivery, as long as it is
@@ -119,6 +123,21 @@ package struct PastChange: Sendable, Hashable {
         self.isStale = isStale
         self.change = change
         self.setAside = setAside
+    }
+}
+
+/// Changes of the log, and how far back they were looked for.
+package struct PastChangePage: Sendable, Hashable {
+    /// The changes, the newest first.
+    package var changes: [PastChange]
+    /// The bytes of the stored text of each.
+    package var sizes: [Int] = []
+    /// Every entry from here on was looked at; where a search goes on.
+    package var before: LogPosition
+
+    package init(changes: [PastChange], before: LogPosition) {
+        self.changes = changes
+        self.before = before
     }
 }
 

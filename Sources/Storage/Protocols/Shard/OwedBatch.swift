@@ -17,15 +17,40 @@ package struct OwedBatch: Sendable, Hashable {
     /// What the entries up to `finished` did to subscriptions, by ascending position: all of it,
     /// except what ranges do.
     package var firings: [FiringNote]
+    /// Whether the entry `finished` is judged beside the log still: the progress does not pass it
+    /// before a later batch has it in ``madeUp``.
+    package var putsOff: Bool
+    /// A change of an earlier batch that was put off, now that it is judged, with all that it owes.
+    package var madeUp: MadeUpChange?
+    /// The containers of which entries up to `finished` are put off, each with the first of them.
+    package var behind: [ContainerKey: LogPosition]
 
     package init(
         deliveries: [OwedDelivery], finished: LogPosition?, inbox: [InboxEntry] = [],
-        ranges: [NewRange] = [], firings: [FiringNote] = []
+        ranges: [NewRange] = [], firings: [FiringNote] = [], putsOff: Bool = false,
+        madeUp: MadeUpChange? = nil, behind: [ContainerKey: LogPosition] = [:]
     ) {
+        self.putsOff = putsOff
+        self.madeUp = madeUp
+        self.behind = behind
         self.firings = firings
         self.ranges = ranges
         self.deliveries = deliveries
         self.finished = finished
         self.inbox = inbox
+    }
+}
+
+/// A change that was judged beside the log, after what follows it: all that it owes is ranges.
+package struct MadeUpChange: Sendable, Hashable {
+    /// Its place.
+    package let position: LogPosition
+    /// What it owes, to be written when the progress passes it.
+    package let ranges: [NewRange]
+
+    /// Says what a change owes.
+    package init(position: LogPosition, ranges: [NewRange]) {
+        self.position = position
+        self.ranges = ranges
     }
 }

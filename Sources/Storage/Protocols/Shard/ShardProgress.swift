@@ -50,6 +50,13 @@ package protocol ShardProgress: Sendable {
     /// It is known before the end is acknowledged. Nobody is waited for.
     func endedDevices(among serials: some Sequence<UInt64>) -> Set<UInt64>
 
+    /// How many registrations are known to have ended; nobody is waited for.
+    var endedDevicesCount: UInt64 { get }
+
+    /// Whether the registration of a device has ended since ``endedDevicesCount`` was `count`, as
+    /// far as it is remembered; nobody is waited for.
+    func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool
+
     /// What must not be sent any more, by the registry as it is now.
     func withdrawals(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Withdrawal]
 

@@ -1,8 +1,7 @@
 import RelayTestKit
+import Storage
 import Synchronization
 import Testing
-
-@testable import Delivery
 
 private final class Count: Sendable {
     let value = Atomic<Int>(0)

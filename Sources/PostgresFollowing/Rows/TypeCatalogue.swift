@@ -1,8 +1,6 @@
-/// What the values of a column are, by its type.
-package indirect enum ColumnKind: Sendable, Hashable {
-    case boolean, integer, double, numeric, text, moment, json, bytes, uuid
-    case list(ColumnKind)
+package import ChangeSources
 
+extension PostgresKind {
     /// The kind of a type that every PostgreSQL has, by its number; `nil` for those made by users.
     ///
     /// Types that are not named here are texts, as PostgreSQL writes them: intervals, times of day,
@@ -12,6 +10,10 @@ package indirect enum ColumnKind: Sendable, Hashable {
             self = kind
         } else if let element = Self.arrays[type] {
             self = .list(element)
+        } else if Self.arraysOfTexts.contains(type) {
+            self = .list(.text)
+        } else if type == Self.arrayOfBoxes {
+            self = .list(.text, separator: UInt8(ascii: ";"))
         } else if type < Self.firstMade {
             self = .text
         } else {
@@ -22,22 +24,35 @@ package indirect enum ColumnKind: Sendable, Hashable {
     /// Numbers from here on are given to what users make (`FirstNormalObjectId`).
     static let firstMade: UInt32 = 16_384
 
-    private static let scalars: [UInt32: ColumnKind] = [
+    private static let scalars: [UInt32: PostgresKind] = [
         16: .boolean, 20: .integer, 21: .integer, 23: .integer, 26: .integer, 700: .double,
         701: .double, 1700: .numeric, 1082: .moment, 1114: .moment, 1184: .moment, 114: .json,
         3802: .json, 17: .bytes, 2950: .uuid,
     ]
 
-    /// The types of arrays, with what their elements are.
-    private static let arrays: [UInt32: ColumnKind] = [
+    /// The types of arrays of other than texts, with what their elements are.
+    private static let arrays: [UInt32: PostgresKind] = [
         1000: .boolean, 1016: .integer, 1005: .integer, 1007: .integer, 1028: .integer,
         1021: .double, 1022: .double, 1231: .numeric, 1182: .moment, 1115: .moment,
         1185: .moment, 199: .json, 3807: .json, 1001: .bytes, 2951: .uuid,
-        // char, name, text, bpchar, varchar, time, interval, timetz, inet, cidr, macaddr, xml and
-        // money
-        1002: .text, 1003: .text, 1009: .text, 1014: .text, 1015: .text, 1183: .text, 1187: .text,
-        1270: .text, 1041: .text, 651: .text, 1040: .text, 143: .text, 791: .text,
     ]
+
+    /// The types of arrays whose elements are texts here.
+    private static let arraysOfTexts: Set<UInt32> = [
+        // Texts, names, times of day, intervals, networks, money and XML.
+        1002, 1003, 1009, 1014, 1015, 1183, 1187, 1270, 1040, 775, 1041, 651, 791, 143,
+        // Bits, geometry and search.
+        1561, 1563, 1017, 1018, 629, 1019, 1027, 719, 3643, 3644, 3645, 3735, 3770, 4073,
+        // Ranges and multiranges.
+        3905, 3907, 3909, 3911, 3913, 3927, 6150, 6151, 6152, 6153, 6155, 6157,
+        // Transactions, places, and names of the catalogue.
+        271, 1006, 1010, 1011, 1012, 1013, 1034, 2201, 2949, 3221, 5039, 1008, 2207, 2208, 2209,
+        2210, 2211, 4090, 4097, 4192,
+        // Rows of the catalogue, and what C calls a text.
+        210, 270, 272, 273, 1263,
+    ]
+
+    private static let arrayOfBoxes: UInt32 = 1020
 }
 
 /// The types that users made, as the catalogue has them.
@@ -48,10 +63,15 @@ package struct TypeCatalogue: Sendable, Hashable {
         package var base: UInt32?
         /// What an array is an array of.
         package var element: UInt32?
+        /// What stands between two elements of an array.
+        package var separator: UInt8
 
-        package init(base: UInt32? = nil, element: UInt32? = nil) {
+        package init(
+            base: UInt32? = nil, element: UInt32? = nil, separator: UInt8 = PostgresKind.comma
+        ) {
             self.base = base
             self.element = element
+            self.separator = separator
         }
     }
 
@@ -63,20 +83,22 @@ package struct TypeCatalogue: Sendable, Hashable {
 
     /// Whether `type` is known, or needs no catalogue.
     package func knows(_ type: UInt32) -> Bool {
-        ColumnKind(builtIn: type) != nil || entries[type] != nil
+        PostgresKind(builtIn: type) != nil || entries[type] != nil
     }
 
     /// What the values of `type` are; a type that is not known is read as text.
-    package func kind(of type: UInt32) -> ColumnKind {
+    package func kind(of type: UInt32) -> PostgresKind {
         kind(of: type, depth: 0)
     }
 
-    private func kind(of type: UInt32, depth: Int) -> ColumnKind {
-        if let kind = ColumnKind(builtIn: type) { return kind }
+    private func kind(of type: UInt32, depth: Int) -> PostgresKind {
+        if let kind = PostgresKind(builtIn: type) { return kind }
         // Domains of domains are rare, and circles are not; the bound is for a damaged catalogue.
         guard depth < 16, let entry = entries[type] else { return .text }
         if let base = entry.base { return kind(of: base, depth: depth + 1) }
-        if let element = entry.element { return .list(kind(of: element, depth: depth + 1)) }
+        if let element = entry.element {
+            return .list(kind(of: element, depth: depth + 1), separator: entry.separator)
+        }
         return .text
     }
 }

@@ -1,18 +1,17 @@
 import Foundation
-import Storage
 
 /// Wakes a thread that waits for work, which is told so by another.
 ///
 /// Not a semaphore: glibc's, and with it Dispatch's, waits until a time of day: a wait of two
 /// milliseconds lasts an hour if the clock is set back by one. `poll` counts what has passed.
-final class WakeUp: Sendable {
+package final class WakeUp: Sendable {
     private let reading: Int32
     private let writing: Int32
 
-    init() {
+    package init() {
         var ends: [Int32] = [-1, -1]
-        // Without two descriptors for its writer no store can be opened.
-        precondition(unsafe pipe(&ends) == 0, "no pipe for the writer: errno \(errno)")
+        // Without two descriptors for its writer no store can be opened, and no relay started.
+        precondition(unsafe pipe(&ends) == 0, "no pipe to wake a thread by: errno \(errno)")
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reading, writing) = (ends[0], ends[1])
     }
@@ -23,19 +22,19 @@ final class WakeUp: Sendable {
     }
 
     /// Ends one wait, the next one if nobody waits now.
-    func signal() {
+    package func signal() {
         var byte: UInt8 = 1
         while unsafe write(writing, &byte, 1) < 0, errno == EINTR {}
     }
 
     /// Waits for a signal.
-    func wait() {
+    package func wait() {
         var byte: UInt8 = 0
         while unsafe read(reading, &byte, 1) < 0, errno == EINTR {}
     }
 
     /// Waits for a signal, but not longer than `bound`; says whether one came.
-    func wait(atMost bound: Duration) -> Bool {
+    package func wait(atMost bound: Duration) -> Bool {
         let end = ContinuousClock.now.advanced(by: bound)
         while true {
             let left = max(.zero, ContinuousClock.now.duration(to: end))

@@ -2,9 +2,9 @@ import Synchronization
 
 /// Wakes one waiting task; a wake-up that comes while nobody waits is kept for the next wait.
 ///
-/// A lock, not an actor: waking must work from the gateway's thread without suspension. It may be
-/// waited for by one task at a time.
-final class WakeSignal: Sendable {
+/// A lock, not an actor: waking must work from threads that are no task's, without suspension. It
+/// may be waited for by one task at a time.
+package final class WakeSignal: Sendable {
     private enum State {
         case idle
         case raised
@@ -13,8 +13,11 @@ final class WakeSignal: Sendable {
 
     private let state = Mutex<State>(.idle)
 
+    /// Creates a signal that nobody has raised.
+    package init() {}
+
     /// Wakes the waiting task, or the next to wait.
-    func raise() {
+    package func raise() {
         let waiter: CheckedContinuation<Void, Never>? = state.withLock { state in
             guard case .waiting(let continuation) = state else {
                 state = .raised
@@ -27,7 +30,7 @@ final class WakeSignal: Sendable {
     }
 
     /// Returns when the signal was raised, or the task is cancelled.
-    func wait() async {
+    package func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isReady = state.withLock { state in

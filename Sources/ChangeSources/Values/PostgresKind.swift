@@ -1,8 +1,19 @@
-import ChangeSources
 package import RelayModel
 
-extension ColumnKind {
-    /// The value that `text` writes; what does not fit its type's kind stays the text.
+/// What the values of a type of PostgreSQL are, and how they are read from the text as which it
+/// writes them.
+package indirect enum PostgresKind: Sendable, Hashable {
+    case boolean, integer, double, numeric, text, moment, json, bytes, uuid
+    /// What stands between two elements is a comma for all types but boxes, and those of users that
+    /// say otherwise (`typdelim`).
+    case list(PostgresKind, separator: UInt8 = PostgresKind.comma)
+
+    package static let comma = UInt8(ascii: ",")
+}
+
+extension PostgresKind {
+    /// The value that `text` writes; what does not fit its type's kind stays the text, and what is
+    /// no UTF-8 the bytes.
     package func value(of text: ArraySlice<UInt8>) -> FieldValue {
         switch self {
         case .boolean:
@@ -18,12 +29,13 @@ extension ColumnKind {
             if let json = try? JSONValue(parsing: Array(text)) { return FieldValue(plain: json) }
         case .bytes: if let bytes = Self.hexadecimal(text) { return .bytes(bytes) }
         case .uuid: if let uuid = UUIDBytes(Self.string(text)) { return .uuid(uuid) }
-        case .list(let element):
-            var reader = ArrayText(text, of: element)
+        case .list(let element, let separator):
+            var reader = ArrayText(text, of: element, separator: separator)
             if let list = reader.list() { return .list(list) }
         case .text: break
         }
-        return .string(Self.string(text))
+        // Only a database in SQL_ASCII has others: nothing of them is lost as bytes.
+        return String(utf8: text).map { .string($0) } ?? .bytes(Array(text))
     }
 
     static func string(_ text: ArraySlice<UInt8>) -> String {
@@ -113,14 +125,18 @@ struct DecimalDigits: Hashable {
 }
 
 /// PostgreSQL's text of an array, as `{1,NULL,"a,b"}`, also `[0:1]={…}`.
-struct ArrayText {
+package struct ArrayText {
     private let bytes: ArraySlice<UInt8>
     private var index: Int
-    private let element: ColumnKind
+    private let element: PostgresKind
+    private let separator: UInt8
 
-    init(_ bytes: ArraySlice<UInt8>, of element: ColumnKind) {
+    package init(
+        _ bytes: ArraySlice<UInt8>, of element: PostgresKind, separator: UInt8 = PostgresKind.comma
+    ) {
         self.bytes = bytes
         self.element = element
+        self.separator = separator
         index = bytes.startIndex
         if bytes.first == UInt8(ascii: "["), let sign = bytes.firstIndex(of: UInt8(ascii: "=")) {
             index = sign + 1
@@ -128,7 +144,7 @@ struct ArrayText {
     }
 
     /// The elements, or `nil` if the text is no array.
-    mutating func list() -> [FieldValue]? {
+    package mutating func list() -> [FieldValue]? {
         guard let list = nested(depth: 0), index == bytes.endIndex else { return nil }
         return list
     }
@@ -157,7 +173,7 @@ struct ArrayText {
                 values.append(value)
             }
             switch take() {
-            case UInt8(ascii: ",")?: continue
+            case separator?: continue
             case UInt8(ascii: "}")?: return values
             default: return nil
             }
@@ -170,7 +186,7 @@ struct ArrayText {
         if isQuoted { index += 1 }
         while index < bytes.endIndex {
             let byte = bytes[index]
-            if isQuoted ? byte == UInt8(ascii: "\"") : [0x2C, 0x7D].contains(byte) { break }
+            if isQuoted ? byte == UInt8(ascii: "\"") : byte == separator || byte == 0x7D { break }
             if byte == UInt8(ascii: "\\") { index += 1 }
             guard let taken = take() else { return nil }
             text.append(taken)

@@ -1,0 +1,76 @@
+import Logging
+import Matching
+import RelayModel
+import Storage
+
+// What cannot be read, or takes too long, is set aside, and the log goes on.
+extension Follower {
+    /// The next entries; `nil` if the next one could not be read and was passed over.
+    ///
+    /// A change that cannot be read is set aside, and the log goes on: it is one record's word
+    /// against everybody's notifications. What an edit says is in the registry too, which is read
+    /// anew as of that position.
+    mutating func readableEntries(
+        after position: inout LogPosition
+    ) async throws -> [FollowedEntry]? {
+        do {
+            let last = position
+            return try await patience.attempt { [log] in
+                try await log.followedEntries(after: last, limit: Self.entriesPerRead)
+            }
+        } catch StorageError.unreadable(let entry) {
+            if entry.isChange {
+                try await setAside(entry)
+            } else {
+                warn(of: entry)
+                try await makeUpAll()
+                try await reload(at: entry.position)
+            }
+            position = entry.position
+            worked = position
+            try await handOver(finished: position)
+            return nil
+        }
+    }
+
+    func setAside(_ entry: UnreadableEntry) async throws {
+        warn(of: entry)
+        try await patience.attempt { [log, now] in try await log.quarantine(entry, at: now()) }
+        meter.countQuarantined()
+    }
+
+    /// A change that takes too many steps would keep all others waiting: it is set aside, and told
+    /// of whoever's conditions it was.
+    mutating func setAside(_ dear: DearChange, _ entry: FollowedEntry) async throws {
+        let blamed = dear.blamed { state.subscription($0, of: entry.container)?.owner }
+        let named = blamed.map { "\($0)" }.joined(separator: ", ")
+        logger.critical(
+            "a change is set aside: its conditions take too many steps",
+            metadata: [
+                "position": "\(entry.position)", "container": "\(entry.container)",
+                "steps": .stringConvertible(dear.steps), "subscriptions": "\(named)",
+            ])
+        let aside = DearEntry(
+            position: entry.position, container: entry.container, dearest: blamed,
+            reason: "its conditions take more than \(dear.steps) steps; most take those of the "
+                + "subscriptions with the serials \(named)")
+        let ended = try await patience.attempt { [log, now] in
+            try await log.setAside(aside, at: now())
+        }
+        meter.countQuarantined()
+        guard !ended.isEmpty else { return }
+        meter.countDisabled(ended.count)
+        logger.error(
+            "disabled subscriptions for which changes were set aside again and again",
+            metadata: [
+                "container": "\(entry.container)",
+                "subscriptions": "\(ended.map { "\($0)" }.joined(separator: ", "))",
+            ])
+    }
+
+    private func warn(of entry: UnreadableEntry) {
+        logger.critical(
+            "an entry of the log cannot be read",
+            metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
+    }
+}

@@ -1,0 +1,39 @@
+import RelayModel
+
+/// How much has been written of changes and not been sent.
+///
+/// Each group has a text of its own, with the fields that its queries ask for: so the queries of
+/// one user, each of another form, would make gigabytes of one large record.
+struct FrameWeight {
+    /// What is written beyond this is sent as soon as a request ends, and makes room.
+    private static let mostAtOnce = 8 * 1024 * 1024
+
+    /// The bytes that wait to be sent.
+    private var bytes = 0
+    /// Those of the change that is told now, by users for whose queries they were written.
+    private var users: [UserID: Int] = [:]
+    /// Groups that are not told of it, because too much was written for all who see them.
+    var refused: [LiveGroup] = []
+
+    /// Whether what is there is to be sent.
+    var isFull: Bool { bytes > Self.mostAtOnce }
+
+    /// Whether more may be written of the change for a user.
+    func hasRoom(for user: UserID, most: Int) -> Bool { users[user, default: 0] <= most }
+
+    /// Counts what a group is told.
+    mutating func add(_ told: LiveGroupFrame, for user: UserID) {
+        let size = told.bytes
+        bytes += size
+        users[user, default: 0] += size
+    }
+
+    /// The change is told.
+    mutating func finishChange() {
+        users.removeAll(keepingCapacity: true)
+        refused = []
+    }
+
+    /// What waited is sent.
+    mutating func send() { bytes = 0 }
+}

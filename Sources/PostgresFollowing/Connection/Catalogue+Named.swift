@@ -1,0 +1,59 @@
+import PostgresLink
+
+extension Catalogue {
+    /// Those of `tables` of which a publication tells nothing: neither of them nor of what they are
+    /// partitions of, or have as partitions.
+    func tablesMissing(from publication: String, of tables: [String]) throws -> [String] {
+        try those(
+            of: tables,
+            """
+            SELECT FROM pg_publication_tables AS t
+            JOIN pg_namespace AS n ON n.nspname = t.schemaname
+            JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
+            WHERE t.pubname = $1 AND (c.oid = found.oid
+                OR c.oid IN (SELECT relid FROM pg_partition_tree(found.oid))
+                OR c.oid IN (SELECT relid FROM pg_partition_ancestors(found.oid)))
+            """, [publication])
+    }
+
+    /// What a publication leaves out of what happens to rows, in SQL's words.
+    func operationsLeftOut(of publication: String) throws -> [String] {
+        let rows = try connection.query(
+            "SELECT pubinsert, pubupdate, pubdelete FROM pg_publication WHERE pubname = $1",
+            [publication])
+        guard let row = rows.first else { return [] }
+        return zip(["INSERT", "UPDATE", "DELETE"], row).filter { $0.1 == "f" }.map(\.0)
+    }
+
+    /// Those of `tables` whose changes no trigger writes to the outbox.
+    func tablesWithoutTrigger(_ tables: [String]) throws -> [String] {
+        try those(
+            of: tables,
+            """
+            SELECT FROM pg_trigger AS t
+            WHERE t.tgrelid = found.oid AND t.tgname = 'belfry_outbox' AND t.tgenabled <> 'D'
+            """)
+    }
+
+    /// Those of `tables` for which a question finds nothing; in it, `found` is the table.
+    private func those(
+        of tables: [String], _ question: String, _ values: [String?] = []
+    ) throws -> [String] {
+        guard !tables.isEmpty else { return [] }
+        // By the catalogue, which asks for no right to the schema, as the log does not.
+        let named = tables.map { table in
+            let (schema, name) = table.tableParts
+            return "(\([table, schema, name].map(\.quotedText).joined(separator: ", ")))"
+        }
+        return try connection.query(
+            """
+            SELECT named.name
+            FROM (VALUES \(named.joined(separator: ", "))) AS named (name, place, "table")
+            LEFT JOIN pg_namespace AS s ON s.nspname = named.place
+            LEFT JOIN pg_class AS found
+                ON found.relnamespace = s.oid AND found.relname = named."table"
+            WHERE NOT EXISTS (\(question))
+            """, values
+        ).compactMap { $0[0] }
+    }
+}

@@ -1,0 +1,47 @@
+#if PostgreSQL
+    import CPQ
+#else
+    import CNoPQ
+#endif
+
+/// Which history a server writes: with each promotion of a copy another one begins, of a higher
+/// number.
+package struct ServerTimeline: Sendable, Hashable {
+    /// Copies of a server have this alike, however often they were promoted.
+    package let cluster: String
+    /// Its number; the first one is 1.
+    package let number: Int64
+
+    package init(cluster: String, number: Int64) {
+        self.cluster = cluster
+        self.number = number
+    }
+}
+
+extension PostgresConnection {
+    /// Asks the server for its history; `nil` if it only follows another server, or does not say.
+    package func askTimeline() throws -> ServerTimeline? {
+        do {
+            let rows = try query(
+                """
+                SELECT system_identifier::text, CASE WHEN NOT pg_is_in_recovery()
+                    THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+                    END
+                FROM pg_control_system()
+                """)
+            guard let row = rows.first, row.count == 2, let cluster = row[0],
+                let number = row[1].flatMap({ Int64($0) })
+            else { return nil }
+            return ServerTimeline(cluster: cluster, number: number)
+        } catch let error as PostgresError where !error.state.isEmpty {
+            // Some providers let nobody ask.
+            return nil
+        }
+    }
+
+    /// Whether it is one to this host, of those that ``PostgresTarget/byHost(_:)`` names.
+    package func isAt(_ one: [String: String]) -> Bool {
+        let (host, port) = (String(cString: PQhost(handle)), String(cString: PQport(handle)))
+        return (one["host"] ?? one["hostaddr"] ?? host) == host && (one["port"] ?? port) == port
+    }
+}

@@ -1,0 +1,69 @@
+/// Between which values something must lie.
+struct Bounds<Value: Comparable> {
+    private var least: (value: Value, isOpen: Bool)?
+    private var most: (value: Value, isOpen: Bool)?
+
+    /// Whether there is none.
+    var isFree: Bool { least == nil && most == nil }
+
+    /// Whether nothing lies between them.
+    var leaveNothing: Bool {
+        guard let least, let most else { return false }
+        if least.value > most.value { return true }
+        return least.value == most.value && (least.isOpen || most.isOpen)
+    }
+
+    /// The one value that lies between them and between `others`, if it is one; of no bounds none.
+    func only(within others: Self) -> Value? {
+        guard !isFree else { return nil }
+        let all = narrowed(by: others)
+        guard let least = all.least, let most = all.most, least.value == most.value,
+            !least.isOpen, !most.isOpen
+        else { return nil }
+        return least.value
+    }
+
+    /// Whether there are bounds, and nothing lies between them and between `others`.
+    func leaveNothing(within others: Self) -> Bool {
+        !isFree && narrowed(by: others).leaveNothing
+    }
+
+    private func narrowed(by others: Self) -> Self {
+        var all = self
+        if let most = others.most { all.narrow(.below, most.value, most.isOpen) }
+        if let least = others.least { all.narrow(.above, least.value, least.isOpen) }
+        return all
+    }
+
+    /// Leaves only what lies on one side of `bound`, or is `bound` itself unless it is open.
+    mutating func narrow(_ side: BoundSide, _ bound: Value, _ isOpen: Bool) {
+        switch side {
+        case .below:
+            if let most, (most.value, most.isOpen ? 0 : 1) < (bound, isOpen ? 0 : 1) { return }
+            most = (bound, isOpen)
+        case .above:
+            if let least, (least.value, least.isOpen ? 1 : 0) > (bound, isOpen ? 1 : 0) { return }
+            least = (bound, isOpen)
+        }
+    }
+
+    /// Whether `value` lies between them.
+    func have(_ value: Value) -> Bool {
+        if let least, value < least.value || value == least.value && least.isOpen { return false }
+        if let most, value > most.value || value == most.value && most.isOpen { return false }
+        return true
+    }
+}
+
+/// On which side of a bound something lies.
+enum BoundSide {
+    case below, above
+
+    /// The same bound for numbers without a fraction, which is never open.
+    func whole(_ bound: Double, _ isOpen: Bool) -> Double {
+        switch self {
+        case .below: isOpen ? bound.rounded(.up) - 1 : bound.rounded(.down)
+        case .above: isOpen ? bound.rounded(.down) + 1 : bound.rounded(.up)
+        }
+    }
+}

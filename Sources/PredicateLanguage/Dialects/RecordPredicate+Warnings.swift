@@ -1,0 +1,14 @@
+import RelayModel
+
+extension RecordPredicate {
+    /// What shows in the condition itself and was probably not meant.
+    package var ownWarnings: [PredicateWarning] { ownWarnings(by: nil) }
+
+    /// The same of records that keep to `schema`, which somebody wrote down; `nil` where nobody
+    /// did.
+    ///
+    /// What a regular expression matches is not looked at.
+    package func ownWarnings(by schema: RecordSchema?) -> [PredicateWarning] {
+        ownWarnings(by: schema, .ofAllDialects(NoRegularExpressions()))
+    }
+}

@@ -1,0 +1,28 @@
+import RelayModel
+import Storage
+import StoragePostgreSQL
+
+extension Relay {
+    /// How long a new container is kept from whoever made it: until then all relays know it, and
+    /// what is asked of any of them next finds it.
+    private static let spreading = Duration.milliseconds(500)
+
+    /// What the routes need of the other shards; `nil` if the store is the only one.
+    var shards: ShardAccess? {
+        guard let directory = nodeListeners?.answering.shards, let claim else { return nil }
+        return ShardAccess(
+            own: configuration.storageSchema, standings: { directory.standings },
+            elsewhere: { directory.elsewhere },
+            creating: { [world] key, make in
+                do {
+                    try await claim.claiming(key, make)
+                } catch let taken as ContainerClaim.Taken {
+                    throw APIError(
+                        .exists,
+                        "the container \(key) exists, in the shard \(taken.schema); change it with "
+                            + "PATCH")
+                }
+                try await world.clock.sleep(for: Self.spreading)
+            })
+    }
+}

@@ -1,0 +1,89 @@
+import Live
+import Synchronization
+
+/// All who are answered over HTTP, as one place for the engine: what it posts goes to those alone
+/// whom it concerns.
+///
+/// Concurrency: a lock around the tables; nobody is called while it is held. What is posted by one
+/// task stays in its order.
+final class StreamHubs: LiveHub {
+    private struct State {
+        var streams: [UInt64: StreamHub] = [:]
+        var members: [UInt32: Set<UInt64>] = [:]
+        /// The groups of each client.
+        var groups: [UInt64: Set<UInt32>] = [:]
+
+        mutating func join(_ number: UInt64, _ group: UInt32) {
+            guard streams[number] != nil else { return }
+            members[group, default: []].insert(number)
+            groups[number, default: []].insert(group)
+        }
+
+        mutating func leave(_ number: UInt64, _ group: UInt32) {
+            members[group]?.remove(number)
+            if members[group]?.isEmpty == true { members[group] = nil }
+            groups[number]?.remove(group)
+        }
+    }
+
+    private let state = Mutex(State())
+
+    /// Lets a client in, before anything is posted to it.
+    func add(_ hub: StreamHub, of number: UInt64) {
+        state.withLock { $0.streams[number] = hub }
+    }
+
+    /// Forgets a client; one that is none of them is passed over.
+    func remove(_ number: UInt64) {
+        state.withLock { state in
+            guard state.streams.removeValue(forKey: number) != nil else { return }
+            for group in state.groups[number] ?? [] { state.leave(number, group) }
+            state.groups[number] = nil
+        }
+    }
+
+    func post(_ commands: [LiveCommand]) {
+        let letters = state.withLock { state in
+            var letters: [(hub: StreamHub, commands: [LiveCommand])] = []
+            for command in commands {
+                for (number, command) in Self.addressed(command, &state) {
+                    guard let hub = state.streams[number] else { continue }
+                    // What is posted together is done together.
+                    if letters.last?.hub === hub {
+                        letters[letters.count - 1].commands.append(command)
+                    } else {
+                        letters.append((hub, [command]))
+                    }
+                }
+            }
+            return letters
+        }
+        for letter in letters { letter.hub.post(letter.commands) }
+    }
+
+    func room() async {}
+
+    private static func addressed(
+        _ command: LiveCommand, _ state: inout State
+    ) -> [(UInt64, LiveCommand)] {
+        switch command {
+        case .send(let number, _), .show(let number, _), .close(let number, _, _),
+            .mark(let number, _), .told(let number, _), .caughtUp(let number):
+            return [(number, command)]
+        case .join(let number, let group):
+            state.join(number, group)
+            return [(number, command)]
+        case .leave(let number, let group):
+            state.leave(number, group)
+            return [(number, command)]
+        case .deliver(let frames, let at, let position):
+            var told: [UInt64: [LiveGroupFrame]] = [:]
+            for frame in frames {
+                for number in state.members[frame.group] ?? [] {
+                    told[number, default: []].append(frame)
+                }
+            }
+            return told.map { ($0.key, .deliver($0.value, at, position)) }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import HTTPTypes
+import Logging
+import Metrics
+import NIOCore
+import RelayModel
+import StoragePostgreSQL
+import Synchronization
+
+/// Knows the shards of the service, and hands calls to the owners of other stores than the own.
+///
+/// Concurrency: one task takes what is seen; calls ask under a lock, for a look into a table.
+final class ShardDirectory: Sendable {
+    private struct State {
+        var map: ShardMap
+        /// When each shard was seen last.
+        var seen: [String: Stopwatch] = [:]
+        /// Why the database could not be asked last, and the conflicts that were told.
+        var blindness: String?
+        var conflicts: [String] = []
+    }
+
+    /// How often all shards are looked at: what changes is known everywhere within twice as long.
+    private static let pause = Duration.milliseconds(250)
+
+    private let own: String
+    /// How calls get to the other shards.
+    private let ways: [String: CallForwarding]
+    private let state: Mutex<State>
+    private let meter: ShardMeter
+    private let clock: any Clock<Duration>
+    private let logger: Logger
+
+    /// `way` makes what hands calls to the owner of one store.
+    init(
+        own: String, schemas: [String], clock: any Clock<Duration>, logger: Logger,
+        metrics: any MetricsFactory,
+        way: (_ shard: String, CurrentAnswerer) -> CallForwarding
+    ) {
+        self.own = own
+        self.clock = clock
+        self.logger = logger
+        let others = schemas.filter { $0 != own }
+        ways = Dictionary(uniqueKeysWithValues: others.map { ($0, way($0, CurrentAnswerer())) })
+        meter = ShardMeter(schemas, metrics)
+        state = Mutex(State(map: ShardMap(own: own, schemas: schemas)))
+    }
+
+    // MARK: For calls
+
+    /// How a call gets to the owner of another store; `nil` if it is for the own one.
+    func way(of head: HTTPRequest, isOperators: Bool) -> CallForwarding? {
+        let subject = CallSubject(of: head, isOperators: isOperators)
+        if subject == .relay { return nil }
+        return state.withLock { $0.map.other(for: subject) }.flatMap { ways[$0] }
+    }
+
+    /// What is known of each shard.
+    var standings: [ShardStanding] {
+        let (map, seen) = state.withLock { ($0.map, $0.seen) }
+        return map.schemas.map { schema in
+            let sight = map.sights[schema]
+            var standing = ShardStanding(schema: schema, isOwn: schema == own)
+            standing.state = sight?.state.word ?? "unknown"
+            standing.obstacle = sight == nil ? "it was not seen yet" : sight?.state.obstacle
+            if case .owned(let owner)? = sight?.state {
+                standing.owner = owner.name
+                standing.epoch = owner.epoch
+                standing.address = owner.endpoint?.address
+            }
+            standing.containers = sight?.containers.count ?? 0
+            standing.age = seen[schema]?.elapsed()
+            return standing
+        }
+    }
+
+    /// The containers of other shards.
+    var elsewhere: [(schema: String, keys: [ContainerKey])] {
+        state.withLock { $0.map }.elsewhere
+    }
+
+    // MARK: What is seen
+
+    /// Looks at the shards again and again, until the task is cancelled.
+    func watch(by watch: ShardWatch) async {
+        while !Task.isCancelled {
+            do {
+                note(try await watch.look())
+            } catch {
+                noteBlindness("\(error)")
+            }
+            meter.show(standings)
+            guard (try? await clock.sleep(for: Self.pause)) != nil else { return }
+        }
+    }
+
+    /// Takes what was just seen.
+    func note(_ sights: [ShardSight]) {
+        let sight = clock.measureStart()
+        let map = state.withLock { $0.map }.taking(sights)
+        let (news, wasBlind) = state.withLock { state in
+            let news = map.conflicts.filter { !state.conflicts.contains($0) }
+            let wasBlind = state.blindness != nil
+            (state.map, state.blindness, state.conflicts) = (map, nil, map.conflicts)
+            for seen in sights { state.seen[seen.schema] = sight }
+            return (news, wasBlind)
+        }
+        for seen in sights { ways[seen.schema]?.current.note(seen.state) }
+        for conflict in news {
+            logger.error(
+                "a container lies in several shards", metadata: ["reason": "\(conflict)"])
+        }
+        if wasBlind { logger.info("looks at the shards again") }
+    }
+
+    /// What was known holds on while the database is away: owners may reach it.
+    private func noteBlindness(_ reason: String) {
+        let isNews = state.withLock { state in
+            defer { state.blindness = reason }
+            return state.blindness == nil
+        }
+        if isNews {
+            logger.warning("cannot look at the shards for now", metadata: ["reason": "\(reason)"])
+        }
+    }
+
+    /// Hands nothing on any more.
+    func end() {
+        for way in ways.values { way.current.post(.ended) }
+    }
+}
+
+/// Shows how the shards are.
+struct ShardMeter: Sendable {
+    private struct Gauges {
+        let owned: Gauge
+        let age: Gauge
+        let containers: Gauge
+    }
+
+    private let gauges: [String: Gauges]
+
+    init(_ schemas: [String], _ factory: any MetricsFactory) {
+        gauges = Dictionary(
+            uniqueKeysWithValues: schemas.map { schema in
+                func gauge(_ label: String) -> Gauge {
+                    Gauge(label: label, dimensions: [("shard", schema)], factory: factory)
+                }
+                return (
+                    schema,
+                    Gauges(
+                        owned: gauge("belfry_shard_owned"), age: gauge("belfry_shard_age_seconds"),
+                        containers: gauge("belfry_shard_containers"))
+                )
+            })
+    }
+
+    func show(_ standings: [ShardStanding]) {
+        for standing in standings {
+            guard let gauges = gauges[standing.schema] else { continue }
+            gauges.owned.record(standing.owner == nil ? 0 : 1)
+            gauges.containers.record(standing.containers)
+            if let age = standing.age { gauges.age.record(age / .seconds(1)) }
+        }
+    }
+}

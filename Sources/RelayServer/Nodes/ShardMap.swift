@@ -1,0 +1,89 @@
+import Crypto
+import RelayModel
+import StoragePostgreSQL
+
+/// What a relay knows of the shards of its service, and which of them a call is for: a pure
+/// decision.
+struct ShardMap: Sendable {
+    /// The shard of the relay's own store.
+    let own: String
+    /// All of them, in the order of their names.
+    let schemas: [String]
+    private(set) var sights: [String: ShardSight] = [:]
+    /// Where containers lie.
+    private var places: [ContainerKey: String] = [:]
+    /// Some of those that lie in several shards, which should not be: a sentence for each.
+    private(set) var conflicts: [String] = []
+
+    /// How many conflicts are told.
+    private static let mostConflicts = 5
+
+    /// Nothing is known yet.
+    init(own: String, schemas: [String]) {
+        self.own = own
+        self.schemas = schemas.sorted()
+    }
+
+    /// What is known after `fresh` was seen; what was not seen is known as before.
+    func taking(_ fresh: [ShardSight]) -> ShardMap {
+        var map = self
+        var isOther = false
+        for sight in fresh {
+            isOther = isOther || sights[sight.schema]?.revision != sight.revision
+            map.sights[sight.schema] = sight
+        }
+        if isOther { map.fill() }
+        return map
+    }
+
+    /// Says anew where containers lie.
+    ///
+    /// Where one lies in several shards, all relays agree on the first of them.
+    private mutating func fill() {
+        places = [:]
+        conflicts = []
+        for schema in schemas {
+            for key in sights[schema]?.containers ?? [] {
+                guard let other = places[key] else {
+                    places[key] = schema
+                    continue
+                }
+                if conflicts.count < Self.mostConflicts {
+                    conflicts.append(
+                        "\(key) lies in \(other) and in \(schema): calls go to \(other)")
+                }
+            }
+        }
+    }
+
+    /// The shard of another store that works a call; `nil` if the relay's own store does.
+    func other(for subject: CallSubject) -> String? {
+        let schema: String? =
+            switch subject {
+            case .container(let key): places[key]
+            case .creation(let key, let named): places[key] ?? named ?? choice(for: key)
+            case .shard(let named): named
+            case .relay: nil
+            }
+        // What is no shard is refused by the routes of the own store.
+        return schema.flatMap { $0 != own && schemas.contains($0) ? $0 : nil }
+    }
+
+    /// The shard for a container of which nobody says where it is to lie.
+    ///
+    /// Each shard draws a number for it, and the highest has it: so all relays say the same, shards
+    /// get about as many each, and one more shard moves none that are there (rendezvous hashing).
+    func choice(for key: ContainerKey) -> String {
+        schemas.max { Self.number(of: $0, for: key) < Self.number(of: $1, for: key) } ?? own
+    }
+
+    private static func number(of schema: String, for key: ContainerKey) -> UInt64 {
+        SHA256.hash(data: Array("\(schema) \(key)".utf8)).prefix(8)
+            .reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// What lies in other shards, in the order of their names.
+    var elsewhere: [(schema: String, keys: [ContainerKey])] {
+        schemas.filter { $0 != own }.map { ($0, sights[$0]?.containers ?? []) }
+    }
+}

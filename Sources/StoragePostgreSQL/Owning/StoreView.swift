@@ -1,0 +1,169 @@
+import PostgresLink
+
+/// The relays of several stores of one database that are there, as one look at it found them.
+package struct StoreView: Sendable, Hashable {
+    /// One of them.
+    package struct Relay: Sendable, Hashable {
+        /// The schema of its store.
+        let schema: String
+        /// What it is called.
+        let name: String
+        /// The machine on which it runs; `nil` if it does not say, as one of an older version.
+        let machine: String?
+        /// The stores that it spreads with others, as ``StoreView/list(of:)`` has them; `nil` if it
+        /// moves nothing.
+        let stores: String?
+        /// Whether it owns the store.
+        let isOwner: Bool
+        /// Whether it has the store's state, so that it goes on at once when it takes the store.
+        let isWarm: Bool
+
+        package init(
+            schema: String, name: String, machine: String?, stores: String?, isOwner: Bool = false,
+            isWarm: Bool = false
+        ) {
+            self.schema = schema
+            self.name = name
+            self.machine = machine
+            self.stores = stores
+            self.isOwner = isOwner
+            self.isWarm = isWarm
+        }
+    }
+
+    /// The stores, in order.
+    package let schemas: [String]
+    /// The relays that were heard of lately, and owners whose lease holds.
+    package let relays: Set<Relay>
+
+    package init(of schemas: [String], _ relays: Set<Relay>) {
+        self.schemas = schemas.sorted()
+        self.relays = relays
+    }
+
+    /// The schemas as relays show them to each other.
+    static func list(of schemas: [String]) -> String { schemas.sorted().joined(separator: ",") }
+
+    /// Why no store is moved; `nil` if all relays go by the same.
+    ///
+    /// Two that go by different lists would hand a store to each other for ever, and one that
+    /// leaves nobody a head start would take it back.
+    package var hindrance: String? {
+        let list = Self.list(of: schemas)
+        let ordered = relays.sorted { ($0.schema, $0.name) < ($1.schema, $1.name) }
+        for relay in ordered where relay.machine == nil || relay.stores != list {
+            let who = "\(relay.name.isEmpty ? "the owner" : relay.name) of schema \(relay.schema)"
+            if relay.machine == nil {
+                return "\(who) does not say on which machine it is, as a relay of an older version "
+                    + "does: upgrade it"
+            }
+            guard relay.stores != nil else {
+                return "\(who) takes no part: give all relays the same nodes.schemas, and none "
+                    + "nodes.balance off"
+            }
+            return "\(who) has other nodes.schemas: give all relays the same"
+        }
+        return nil
+    }
+
+    /// Who should own the stores; a machine can own those that it owns, and those of which a relay
+    /// on it has the state.
+    package var spread: StoreSpread {
+        var able: [String: Set<String>] = [:]
+        var owners: [String: String] = [:]
+        for relay in relays where relay.isOwner || relay.isWarm {
+            guard let machine = relay.machine else { continue }
+            able[relay.schema, default: []].insert(machine)
+            if relay.isOwner { owners[relay.schema] = machine }
+        }
+        return StoreSpread(able: able, owners: owners)
+    }
+
+    /// The machine that should own the store in `schema`; `nil` if none can, or there is a
+    /// hindrance.
+    package func machine(for schema: String) -> String? {
+        hindrance == nil ? spread.machines[schema] : nil
+    }
+
+    /// Whether a relay owns the store in `schema`.
+    package func isOwned(_ schema: String) -> Bool {
+        relays.contains { $0.schema == schema && $0.isOwner }
+    }
+
+    /// The machine that owns the store in `schema`, if that is known.
+    package func owner(of schema: String) -> String? {
+        relays.first { $0.schema == schema && $0.isOwner }?.machine
+    }
+}
+
+extension StoreView {
+    /// How old the last word of a relay may be that is there: three beats, fewer than until it is
+    /// shown as silent, because a store is handed over to it.
+    private static let silence = Ownership.renewal * 3
+    /// How long a look waits for a lock: a migration of another store must not keep a lease from
+    /// being renewed.
+    private static let locks = "SET LOCAL lock_timeout = '200ms'"
+    /// How long a statement may take: two of them end before the lease does.
+    private static let patience = Ownership.renewal * 3 / 2
+
+    /// Looks once.
+    ///
+    /// - Throws: ``PostgresError``, also if a store is of an older version.
+    static func look(at schemas: [String], _ connection: PostgresConnection) throws -> StoreView {
+        let there = try found(schemas, connection)
+        guard !there.isEmpty else { return StoreView(of: schemas, []) }
+        return try ask(statement(about: there), of: schemas, connection)
+    }
+
+    /// Those of the schemas that have relays at all, in order.
+    static func found(
+        _ schemas: [String], _ connection: PostgresConnection
+    ) throws -> [String] {
+        let names = schemas.map(\.quotedText).joined(separator: ", ")
+        let rows = try connection.query(
+            """
+            SELECT space.nspname FROM pg_catalog.pg_namespace AS space
+            JOIN pg_catalog.pg_class AS entity ON entity.relnamespace = space.oid
+            WHERE entity.relname = 'relaynode' AND space.nspname IN (\(names)) ORDER BY 1
+            """, within: patience)
+        return rows.compactMap { $0[0] }
+    }
+
+    /// What asks for the relays of these stores.
+    static func statement(about schemas: [String]) -> String {
+        schemas.map { question(about: $0) }.joined(separator: " UNION ALL ")
+    }
+
+    /// Asks for the relays of `schemas` by a statement.
+    static func ask(
+        _ statement: String, of schemas: [String], _ connection: PostgresConnection
+    ) throws -> StoreView {
+        let rows = try run(statement, connection)
+        let relays = rows.map { row in
+            Relay(
+                schema: row[0] ?? "", name: row[1] ?? "", machine: row[2], stores: row[3],
+                isOwner: row[4] == "t", isWarm: row[5] == "t")
+        }
+        return StoreView(of: schemas, Set(relays))
+    }
+
+    /// Has a statement wait for no lock for long.
+    @discardableResult static func run(
+        _ statement: String, _ connection: PostgresConnection
+    ) throws -> [[String?]] {
+        // Statements that go together are one transaction.
+        try connection.query("\(locks); \(statement)", within: patience)
+    }
+
+    private static func question(about schema: String) -> String {
+        """
+        SELECT \(schema.quotedText), node.name, node.machine, node.stores,
+            ownership.owner IS NOT NULL, coalesce(node.standby = 'warm', false)
+        FROM \(schema.quotedName).relayNode AS node FULL JOIN (
+            SELECT owner FROM \(schema.quotedName).ownership
+            WHERE shard = 0 AND owner IS NOT NULL AND leaseUntil > clock_timestamp()) AS ownership
+            ON ownership.owner = node.session
+        WHERE ownership.owner IS NOT NULL OR \(RelayNodes.isSeen("node.seen", within: silence))
+        """
+    }
+}

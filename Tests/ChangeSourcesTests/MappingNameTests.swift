@@ -1,0 +1,65 @@
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+/// Tables and columns of a mapping which nothing bears that is known.
+@Suite struct MappingNameTests {
+    private static func type(_ name: String) throws -> RecordType {
+        try #require(RecordType(rawValue: name))
+    }
+
+    private static func unmet(
+        _ mapping: String, _ types: [String: Set<String>] = [:], followed: [String] = []
+    ) throws -> [String] {
+        var fields: [RecordType: Set<String>] = [:]
+        for (name, columns) in types { fields[try type(name)] = columns }
+        return try source("postgres", mapping: mapping).mapping.unmet(
+            in: SeenTables(fields: fields, followed: followed))
+    }
+
+    @Test func `what is mistyped is said, with what may have been meant`() throws {
+        let tables = #"{"owner": {"column": "user_id"}, "tables": {"prodcts": {"owner": null}}}"#
+        let sentence = #"mapping.tables: nothing that came or is followed has the table "prodcts""#
+        let meant = sentence + #"; did you mean "products"?"#
+        #expect(try Self.unmet(tables, followed: ["public.products", "public.todos"]) == [meant])
+        #expect(try Self.unmet(tables, ["products": ["id"]]) == [meant])
+        #expect(try Self.unmet(tables, ["cats": ["id"]]) == [sentence])
+        #expect(
+            try Self.unmet(
+                #"{"recordTypes": {"public.ordres": "Order"}, "keys": {"shop.x": "id"}}"#,
+                ["orders": ["id"]], followed: ["public.orders"]) == [
+                    "mapping.recordTypes: nothing that came or is followed has the table "
+                        + #""public.ordres"; did you mean "public.orders"?"#,
+                    "mapping.keys: nothing that came or is followed has the table \"shop.x\"",
+                ])
+        #expect(
+            try Self.unmet(#"{"ignoredTables": ["logs", "log"]}"#, followed: ["public.logs"]) == [
+                "mapping.ignoredTables: nothing that came or is followed has the table \"log\"; "
+                    + "did you mean \"logs\"?"
+            ])
+        #expect(
+            try Self.unmet(
+                #"{"columns": {"orders.placed_att": "timestamp", "orders.at": "timestamp"}}"#,
+                ["orders": ["placed_at", "at"]]) == [
+                    "mapping.columns: nothing that came or is followed has the column "
+                        + "\"orders.placed_att\""
+                ])
+    }
+
+    @Test(arguments: [
+        #"{"tables": {"todos": {"owner": null}, "public.todos": {"owner": null}}}"#,
+        #"{"columns": {"due": "timestamp", "todos.due": "timestamp"}}"#,
+        #"{"recordTypes": {"public.orders": "Order"}, "tables": {"orders": {"owner": null}}}"#,
+        #"{"recordTypes": {"orders": "Order"}, "tables": {"shop.orders": {"owner": null}}}"#,
+        #"{"recordTypeTemplate": "{schema}_{table}", "tables": {"users": {"owner": null}}}"#,
+        #"{"ignoredTables": ["whatever"]}"#,
+    ]) func `what is met is not spoken of`(mapping: String) throws {
+        let types: [String: Set<String>] = [
+            "todos": ["due"], "Order": ["id"], "public_users": ["id"],
+        ]
+        #expect(try Self.unmet(mapping, types) == [])
+        // Where nothing is known, nothing is said.
+        #expect(try Self.unmet(mapping) == [])
+    }
+}

@@ -1,0 +1,169 @@
+import ChangeSources
+import Foundation
+import PostgresFollowing
+import PostgresLink
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// A server is followed by another one that lacks the end of what it had told, or is put back.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(3)))
+struct FailoverTests {
+    /// A server with a standby that has its first rows and gets nothing more.
+    private static func pair() throws -> (PostgresServer, PostgresServer) {
+        let first = try PostgresServer(["wal_level=logical"])
+        try first.sql("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
+        return (first, try PostgresServer(["wal_level=logical"], copyOf: first))
+    }
+
+    /// Has the standby get nothing from here on.
+    private static func part(_ first: PostgresServer, _ second: PostgresServer) throws {
+        try second.sql("ALTER SYSTEM SET primary_conninfo = ''")
+        try second.sql("SELECT pg_reload_conf()")
+        try first.wait(
+            for: "0",
+            of: "SELECT count(*) FROM pg_stat_replication WHERE application_name = 'walreceiver'")
+    }
+
+    private static let lost = "INSERT INTO t SELECT n, 'lost' FROM generate_series(2, 2000) n"
+
+    private static func settings(
+        _ first: PostgresServer, _ second: PostgresServer, outbox: Bool
+    ) throws -> FollowSettings {
+        var settings =
+            try outbox ? first.outbox("postgres") : first.settings("postgres") { $0.slot = "shop" }
+        settings.endsBeforeItBegan = false
+        settings.target = try PostgresTarget(
+            "host=\(first.folder),\(second.folder) user=postgres dbname=postgres")
+        return settings
+    }
+
+    /// Its log has the places anew that the lost changes had.
+    @Test(arguments: [false, true])
+    func `what is changed after lost changes is newer than these`(outbox: Bool) async throws {
+        let (first, second) = try Self.pair()
+        let followed = Followed()
+        let settings = try Self.settings(first, second, outbox: outbox)
+        try await followed.run(settings) { _ in
+            await followed.until { $0.words.last == "following" }
+            // The outbox is made meanwhile.
+            try second.wait(
+                for: "t", of: "SELECT pg_last_wal_replay_lsn() >= '\(try Self.written(first))'")
+            try Self.part(first, second)
+            try first.sql(Self.lost)
+            await followed.until { $0.rows.count == 2000 }
+            try second.sql("SELECT pg_promote()")
+            first.end()
+            if !outbox {
+                await followed.until { $0.words.last == "slotMissing" }
+                try second.sql("SELECT pg_create_logical_replication_slot('shop', 'pgoutput')")
+                // What was changed before it was made is not told.
+                await followed.until { $0.words.last == "slotMoved" }
+            }
+        }
+        try await followed.follow(settings) { followed in
+            await followed.until { $0.words.last == "following" && $0.words.count > 4 }
+            try second.sql("INSERT INTO t VALUES (2, 'new'); UPDATE t SET v = 'new' WHERE id = 1")
+            await followed.until { $0.rows.count == 2002 }
+        }
+        let rows = followed.seen.rows
+        let versions = rows.compactMap(\.version)
+        #expect(versions == versions.sorted())
+        #expect(versions[2000] > versions[1999])
+        #expect(Set(rows.map(\.position)).count == 2002)
+    }
+
+    @Test func `a slot that somebody else moved on is not taken for one's own`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        var settings = try server.settings(name)
+        settings.endsBeforeItBegan = false
+        let followed = Followed()
+        try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.rows.count == 1 }
+            // It comes back after a second: whoever is faster has the slot.
+            while followed.seen.words.last != "slotMoved" {
+                try server.sql(
+                    "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
+                        + "WHERE slot_name = '\(name)' AND active", in: name)
+                try server.sql("INSERT INTO t SELECT max(id) + 1 FROM t", in: name)
+                _ = try? server.sql(
+                    "SELECT pg_replication_slot_advance('\(name)', pg_current_wal_lsn())",
+                    in: name)
+                try await Task.sleep(for: .milliseconds(200))
+            }
+            #expect(follower.status.sentence.contains("and was from here up to "))
+        }
+        // Whoever begins again has decided it.
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+    }
+
+    private static func written(_ server: PostgresServer) throws -> String {
+        try server.sql("SELECT pg_current_wal_lsn()")
+    }
+
+    @Test func `a server that was put back to a copy is not followed as if nothing had been`()
+        async throws
+    {
+        let first = try PostgresServer(["wal_level=logical"])
+        try first.sql(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a');
+            CREATE PUBLICATION belfry FOR TABLE t
+            """)
+        let files = FileManager.default
+        let second = try PostgresServer(["wal_level=logical"], copyOf: first) { folder in
+            // So that it writes the same timeline.
+            try files.removeItem(atPath: folder + "/data/standby.signal")
+        }
+        let place = second.folder + "/place"
+        try files.createSymbolicLink(atPath: place, withDestinationPath: first.folder)
+        var settings = try first.settings("postgres") { $0.slot = "shop" }
+        settings.endsBeforeItBegan = false
+        settings.target = try PostgresTarget("host=\(place) user=postgres dbname=postgres")
+        let followed = Followed()
+        try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            try first.sql(Self.lost)
+            await followed.until { $0.rows.count == 2000 }
+            try files.removeItem(atPath: place)
+            try files.createSymbolicLink(atPath: place, withDestinationPath: second.folder)
+            first.end()
+            await followed.until { $0.words.last == "serverWentBack" }
+            #expect(follower.status.sentence.contains("its log ends at "))
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `who is named in a way that names nobody is said`(outbox: Bool) async throws {
+        let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let followed = Followed()
+        let settings = try outbox ? server.outbox(name) : server.settings(name)
+        let follower = try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            for (number, said) in ["d-1", #"{"deviceId": "d-1"}"#, #"{"deviceID": "d-1"}"#]
+                .enumerated()
+            {
+                let naming =
+                    outbox
+                    ? "SET LOCAL belfry.origin = '\(said)'"
+                    : "SELECT pg_logical_emit_message(true, 'belfry', '\(said)')"
+                try server.sql(
+                    "BEGIN; \(naming); INSERT INTO t VALUES (\(number)), (\(number + 10)); COMMIT",
+                    in: name)
+            }
+            await followed.until { $0.rows.count == 6 }
+            return follower
+        }
+        #expect(followed.seen.rows.compactMap(\.deviceID) == ["d-1", "d-1"])
+        #expect(follower.status.authorsUnread == 2)
+        #expect(follower.status.namedNobody?.contains("(2 so far)") == true)
+    }
+}

@@ -1,0 +1,130 @@
+import RegularExpressions
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import PredicateLanguage
+
+/// What is told to be true of no record is true of none, in any dialect: random conditions over two
+/// fields are held against the evaluator in a small world.
+@Suite struct NeverTrueTests {
+    typealias Node = RecordPredicate.Node
+    typealias Comparison = RecordPredicate.Comparison
+    typealias Comparator = RecordPredicate.Comparator
+
+    /// Values that are nearly the same as others.
+    private static let scalars: [FieldValue] = [
+        .null, .bool(true), .bool(false), .integer(0), .integer(1), .integer(3), .double(1),
+        .double(-0.0), .double(1.5), .double(.nan), .string(""), .string("a"), .string("ab"),
+        .string("A"), .string("K"), .string("\u{212A}"), .string("\u{E9}"), .string("e\u{301}"),
+        .timestamp(Timestamp(seconds: 0)), .timestamp(Timestamp(seconds: 9)), .bytes([0x61]),
+    ]
+
+    /// All that a field may hold.
+    private static let values: [FieldValue] =
+        scalars + [
+            .list([]), .list([.null]), .list([.integer(1), .integer(3)]), .list([.string("a")]),
+            .list([.string("ab"), .null, .integer(0)]), .set([.integer(1), .string("A")]),
+            .map(["k": .string("a"), "l": .integer(3)]), .map([:]),
+        ]
+
+    private static let others: [FieldValue] = [
+        .null, .integer(1), .string("a"), .timestamp(Timestamp(seconds: 9)),
+        .list([.integer(1), .string("ab")]),
+    ]
+
+    private static func constant(
+        _ comparator: Comparator, _ generator: inout SeededGenerator
+    ) -> FieldValue {
+        func one() -> FieldValue { scalars.randomElement(using: &generator) ?? .null }
+        switch comparator {
+        case .between: return .list([one(), one()])
+        case .in: return .list((0..<Int.random(in: 0...3, using: &generator)).map { _ in one() })
+        default: return Int.random(in: 0..<12, using: &generator) == 0 ? .list([one()]) : one()
+        }
+    }
+
+    private static let relational: [Comparator] = [
+        .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual,
+    ]
+
+    private static func comparison(
+        _ rules: RecordPredicate.RuleSet, _ generator: inout SeededGenerator
+    ) -> Comparison {
+        let all = Comparator.allCases.filter { $0 != .geoWithin }
+        var comparator = (rules == .minapp ? relational : all).randomElement(using: &generator)
+        // What leaves few values is worth trying more often.
+        if Int.random(in: 0..<3, using: &generator) == 0 { comparator = .equal }
+        let asked = comparator ?? .equal
+        let field = RecordPredicate.Expression.field(
+            Int.random(in: 0..<6, using: &generator) == 0 ? "y" : "x")
+        let value = RecordPredicate.Expression.constant(constant(asked, &generator))
+        let isMirrored = rules != .minapp && Int.random(in: 0..<8, using: &generator) == 0
+        var comparison =
+            isMirrored ? Comparison(value, asked, field) : Comparison(field, asked, value)
+        comparison.rules = rules
+        guard rules != .minapp else { return comparison }
+        if Int.random(in: 0..<6, using: &generator) == 0 { comparison.options = .ignoringCase }
+        if Int.random(in: 0..<8, using: &generator) == 0 {
+            comparison.quantifier = RecordPredicate.Quantifier.allCases.randomElement(
+                using: &generator)
+        }
+        return comparison
+    }
+
+    private static func part(
+        _ rules: RecordPredicate.RuleSet, _ generator: inout SeededGenerator
+    ) -> Node {
+        let one = Node.comparison(comparison(rules, &generator))
+        switch Int.random(in: 0..<8, using: &generator) {
+        case 0: return .not(one)
+        case 1: return .or([one, .comparison(comparison(rules, &generator))])
+        default: return one
+        }
+    }
+
+    private static func isNever(_ warnings: [PredicateWarning]) -> Bool {
+        warnings.contains { $0.kind == .neverTrue && $0.reason.hasSuffix("this condition") }
+    }
+
+    private static func keeps(_ value: FieldValue, to type: RecordSchema.FieldType) -> Bool {
+        switch (value, type) {
+        case (.null, _), (_, .mixed), (.string, .string), (.integer, .integer),
+            (.integer, .double), (.double, .double), (.bool, .boolean), (.timestamp, .timestamp),
+            (.bytes, .bytes):
+            true
+        default: false
+        }
+    }
+
+    private static let types: [RecordSchema.FieldType] = [
+        .string, .integer, .double, .boolean, .timestamp, .bytes, .mixed,
+    ]
+
+    @Test(arguments: [RecordPredicate.RuleSet.apple, .realm, .minapp], Seeds.all)
+    func `nothing satisfies what is told to be never true`(
+        rules: RecordPredicate.RuleSet, seed: UInt64
+    ) throws {
+        var generator = SeededGenerator(seed: seed)
+        var told = 0
+        for _ in 0..<3_000 {
+            let count = Int.random(in: 1...3, using: &generator)
+            let predicate = RecordPredicate(
+                .and((0..<count).map { _ in Self.part(rules, &generator) }))
+            let type = Self.types.randomElement(using: &generator) ?? .mixed
+            let schema = RecordSchema(["x": .init(type), "y": .init(.mixed)])
+            let isNeverAtAll = Self.isNever(predicate.ownWarnings)
+            let isNever = isNeverAtAll || Self.isNever(predicate.ownWarnings(by: schema))
+            guard isNever, let prepared = try? PreparedPredicate(predicate) else { continue }
+            told += 1
+            for x in Self.values where isNeverAtAll || Self.keeps(x, to: type) {
+                for y in Self.others
+                where prepared.evaluate(on: ["x": x, "y": y]) == .true {
+                    Issue.record("\(predicate.canonicalText) is true of x \(x), y \(y)")
+                    return
+                }
+            }
+        }
+        #expect(told > 100)
+    }
+}

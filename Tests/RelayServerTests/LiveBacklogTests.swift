@@ -1,0 +1,79 @@
+import Live
+import NIOCore
+import RelayModel
+import RelayTestKit
+import Synchronization
+import Testing
+
+@testable import RelayServer
+
+/// What waits for streams has one bound for all of them.
+@Suite struct LiveBacklogTests {
+    private final class Stream: Sendable {}
+
+    /// Who was ended.
+    private final class Ended: Sendable {
+        private let numbers = Mutex<[Int]>([])
+        var last: Int? { numbers.withLock { $0.last } }
+        func add(_ number: Int) { numbers.withLock { $0.append(number) } }
+    }
+
+    private let streams = (0..<5).map { _ in Stream() }
+    private let ended = Ended()
+    /// Of 16 steps.
+    private let backlog = LiveBacklog(megabytes: 4)
+
+    /// Notes what waits for a stream; returns the number of the one that ends.
+    private func note(_ stream: Int, of user: String, in name: String, _ steps: Int) -> Int? {
+        let party = LiveBacklog.Party(
+            container: ContainerKey(
+                container: Fixtures.identifier(name), environment: .development),
+            user: Fixtures.identifier(user))
+        let id = ObjectIdentifier(streams[stream])
+        let end = backlog.note(id, of: party, steps) { [ended] in ended.add(stream) }
+        guard let end else { return nil }
+        end()
+        return ended.last
+    }
+
+    @Test func `beyond it the longest ends of the user for whom most waits`() {
+        #expect(note(0, of: "mallory", in: "one", 4) == nil)
+        #expect(note(1, of: "mallory", in: "one", 5) == nil)
+        #expect(note(2, of: "bob", in: "one", 6) == nil)
+        #expect(note(3, of: "carol", in: "two", 1) == nil)
+        #expect(backlog.bytes == 4 * 1024 * 1024)
+        // Bob's is the longest, and more waits for Mallory.
+        #expect(note(4, of: "dave", in: "two", 1) == 1)
+        #expect(note(1, of: "mallory", in: "one", 0) == nil)
+        #expect(backlog.bytes == 3 * 1024 * 1024)
+    }
+
+    @Test func `nobody ends for another container`() throws {
+        for stream in 0..<3 {
+            #expect(note(stream, of: "user-\(stream)", in: "one", 4) == nil)
+        }
+        #expect(note(3, of: "dave", in: "two", 3) == nil)
+        // More waits for Dave than for any of them, and for all of them more than for Dave.
+        let first = try #require(note(3, of: "dave", in: "two", 5))
+        #expect((0..<3).contains(first))
+    }
+
+    @Test func `what waits for a socket of its own is one text for all until it is taken`() {
+        let frame = LiveFrame(["type": "change"])
+        var outboxes = (0..<2).map { _ in
+            LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
+        }
+        for place in outboxes.indices {
+            outboxes[place].append(ByteBuffer(bytes: [1, 2, 3]))
+            outboxes[place].append(own: frame)
+            #expect(outboxes[place].ownBytes == frame.bytes.count)
+            #expect(outboxes[place].bytes == frame.bytes.count + 3)
+            #expect(outboxes[place].next() == ByteBuffer(bytes: [1, 2, 3]))
+            #expect(outboxes[place].next() == LoopSockets.wire(frame))
+            #expect(outboxes[place].isEmpty && outboxes[place].ownBytes == 0)
+            outboxes[place].append(own: frame)
+            outboxes[place].removeAll()
+            #expect(outboxes[place].bytes == 0 && outboxes[place].ownBytes == 0)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Texts that look alike and differ in their bytes: to Swift they are equal, to the relay they are
+/// two users, two conditions and two records.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct LiveSpellingTests {
+    typealias Live = LiveScenarioTests
+
+    /// One letter, and a letter with an accent behind it.
+    private static let spellings = ["zo\u{E9}", "zoe\u{301}"]
+
+    private static func artwork(
+        _ name: String, _ fields: JSONObject = [:], _ members: JSONObject = [:]
+    ) -> JSONValue {
+        guard case .object(var change) = Live.artwork("create", name, fields) else { return .null }
+        change.members += members.members
+        return .object(change)
+    }
+
+    /// The names that each query is shown, by its id.
+    private static func shown(_ page: LiveConnection) async -> [String: [String]] {
+        var groups: [String: JSONValue] = [:]
+        var shown: [String: [String]] = [:]
+        for frame in await page.frames(until: "at") {
+            // Where readers are named a window's group becomes another one.
+            if case .array(let queries)? = frame["queries"] {
+                for query in queries {
+                    guard case .string(let id)? = query.value(at: ["id"]) else { continue }
+                    groups[id] = query.value(at: ["group"])
+                }
+            }
+            guard frame["type"] == "result", case .array(let records)? = frame["records"] else {
+                continue
+            }
+            for (id, group) in groups where group == frame["group"] {
+                shown[id] = records.compactMap {
+                    if case .string(let name)? = $0.value(at: ["recordName"]) { name } else { nil }
+                }
+            }
+        }
+        return shown
+    }
+
+    @Test func `a user is shown nothing of one whose name looks the same`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let owner = Self.spellings[0]
+            try await relay.container.post(
+                Self.artwork("own", [:], ["database": "private", "owner": .string(owner)]))
+            try await relay.container.post(
+                Self.artwork("secret", ["rank": 1], ["readers": [.string(owner)]]))
+            let set: JSONValue = [
+                "type": "set", "version": 1,
+                "queries": [
+                    ["id": "private", "recordType": "Artwork", "database": "private"],
+                    ["id": "public", "recordType": "Artwork"],
+                    [
+                        "id": "window", "recordType": "Artwork", "limit": ["first": 5],
+                        "sortBy": [["fieldName": "rank"]],
+                    ],
+                ],
+            ]
+            var pages: [LiveConnection] = []
+            for (index, user) in Self.spellings.enumerated() {
+                let page = try await Live.open(relay, as: user)
+                try await page.send(set)
+                let shown = await Self.shown(page)
+                #expect(shown["private"] == (index == 0 ? ["own"] : []), "\(index)")
+                #expect(shown["public"] == (index == 0 ? ["secret"] : []), "\(index)")
+                #expect(shown["window"] == (index == 0 ? ["secret"] : []), "\(index)")
+                pages.append(page)
+            }
+            for page in pages { try await page.close() }
+        }
+    }
+
+    /// NSPredicate compares texts in their composed form; Realm's queries and orders do not.
+    @Test func `conditions, orders and bounds that look the same are told apart`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            for (index, text) in Self.spellings.enumerated() {
+                try await relay.container.post(Self.artwork("a\(index)", ["title": .string(text)]))
+            }
+            let page = try await Live.open(relay)
+            var queries: [JSONValue] = []
+            for (index, text) in Self.spellings.enumerated() {
+                queries.append([
+                    "id": .string("condition \(index)"), "recordType": "Artwork",
+                    "query": ["rql": "title == $0", "rqlArguments": [.string(text)]],
+                ])
+                queries.append([
+                    "id": .string("bound \(index)"), "recordType": "Artwork",
+                    "sortBy": [["fieldName": "title"]], "start": ["value": .string(text)],
+                    "end": ["value": .string(text)],
+                ])
+            }
+            try await page.send(["type": "set", "version": 1, "queries": .array(queries)])
+            let shown = await Self.shown(page)
+            for index in Self.spellings.indices {
+                #expect(shown["condition \(index)"] == ["a\(index)"])
+                #expect(shown["bound \(index)"] == ["a\(index)"])
+            }
+            try await page.close()
+        }
+    }
+
+    @Test func `a set of far too many queries is refused before they are read`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let page = try await Live.open(relay)
+            let queries = (0..<5000).map { number -> JSONValue in
+                [
+                    "id": .string("q\(number)"), "recordType": "Artwork",
+                    "query": ["predicate": "rank >"],
+                ]
+            }
+            try await page.send(["type": "set", "version": 1, "queries": .array(queries)])
+            let refused = await page.frame("state")
+            #expect(refused?["serverErrorCode"] == "QUOTA_EXCEEDED")
+            #expect(refused?["queries"] == nil)
+            try await page.close()
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import HTTPTypes
+import RelayModel
+import RelayTestKit
+import StoragePostgreSQL
+import Testing
+
+@testable import RelayServer
+
+/// Which store a call is for: what its head names, and where that lies.
+@Suite struct ShardRoutingTests {
+    private static let key = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.Art"), environment: .development)
+
+    private static func subject(
+        _ path: String, _ method: HTTPRequest.Method = .get, isOperators: Bool = true,
+        isSignedIn: Bool = false
+    ) -> CallSubject {
+        var head = HTTPRequest(method: method, scheme: nil, authority: "h", path: path)
+        if !isSignedIn { head.headerFields[.authorization] = "Bearer x" }
+        return CallSubject(of: head, isOperators: isOperators)
+    }
+
+    @Test(arguments: [
+        "/database/1/iCloud.com.example.Art/development/public/subscriptions/list",
+        "/database/1/iCloud.com.example.Art/DEVELOPMENT/public/records/query?shard=b",
+        "/database/1/iCloud.com.example.Art/development/tokens/create",
+        "/database//1///iCloud.com.example.Art/development/",
+        "/database/1/iCloud%2Ecom.example.%41rt/%64evelopment/x",
+        "http://other.example/database/1/iCloud.com.example.Art/development/x?a=/changes/1/b/c",
+        "/device/1/iCloud.com.example.Art/development/notifications",
+        "/changes/1/iCloud.com.example.Art/development/database",
+        "/live/1/iCloud.com.example.Art/development",
+        "/live/1/iCloud.com.example.Art/development/sessions/secret/stream",
+        "/admin/1/containers/iCloud.com.example.Art/development",
+        "/admin/1/containers/iCloud.com.example.Art/development/keys",
+        "/admin/1/deliveries?container=iCloud.com.example.Art&user=mona",
+        "/admin/1/receipts?container=iCloud.com.example.Art&environment=development",
+    ])
+    func `a container is found wherever a route has it`(path: String) {
+        #expect(Self.subject(path) == .container(Self.key))
+    }
+
+    @Test(arguments: [
+        "/", "", "/healthz", "/metrics", "/openapi.json", "/database/1/iCloud.com.example.Art",
+        "/database/2/iCloud.com.example.Art/development/x", "/Database/1/a/development/x",
+        "/%64atabase/1/a/development/x", "/database/1/a%2Fb/development/x",
+        "/database/1/.a/development/x", "/database/1/a/staging/x", "/database/1/a%00/development/x",
+        "/admin/1/overview", "/admin/1/session?shard=b", "/console/1/a/development",
+        "/courier/1/secret", "/admin/1/containers", "/admin/1/deliveries?container=.a",
+        "/admin/1/containers/.a/development?shard=b",
+        "/x/database/1/iCloud.com.example.Art/development/x",
+        "?/database/1/iCloud.com.example.Art/development/x",
+    ])
+    func `what names no container is for the relay that is asked`(path: String) {
+        #expect(Self.subject(path) == .relay)
+    }
+
+    @Test func `a shard is named where nothing else says where something lies`() {
+        #expect(Self.subject("/admin/1/overview?shard=b") == .shard("b"))
+        #expect(Self.subject("/admin/1/audit?limit=1&shard=b%31") == .shard("b1"))
+        #expect(Self.subject("/courier/1/secret?shard=b", isOperators: false) == .shard("b"))
+        let path = "/admin/1/containers/iCloud.com.example.Art/development"
+        #expect(Self.subject(path, .put) == .creation(Self.key, shard: nil))
+        #expect(Self.subject(path + "?shard=b", .put) == .creation(Self.key, shard: "b"))
+        #expect(Self.subject(path + "?shard=b", .patch) == .container(Self.key))
+        #expect(Self.subject(path + "/schema", .put) == .container(Self.key))
+    }
+
+    @Test func `a session of the console stays where it is known`() {
+        let path = "/admin/1/containers/iCloud.com.example.Art/development"
+        #expect(Self.subject(path, isSignedIn: true) == .relay)
+        #expect(Self.subject("/admin/1/overview?shard=b", isSignedIn: true) == .relay)
+        // Clients have no such sessions.
+        let call = "/changes/1/iCloud.com.example.Art/development/database"
+        #expect(Self.subject(call, .post, isSignedIn: true) == .container(Self.key))
+        // Where clients are served, and no operator, nothing is an operator's.
+        #expect(Self.subject(path, isOperators: false) == .relay)
+        #expect(Self.subject("/admin/1/overview?shard=b", isOperators: false) == .relay)
+    }
+
+    // MARK: Where it lies
+
+    private static func sight(
+        _ schema: String, _ names: [String], revision: Int = 1,
+        _ state: ShardSight.State = .unowned
+    ) -> ShardSight {
+        ShardSight(
+            schema: schema, state: state,
+            containers: names.map {
+                ContainerKey(container: Fixtures.identifier($0), environment: .development)
+            }, revision: revision)
+    }
+
+    private static func container(_ name: String) -> ContainerKey {
+        ContainerKey(container: Fixtures.identifier(name), environment: .development)
+    }
+
+    @Test func `a call goes where its container lies, and else nowhere`() {
+        var map = ShardMap(own: "a", schemas: ["c", "a", "b"])
+        #expect(map.other(for: .container(Self.container("x"))) == nil)
+        map = map.taking([
+            Self.sight("a", ["x"]), Self.sight("b", ["y", "z"]), Self.sight("c", [], .absent),
+        ])
+        #expect(map.other(for: .container(Self.container("x"))) == nil)
+        #expect(map.other(for: .container(Self.container("y"))) == "b")
+        #expect(map.other(for: .container(Self.container("unknown"))) == nil)
+        #expect(map.other(for: .shard("c")) == "c")
+        #expect(map.other(for: .shard("a")) == nil && map.other(for: .shard("none")) == nil)
+        #expect(map.other(for: .relay) == nil)
+        // What was not seen stays, and what was seen is so.
+        map = map.taking([Self.sight("c", ["new"], revision: 2)])
+        #expect(map.other(for: .container(Self.container("new"))) == "c")
+        #expect(map.other(for: .container(Self.container("y"))) == "b")
+        map = map.taking([Self.sight("b", [], revision: 2)])
+        #expect(map.other(for: .container(Self.container("y"))) == nil)
+    }
+
+    @Test func `a container is made where it is, where it is named, or where all say alike`() {
+        var map = ShardMap(own: "a", schemas: ["a", "b"]).taking([Self.sight("b", ["there"])])
+        func place(_ name: String, _ shard: String?) -> String {
+            map.other(for: .creation(Self.container(name), shard: shard)) ?? "own"
+        }
+        #expect(place("there", nil) == "b" && place("there", "a") == "b")
+        #expect(place("new", "b") == "b" && place("new", "a") == "own")
+        // The routes of the own store say that there is no such shard.
+        #expect(place("new", "none") == "own")
+        let other = ShardMap(own: "b", schemas: ["b", "a"])
+        for number in 0..<100 {
+            let key = Self.container("x\(number)")
+            #expect(map.choice(for: key) == other.choice(for: key))
+        }
+        map = map.taking([Self.sight("a", ["there"])])
+        #expect(map.conflicts.count == 1)
+        // All relays agree.
+        let there = CallSubject.container(Self.container("there"))
+        #expect(map.other(for: there) == nil)
+        #expect(
+            other.taking([Self.sight("b", ["there"]), Self.sight("a", ["there"])]).other(for: there)
+                == "a")
+    }
+
+    @Test func `shards get about as many, and one more takes only its share`() {
+        let names = ["a", "b", "c", "d"]
+        let keys = (0..<2000).map { Self.container("iCloud.com.example.\($0)") }
+        func choices(_ schemas: [String]) -> [String] {
+            let map = ShardMap(own: "a", schemas: schemas)
+            return keys.map { map.choice(for: $0) }
+        }
+        let four = choices(names)
+        for name in names { #expect((400...600).contains(four.count(where: { $0 == name }))) }
+        let five = choices(names + ["e"])
+        let moved = zip(four, five).filter { $0 != $1 }
+        #expect(moved.allSatisfy { $0.1 == "e" })
+        #expect((300...500).contains(moved.count))
+    }
+
+    @Test func `one store's waiting calls leave room for the others'`() {
+        let places = CallPlaces(CallPlaces.Bounds(connections: 64))
+        var calls = (0..<33).map { _ in CallPlace(places) }
+        var taken = calls.indices.map { calls[$0].take() }
+        #expect(taken.count(where: { $0 }) == 32 && !taken[32])
+        let waiting = calls.indices.prefix(32).map { calls[$0].wait() }
+        #expect(waiting.count(where: { $0 }) == 16)
+        // Those that wait know it already.
+        #expect(calls[0].wait() && calls[0].take())
+        calls[0].goOn()
+        #expect(calls[20].wait() && !calls[21].wait())
+        for index in calls.indices { calls[index].giveBack() }
+        taken = calls.indices.map { calls[$0].take() }
+        #expect(taken.count(where: { $0 }) == 32)
+        var free = CallPlace(nil)
+        #expect(free.take() && free.wait())
+    }
+}

@@ -1,0 +1,123 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Live
+@testable import RelayServer
+
+/// What is posted to all who are answered over HTTP comes to those whom it concerns, in order.
+@Suite(.timeLimit(.minutes(1))) struct StreamHubsTests {
+    private let hubs = StreamHubs()
+
+    /// Lets a client in.
+    private func stream(_ number: UInt64, of user: String = "alice") -> StreamHub {
+        let identity = LiveIdentity(
+            settings: ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
+            user: Fixtures.identifier(user), namesUser: true, device: nil, isServer: false,
+            keyID: "key", session: nil, endsAt: nil, form: LiveForm(isPlain: true))
+        let hub = StreamHub(identity, LiveBacklog())
+        hubs.add(hub, of: number)
+        return hub
+    }
+
+    private static func frame(_ name: String) -> LiveFrame {
+        LiveFrame(["type": "items", "id": .string(name)])
+    }
+
+    private static func told(_ group: UInt32, _ name: String) -> LiveGroupFrame {
+        LiveGroupFrame(group, frame(name))
+    }
+
+    private static func deliver(_ frames: LiveGroupFrame..., at token: String) -> LiveCommand {
+        .deliver(frames, LiveFrame(["type": "at", "at": .string(token)]), LogPosition(1))
+    }
+
+    /// The names of the frames that wait, and the tokens that close them.
+    private static func heard(_ hub: StreamHub) -> [String] {
+        (hub.takeAll() ?? []).map { frame in
+            if let token = frame.token { return token }
+            guard case .string(let name)? = try? JSONValue(parsing: frame.bytes).value(at: ["id"])
+            else {
+                return frame.type
+            }
+            return name
+        }
+    }
+
+    @Test func `what groups are told comes to their members alone, closed once`() {
+        let (one, two, none) = (stream(1), stream(2), stream(3))
+        hubs.post([.join(1, 7), .join(1, 8), .join(2, 8)])
+        hubs.post([Self.deliver(Self.told(7, "a"), Self.told(8, "b"), Self.told(9, "c"), at: "t1")])
+        #expect(Self.heard(one) == ["a", "b", "t1"])
+        #expect(Self.heard(two) == ["b", "t1"])
+        #expect(Self.heard(none).isEmpty)
+        // Who left a group is told no more of it, and goes on being told of others.
+        hubs.post([.leave(1, 8)])
+        hubs.post([
+            Self.deliver(Self.told(8, "d"), at: "t2"), Self.deliver(Self.told(7, "e"), at: "t3"),
+        ])
+        #expect(Self.heard(one) == ["e", "t3"])
+        #expect(Self.heard(two) == ["d", "t2"])
+    }
+
+    @Test func `what is posted together is done in its order`() {
+        let (one, two) = (stream(1), stream(2))
+        hubs.post([
+            .send(1, [Self.frame("first")]), .send(2, [Self.frame("other")]), .join(1, 7),
+            Self.deliver(Self.told(7, "a"), at: "t1"), .send(1, [Self.frame("between")]),
+            .leave(1, 7), Self.deliver(Self.told(7, "b"), at: "t2"), .join(2, 7),
+            Self.deliver(Self.told(7, "c"), at: "t3"), .send(1, [Self.frame("last")]),
+        ])
+        #expect(Self.heard(one) == ["first", "a", "t1", "between", "last"])
+        #expect(Self.heard(two) == ["other", "c", "t3"])
+    }
+
+    @Test func `each is told what it may read, and what tells it nothing closes nothing`() {
+        let (alice, bob) = (stream(1), stream(2, of: "bob"))
+        hubs.post([.join(1, 7), .join(2, 7)])
+        var told = Self.told(7, "whole")
+        told.readers = ["alice"]
+        told.readersBefore = ["alice"]
+        hubs.post([Self.deliver(told, at: "t1")])
+        #expect(Self.heard(alice) == ["whole", "t1"])
+        #expect(Self.heard(bob).isEmpty)
+        told.readers = ["bob"]
+        (told.entered, told.left) = (Self.frame("entered"), Self.frame("left"))
+        hubs.post([Self.deliver(told, at: "t2")])
+        #expect(Self.heard(alice) == ["left", "t2"])
+        #expect(Self.heard(bob) == ["entered", "t2"])
+    }
+
+    @Test func `who has gone is forgotten, and nothing that comes late brings it back`() {
+        let (gone, kept) = (stream(1), stream(2))
+        hubs.post([.join(1, 7), .join(2, 7)])
+        hubs.remove(1)
+        hubs.remove(1)
+        hubs.remove(9)
+        hubs.post([.join(1, 8), .send(1, [Self.frame("late")]), .leave(1, 7), .join(9, 7)])
+        hubs.post([Self.deliver(Self.told(7, "a"), Self.told(8, "b"), at: "t1")])
+        #expect(Self.heard(gone).isEmpty)
+        #expect(Self.heard(kept) == ["a", "t1"])
+    }
+
+    @Test func `those who end together are each told why, and the others go on`() async {
+        let ending = (UInt64(1)...5).map { stream($0) }
+        let kept = stream(6)
+        hubs.post((UInt64(1)...6).map { LiveCommand.join($0, 7) })
+        // One of them waits for what comes, and is let go of.
+        async let waited = ending[0].next()
+        for (index, hub) in ending.enumerated() {
+            hub.post([.send(UInt64(index) + 1, [LiveFrame(["type": "bye"])])])
+            hub.end()
+        }
+        // What was under way to all of them is not told behind the end.
+        hubs.post([Self.deliver(Self.told(7, "late"), at: "t1")])
+        for number in UInt64(1)...5 { hubs.remove(number) }
+        let first = await waited
+        #expect(first.map { String(decoding: $0, as: UTF8.self) } == "data: {\"type\":\"bye\"}\n\n")
+        #expect(await ending[0].next() == nil)
+        for hub in ending.dropFirst() { #expect(Self.heard(hub) == ["bye"]) }
+        #expect(Self.heard(kept) == ["late", "t1"])
+    }
+}

@@ -1,0 +1,165 @@
+import Migrations
+import PostgresLink
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQL
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// Servers of which one took another's place, and owners that a server does not know any more.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct FailoverTests {
+    @Test func `a former primary that is back is left for the one that was promoted`()
+        async throws
+    {
+        let former = try PostgresServer(["fsync=on"])
+        let promoted = try PostgresServer(["fsync=on"], copyOf: former)
+        let hosts = "\(former.folder),\(promoted.folder)"
+        func session() throws -> PostgresSession {
+            let place = try PostgresPlace(url: "host=\(hosts) user=postgres dbname=postgres")
+            return PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        }
+        let before = try session().connect()
+        #expect(try session().isCurrent(before))
+        try promoted.sql("SELECT pg_promote()")
+        // The former primary was not ended, and is named first; who is connected to it finds out.
+        try session().lookAtHosts()
+        #expect(try !session().isCurrent(before))
+        let after = try session().connect()
+        let (old, new) = (try #require(before.timeline), try #require(after.timeline))
+        #expect(old.cluster == new.cluster && old.number < new.number)
+        #expect(try session().isCurrent(after))
+        promoted.end()
+        #expect(
+            try await Turns.yield {
+                do {
+                    _ = try session().connect()
+                    return false
+                } catch let StorageError.inaccessible(_, reason) {
+                    return reason == PostgresSession.formerPrimary
+                }
+            })
+        former.end()
+    }
+
+    @Test func `another cluster in the place begins anew`() throws {
+        let place = try PostgresPlace(url: "host=/nowhere-\(UInt64.random(in: 0...UInt64.max))")
+        let seen = SeenTimeline.of(place.target)
+        let second = ServerTimeline(cluster: "a", number: 2)
+        #expect(seen.goOn(with: second) && seen === SeenTimeline.of(place.target))
+        let first = ServerTimeline(cluster: "a", number: 1)
+        #expect(seen.isPast(first) && !seen.goOn(with: first))
+        let tenth = ServerTimeline(cluster: "a", number: 10)
+        #expect(seen.isNews(tenth) && !seen.isPast(tenth))
+        let upgraded = ServerTimeline(cluster: "b", number: 1)
+        #expect(!seen.isPast(upgraded) && !seen.isNews(upgraded) && seen.goOn(with: upgraded))
+    }
+
+    /// A server that lacks the end of the log has not heard of a takeover, and gives its number to
+    /// the next.
+    @Test func `an owner with the same number is told from another`() async throws {
+        let test = try TestPlace()
+        let store = try await Self.open(test)
+        try test.server.sql("UPDATE \(test.schema).ownership SET owner = 'belfry other'")
+        await #expect(throws: StorageError.closed("another relay owns the store now")) {
+            _ = try await Self.append("second", to: store)
+        }
+        await store.close()
+        // What is the other's is not given back.
+        let owner = try test.server.sql("SELECT owner FROM \(test.schema).ownership")
+        #expect(owner == "belfry other")
+    }
+
+    @Test func `a commit that is lost with a server is missed, whatever it was`() async throws {
+        let test = try TestPlace()
+        let store = try await Self.open(test)
+        _ = try await Self.append("first", to: store)
+        // As a standby that lacks the commit, of which nothing need stand in the log.
+        try test.server.sql("DELETE FROM \(test.schema).commitMark")
+        try test.server.sql(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+                AND application_name = (SELECT owner FROM \(test.schema).ownership)
+            """)
+        await #expect {
+            _ = try await Self.append("second", to: store)
+        } throws: { error in
+            guard case StorageError.closed(let reason) = error else { return false }
+            return reason.contains("lacks the last commit")
+        }
+        await store.close()
+    }
+
+    /// As a newer version does at its start, while this one owns the store and goes on.
+    @Test func `tables that get a column keep nobody from going on`() async throws {
+        let test = try TestPlace()
+        let store = try await Self.open(test)
+        #expect(try await Self.append("first", to: store) == .appended(LogPosition(1)))
+        #expect(try await store.containers().count == 1)
+        let tables = try test.server.sql(
+            """
+            SELECT relname FROM pg_class
+            WHERE relnamespace = '\(test.schema)'::regnamespace AND relkind = 'r'
+            """)
+        for table in tables.split(whereSeparator: \.isNewline) {
+            try test.server.sql(
+                "ALTER TABLE \(test.schema).\(String(table).quotedName) ADD COLUMN newer bigint")
+        }
+        #expect(try await store.containers().count == 1)
+        #expect(try await Self.append("second", to: store) == .appended(LogPosition(2)))
+        #expect(store.shortage == nil)
+        await store.close()
+    }
+
+    @Test func `who reads for some seconds does not keep a schema from being brought up to date`()
+        throws
+    {
+        let test = try TestPlace()
+        let (connection, reading) = (try test.session().connect(), try test.session().connect())
+        _ = try PostgresSchema(
+            place: try test.place(), migrations: Migration.releasedOnPostgreSQL
+        ).apply(connection, makesSchema: true)
+        // The server ends it after a step has waited as long as it does.
+        try reading.query("SET idle_in_transaction_session_timeout = '4s'")
+        try reading.query("BEGIN")
+        try reading.query("LOCK TABLE auditEntry IN ACCESS SHARE MODE")
+        let step = Migration(
+            name: "widens", sql: "ALTER TABLE auditEntry ADD COLUMN newer bigint;", checksum: "0")
+        let applied = try PostgresSchema(
+            place: try test.place(), migrations: Migration.releasedOnPostgreSQL + [step]
+        ).apply(connection, makesSchema: false)
+        #expect(applied == ["widens"])
+    }
+
+    /// A process that is stopped in the middle of it keeps the others waiting for seconds.
+    @Test func `who hangs while it brings a schema up to date is thrown out`() throws {
+        let test = try TestPlace()
+        let connection = try test.session().connect()
+        let question = "SELECT current_setting('idle_session_timeout') AS patience"
+        let asking = Migration(
+            name: "asks", sql: "CREATE TABLE told AS \(question);", checksum: "0")
+        let schema = PostgresSchema(
+            place: try test.place(), migrations: Migration.releasedOnPostgreSQL + [asking])
+        _ = try schema.apply(connection, makesSchema: true)
+        #expect(try connection.query("SELECT patience FROM told") == [["10s"]])
+        #expect(try connection.query(question) == [["0"]])
+    }
+
+    private static func open(_ test: TestPlace) async throws -> RelayStore {
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        return store
+    }
+
+    private static func append(_ name: String, to store: RelayStore) async throws -> AppendOutcome?
+    {
+        try await store.append(
+            [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0)
+        ).first
+    }
+}

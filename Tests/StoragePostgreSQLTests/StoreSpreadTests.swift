@@ -1,0 +1,173 @@
+import RelayTestKit
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// Which machine should own which store, in some thousand worlds.
+@Suite struct StoreSpreadTests {
+    /// Machines, and the stores that they own or could own.
+    private struct World {
+        var able: [String: Set<String>] = [:]
+        var owners: [String: String] = [:]
+
+        /// Of a few machines and some stores; each machine has a relay of each store in so many
+        /// of a hundred cases.
+        init(_ generator: inout SeededGenerator, relays percent: Int) {
+            let machines = (0..<Int.random(in: 1...6, using: &generator)).map { "m\($0)" }
+            for store in 0..<Int.random(in: 1...14, using: &generator) {
+                let there = machines.filter { _ in generator.chance(percent) }
+                able["s\(store)"] = Set(there)
+                if generator.chance(80) {
+                    owners["s\(store)"] = there.randomElement(using: &generator)
+                }
+            }
+        }
+
+        var machines: Set<String> { able.values.reduce(into: []) { $0.formUnion($1) } }
+
+        var spread: StoreSpread { StoreSpread(able: able, owners: owners) }
+
+        /// How many stores each machine has.
+        func loads(_ spread: StoreSpread) -> [String: Int] {
+            var loads = Dictionary(machines.map { ($0, 0) }) { first, _ in first }
+            for machine in spread.machines.values { loads[machine, default: 0] += 1 }
+            return loads
+        }
+
+        /// The stores that would move.
+        func moves(_ spread: StoreSpread) -> [String] {
+            spread.machines.filter { store, machine in
+                owners[store].map { $0 != machine } ?? false
+            }.keys.sorted()
+        }
+
+        /// Whether no machine need have more than `most` stores: each store is given a place, and
+        /// others make room for it if they can.
+        func canDo(with most: Int) -> Bool {
+            var places: [String: String] = [:]
+            func make(room store: String, _ asked: inout Set<String>) -> Bool {
+                for machine in able[store, default: []].sorted()
+                where asked.insert(machine).inserted {
+                    let there = places.filter { $0.value == machine }.keys.sorted()
+                    if there.count < most {
+                        places[store] = machine
+                        return true
+                    }
+                    for other in there where make(room: other, &asked) {
+                        places[store] = machine
+                        return true
+                    }
+                }
+                return false
+            }
+            return able.allSatisfy { store, machines in
+                var asked: Set<String> = []
+                return machines.isEmpty || make(room: store, &asked)
+            }
+        }
+    }
+
+    private static let count = 300
+
+    @Test(arguments: Seeds.all) func `stores are spread evenly where every machine can have each`(
+        seed: UInt64
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<Self.count {
+            let world = World(&generator, relays: 100)
+            let spread = world.spread
+            #expect(spread.machines.count == world.able.count)
+            let loads = world.loads(spread).values
+            let most = (world.able.count + loads.count - 1) / loads.count
+            #expect(loads.max() ?? 0 <= most && (loads.max() ?? 0) - (loads.min() ?? 0) <= 1)
+            // No more move than must: what is beyond the even share of each machine.
+            var owned: [String: Int] = [:]
+            for owner in world.owners.values { owned[owner, default: 0] += 1 }
+            let share = world.able.count / loads.count
+            let beyond = owned.values.filter { $0 > share }.map { $0 - share }
+            let larger = min(world.able.count % loads.count, beyond.count)
+            #expect(world.moves(spread).count == beyond.reduce(0, +) - larger)
+        }
+    }
+
+    @Test(arguments: Seeds.all) func `who can have a store has one, and nobody more than must be`(
+        seed: UInt64
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<Self.count {
+            let world = World(&generator, relays: Int.random(in: 20...95, using: &generator))
+            let spread = world.spread
+            for (store, machines) in world.able {
+                let machine = spread.machines[store]
+                #expect(machines.isEmpty ? machine == nil : machine.map(machines.contains) == true)
+            }
+            let most = world.loads(spread).values.max() ?? 0
+            #expect(most == 0 || !world.canDo(with: most - 1))
+        }
+    }
+
+    @Test(arguments: Seeds.all) func `one hand-over after the other comes to where nothing moves`(
+        seed: UInt64
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<Self.count {
+            var world = World(&generator, relays: Int.random(in: 20...100, using: &generator))
+            // Whoever is asked moves first, and what others do then is decided anew.
+            var moved = 0
+            while let store = world.moves(world.spread).randomElement(using: &generator) {
+                world.owners[store] = world.spread.machines[store]
+                moved += 1
+                guard moved <= world.able.count * 2 else {
+                    Issue.record("\(world.able) \(world.owners)")
+                    break
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Seeds.all) func `a machine that goes moves its own stores, and no others`(
+        seed: UInt64
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<Self.count {
+            var world = World(&generator, relays: 100)
+            world.owners = world.spread.machines
+            guard world.machines.count > 1, let gone = world.machines.max() else { continue }
+            let before = world.owners
+            for store in world.able.keys { world.able[store]?.remove(gone) }
+            world.owners = world.owners.filter { $0.value != gone }
+            let after = world.spread.machines
+            #expect(before.allSatisfy { $0.value == gone || after[$0.key] == $0.value })
+            // It comes back to stores that nobody else needs to pass on.
+            world.owners = after
+            for store in world.able.keys { world.able[store]?.insert(gone) }
+            let back = world.spread
+            #expect(world.moves(back).allSatisfy { back.machines[$0] == gone })
+            #expect(world.loads(back)[gone] == world.able.count / world.machines.count)
+        }
+    }
+
+    @Test func `it does not matter in which order anything is said`() {
+        var generator = SeededGenerator(seed: 13)
+        for _ in 0..<Self.count {
+            let world = World(&generator, relays: 70)
+            var (able, owners) = ([String: Set<String>](), [String: String]())
+            for (store, machines) in world.able.shuffled(using: &generator) {
+                able[store] = []
+                for machine in machines.sorted().reversed() { able[store]?.insert(machine) }
+            }
+            for (store, owner) in world.owners.shuffled(using: &generator) { owners[store] = owner }
+            #expect(StoreSpread(able: able, owners: owners).machines == world.spread.machines)
+        }
+    }
+
+    /// The numbers that stores draw for machines are the same in every version, so that relays of
+    /// two versions come to the same.
+    @Test func `stores that nobody owns go to the same machines in every version`() {
+        let machines: Set = ["a", "b", "c"]
+        let able = Dictionary(uniqueKeysWithValues: (1...6).map { ("s\($0)", machines) })
+        #expect(
+            StoreSpread(able: able, owners: [:]).machines
+                == ["s1": "b", "s2": "a", "s3": "c", "s4": "b", "s5": "c", "s6": "a"])
+    }
+}
