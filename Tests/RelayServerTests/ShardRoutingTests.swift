@@ -31,6 +31,7 @@ import Testing
         "/changes/1/iCloud.com.example.Art/development/database",
         "/live/1/iCloud.com.example.Art/development",
         "/live/1/iCloud.com.example.Art/development/sessions/secret/stream",
+        "/sign-in/1/iCloud.com.example.Art/development?origin=https%3A%2F%2Fart.example",
         "/admin/1/containers/iCloud.com.example.Art/development",
         "/admin/1/containers/iCloud.com.example.Art/development/keys",
         "/admin/1/deliveries?container=iCloud.com.example.Art&user=mona",

@@ -17,7 +17,9 @@ enum CallSubject: Sendable, Hashable {
     case relay
 
     /// The first words of paths in which a container and its environment follow `1`.
-    private static let ofContainers: Set<Substring> = ["changes", "database", "device", "live"]
+    private static let ofContainers: Set<Substring> = [
+        "changes", "database", "device", "live", "sign-in",
+    ]
     /// Administrative lists that a container may narrow.
     private static let narrowed: Set<Substring> = ["deliveries", "receipts"]
 
