@@ -93,10 +93,17 @@ import Testing
         _ = try channel.finish()
     }
 
-    @Test func `a call for another shard goes there, whoever owns the own store`() throws {
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let directory = ShardDirectory(
-            own: "a", schemas: ["a", "b"], clock: ContinuousClock(), logger: logger,
+    // MARK: Several shards
+
+    private static func key(_ name: String) -> ContainerKey {
+        ContainerKey(container: Fixtures.identifier(name), environment: .development)
+    }
+
+    /// Knows that there are two shards, of which the first is the own one.
+    private static func directory() -> ShardDirectory {
+        ShardDirectory(
+            own: "a", schemas: ["a", "b"], clock: ContinuousClock(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             metrics: PrometheusMetrics()
         ) {
             CallForwarding(
@@ -104,11 +111,9 @@ import Testing
                 identifiers: RandomIdentifiers { World.real.randomBytes($0) },
                 meter: ForwardingMeter(PrometheusMetrics()), shard: $0)
         }
-        let key = ContainerKey(
-            container: Fixtures.identifier("there"), environment: .development)
-        directory.note([
-            ShardSight(schema: "b", state: .unowned, containers: [key], revision: 1)
-        ])
+    }
+
+    private func connection(_ directory: ShardDirectory) throws -> EmbeddedChannel {
         let forwarding = CallForwarding(
             current, patience: .seconds(10), silence: .seconds(60),
             identifiers: RandomIdentifiers { World.real.randomBytes($0) },
@@ -116,14 +121,70 @@ import Testing
         let channel = EmbeddedChannel(
             handlers: [CallForwarder(forwarding, listener: "http", shards: directory)])
         channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
+        return channel
+    }
+
+    private static func come(_ name: String, to channel: EmbeddedChannel) throws {
+        let head = HTTPRequest(
+            method: .get, scheme: nil, authority: "h", path: "/changes/1/\(name)/development/s")
+        try channel.writeInbound(HTTPRequestPart.head(head))
+        try channel.writeInbound(HTTPRequestPart.end(nil))
+    }
+
+    @Test func `who has a container is not said before all shards were read`() throws {
+        let directory = Self.directory()
+        directory.note([
+            ShardSight(schema: "a", state: .unowned, containers: [Self.key("own")], revision: 1)
+        ])
         current.post(.here)
-        for name in ["here", "there"] {
-            let head = HTTPRequest(
-                method: .get, scheme: nil, authority: "h",
-                path: "/changes/1/\(name)/development/s")
-            try channel.writeInbound(HTTPRequestPart.head(head))
-            try channel.writeInbound(HTTPRequestPart.end(nil))
+        let (known, unknown) = (try connection(directory), try connection(directory))
+        try Self.come("own", to: known)
+        #expect(try known.readInbound(as: HTTPRequestPart.self) != nil)
+        try Self.come("x", to: unknown)
+        #expect(try unknown.readInbound(as: HTTPRequestPart.self) == nil)
+        // It was seen, but locked, and then was read; nobody has what was asked for.
+        directory.note([
+            ShardSight(
+                schema: "b", state: .unreadable("why"), containers: [], isRead: false, revision: 1)
+        ])
+        unknown.embeddedEventLoop.run()
+        #expect(try unknown.readInbound(as: HTTPRequestPart.self) == nil)
+        directory.note([ShardSight(schema: "b", state: .unowned, containers: [], revision: 2)])
+        unknown.embeddedEventLoop.run()
+        guard case .head(let head)? = try unknown.readInbound(as: HTTPRequestPart.self) else {
+            Issue.record("nothing comes to the routes")
+            return
         }
+        #expect(head.path == "/changes/1/x/development/s")
+        for channel in [known, unknown] { _ = try channel.finish() }
+    }
+
+    @Test func `a call that may be for a shard that is not read is refused in time`() throws {
+        let directory = Self.directory()
+        directory.note([
+            ShardSight(
+                schema: "b", state: .otherVersion, containers: [], isRead: false, revision: 1)
+        ])
+        current.post(.here)
+        let channel = try connection(directory)
+        try Self.come("x", to: channel)
+        channel.embeddedEventLoop.advanceTime(by: .seconds(6))
+        guard case .head(let answer)? = try channel.readOutbound(as: HTTPResponsePart.self) else {
+            Issue.record("nothing is answered")
+            return
+        }
+        #expect(answer.status == .serviceUnavailable)
+        _ = try channel.finish()
+    }
+
+    @Test func `a call for another shard goes there, whoever owns the own store`() throws {
+        let directory = Self.directory()
+        directory.note([
+            ShardSight(schema: "b", state: .unowned, containers: [Self.key("there")], revision: 1)
+        ])
+        let channel = try connection(directory)
+        current.post(.here)
+        for name in ["here", "there"] { try Self.come(name, to: channel) }
         guard case .head(let head)? = try channel.readInbound(as: HTTPRequestPart.self) else {
             Issue.record("nothing comes to the routes")
             return

@@ -140,6 +140,26 @@ import Testing
                 == "a")
     }
 
+    @Test func `where nobody knows what a shard has, a container may be there`() {
+        let unknown = CallSubject.container(Self.container("x"))
+        var map = ShardMap(own: "a", schemas: ["a", "b", "c"])
+        #expect(map.isDoubtful(unknown))
+        map = map.taking([Self.sight("b", ["y"]), Self.sight("c", [], .absent)])
+        #expect(!map.isDoubtful(unknown))
+        let unread = ShardSight(
+            schema: "c", state: .unreadable("why"), containers: [], isRead: false, revision: 2)
+        map = map.taking([unread])
+        #expect(map.isDoubtful(unknown))
+        #expect(map.doubt == "it may be c: it cannot be read: why")
+        #expect(!map.isDoubtful(.container(Self.container("y"))))
+        for other in [CallSubject.relay, .shard("c"), .creation(Self.container("x"), shard: nil)] {
+            #expect(!map.isDoubtful(other))
+        }
+        // What could be read once is known.
+        map = map.taking([Self.sight("c", [], revision: 3, .unreadable("why"))])
+        #expect(!map.isDoubtful(unknown))
+    }
+
     @Test func `shards get about as many, and one more takes only its share`() {
         let names = ["a", "b", "c", "d"]
         let keys = (0..<2000).map { Self.container("iCloud.com.example.\($0)") }

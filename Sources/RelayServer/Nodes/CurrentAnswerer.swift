@@ -109,6 +109,15 @@ final class CurrentAnswerer: Sendable {
         postNobody(state.obstacle ?? "")
     }
 
+    /// Says why it is not known for whom a call is; `nil` if it is by now, and is asked again here.
+    func note(doubt reason: String?) {
+        switch (answerer, reason) {
+        case (.ended, _), (.here, nil): break
+        case (_, nil): post(.here)
+        case (_, let reason?): postNobody(reason)
+        }
+    }
+
     /// Whoever waits is not woken for what it knows.
     private func postNobody(_ reason: String) {
         if case .nobody(let known) = answerer, known == reason { return }

@@ -25,6 +25,8 @@ final class ShardDirectory: Sendable {
     private let own: String
     /// How calls get to the other shards.
     private let ways: [String: CallForwarding]
+    /// Where calls wait as long as nobody knows to which shard they go.
+    private let doubt: CallForwarding
     private let state: Mutex<State>
     private let meter: ShardMeter
     private let clock: any Clock<Duration>
@@ -41,17 +43,21 @@ final class ShardDirectory: Sendable {
         self.logger = logger
         let others = schemas.filter { $0 != own }
         ways = Dictionary(uniqueKeysWithValues: others.map { ($0, way($0, CurrentAnswerer())) })
+        doubt = way("of the container", CurrentAnswerer())
         meter = ShardMeter(schemas, metrics)
         state = Mutex(State(map: ShardMap(own: own, schemas: schemas)))
     }
 
     // MARK: For calls
 
-    /// How a call gets to the owner of another store; `nil` if it is for the own one.
+    /// How a call gets to the owner of another store, or waits until it is known which that is;
+    /// `nil` if it is for the own one.
     func way(of head: HTTPRequest, isOperators: Bool) -> CallForwarding? {
         let subject = CallSubject(of: head, isOperators: isOperators)
         if subject == .relay { return nil }
-        return state.withLock { $0.map.other(for: subject) }.flatMap { ways[$0] }
+        let map = state.withLock { $0.map }
+        if map.isDoubtful(subject) { return doubt }
+        return map.other(for: subject).flatMap { ways[$0] }
     }
 
     /// What is known of each shard.
@@ -97,6 +103,8 @@ final class ShardDirectory: Sendable {
     func note(_ sights: [ShardSight]) {
         let sight = clock.measureStart()
         let map = state.withLock { $0.map }.taking(sights)
+        // Whom the map has wait must be able to, and is not given back before it knows more.
+        if let reason = map.doubt { doubt.current.note(doubt: reason) }
         let (news, wasBlind) = state.withLock { state in
             let news = map.conflicts.filter { !state.conflicts.contains($0) }
             let wasBlind = state.blindness != nil
@@ -105,6 +113,7 @@ final class ShardDirectory: Sendable {
             return (news, wasBlind)
         }
         for seen in sights { ways[seen.schema]?.current.note(seen.state) }
+        if map.doubt == nil { doubt.current.note(doubt: nil) }
         for conflict in news {
             logger.error(
                 "a container lies in several shards", metadata: ["reason": "\(conflict)"])
@@ -125,7 +134,7 @@ final class ShardDirectory: Sendable {
 
     /// Hands nothing on any more.
     func end() {
-        for way in ways.values { way.current.post(.ended) }
+        for way in Array(ways.values) + [doubt] { way.current.post(.ended) }
     }
 }
 

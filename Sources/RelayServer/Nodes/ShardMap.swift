@@ -14,6 +14,8 @@ struct ShardMap: Sendable {
     private var places: [ContainerKey: String] = [:]
     /// Some of those that lie in several shards, which should not be: a sentence for each.
     private(set) var conflicts: [String] = []
+    /// Why it is not known what lies in all other shards; `nil` if it is.
+    private(set) var doubt: String?
 
     /// How many conflicts are told.
     private static let mostConflicts = 5
@@ -22,6 +24,7 @@ struct ShardMap: Sendable {
     init(own: String, schemas: [String]) {
         self.own = own
         self.schemas = schemas.sorted()
+        doubt = firstDoubt
     }
 
     /// What is known after `fresh` was seen; what was not seen is known as before.
@@ -33,7 +36,18 @@ struct ShardMap: Sendable {
             map.sights[sight.schema] = sight
         }
         if isOther { map.fill() }
+        map.doubt = map.firstDoubt
         return map
+    }
+
+    private var firstDoubt: String? {
+        for schema in schemas where schema != own {
+            guard let sight = sights[schema] else {
+                return "it may be \(schema), which was not seen yet"
+            }
+            if let doubt = sight.doubt { return "it may be \(schema): \(doubt)" }
+        }
+        return nil
     }
 
     /// Says anew where containers lie.
@@ -67,6 +81,13 @@ struct ShardMap: Sendable {
             }
         // What is no shard is refused by the routes of the own store.
         return schema.flatMap { $0 != own && schemas.contains($0) ? $0 : nil }
+    }
+
+    /// Whether a call may be for a shard of which it is not known what lies there: the own store
+    /// must not say that there is no such container.
+    func isDoubtful(_ subject: CallSubject) -> Bool {
+        guard doubt != nil, case .container(let key) = subject else { return false }
+        return places[key] == nil
     }
 
     /// The shard for a container of which nobody says where it is to lie.

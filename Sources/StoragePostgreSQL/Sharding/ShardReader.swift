@@ -13,6 +13,8 @@ final class ShardReader {
         var schema: ShardSchema?
         var owner: StoreOwner?
         var containers: [ContainerKey] = []
+        /// Whether these are all.
+        var isRead = false
         var revision = 0
         /// The number of the last container that is known.
         var last: Int64 = 0
@@ -30,7 +32,7 @@ final class ShardReader {
 
         /// Forgets what lies there, to read all of it anew.
         mutating func forget() {
-            (containers, last) = ([], 0)
+            (containers, isRead, last) = ([], false, 0)
             revision += 1
         }
     }
@@ -84,7 +86,7 @@ final class ShardReader {
             guard shard.isSeen else { return nil }
             return ShardSight(
                 schema: schema, state: shard.state, containers: shard.containers,
-                revision: shard.revision)
+                isRead: shard.isRead, revision: shard.revision)
         }
     }
 
@@ -195,6 +197,9 @@ final class ShardReader {
             }
         }
         for number in fresh.keys { shards[number].revision += 1 }
+        for number in numbers where fresh[number, default: 0] < Self.page {
+            shards[number].isRead = true
+        }
         return fresh.values.contains(Self.page)
     }
 

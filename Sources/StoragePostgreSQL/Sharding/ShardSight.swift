@@ -42,20 +42,34 @@ package struct ShardSight: Sendable {
         }
     }
 
+    /// Why something may lie there of which nobody knows; `nil` if nothing does.
+    package var doubt: String? {
+        switch state {
+        case .absent, .foreign: nil
+        case .owned, .unowned: isRead ? nil : "its containers are being read"
+        case .otherVersion, .unreadable: isRead ? nil : state.obstacle
+        }
+    }
+
     package let schema: String
     package let state: State
     /// What lies there.
     package let containers: [ContainerKey]
+    /// Whether ``containers`` are all of them: they may not have been read yet.
+    package let isRead: Bool
     /// Another number whenever ``containers`` are others.
     package let revision: Int
 
     /// How many containers of a shard are known at the most: others than these are taken for none.
     package static let mostContainers = 100_000
 
-    package init(schema: String, state: State, containers: [ContainerKey], revision: Int) {
+    package init(
+        schema: String, state: State, containers: [ContainerKey], isRead: Bool = true, revision: Int
+    ) {
         self.schema = schema
         self.state = state
         self.containers = containers
+        self.isRead = isRead
         self.revision = revision
     }
 }
