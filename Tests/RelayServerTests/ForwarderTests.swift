@@ -93,6 +93,22 @@ import Testing
         _ = try channel.finish()
     }
 
+    /// After a failover to a server that lacks a takeover, its number is given out anew.
+    @Test func `another owner under the same number is another one`() throws {
+        let pass = try NodePass { World.real.randomBytes($0) }.text
+        for (name, port) in [("one", 1), ("two", 1), ("two", 2)] {
+            let owner = StoreOwner(
+                name: name, epoch: 7,
+                endpoint: StoreEndpoint(address: "127.0.0.1:\(port)", pass: pass))
+            current.note(owner)
+            guard case .owner(let route) = current.answerer else {
+                Issue.record("nobody is asked")
+                return
+            }
+            #expect(route.owner == owner && route.address.port == port)
+        }
+    }
+
     // MARK: Several shards
 
     private static func key(_ name: String) -> ContainerKey {

@@ -284,8 +284,8 @@ import Testing
             let strange = try NodePass { World.real.randomBytes($0) }.strangers
             for settings in [anybody, strange] {
                 let route = OwnerRoute(
-                    name: "other", epoch: 1, address: address,
-                    security: try NIOSSLContext(configuration: settings))
+                    StoreOwner(name: "other", epoch: 1, endpoint: far.listeners.endpoint),
+                    at: address, security: try NIOSSLContext(configuration: settings))
                 await #expect(throws: (any Error).self) {
                     try await OwnerProbe.status(
                         of: route,

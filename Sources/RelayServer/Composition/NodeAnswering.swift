@@ -12,8 +12,8 @@ final class NodeAnswering: Sendable {
         var sockets: LiveSockets?
         /// Whether calls of other relays are taken.
         var isTaking = true
-        /// What came of asking the owner last, and under which number it owned the store.
-        var answer: (epoch: Int64, readiness: Readiness)?
+        /// What came of asking the owner last, and which that was.
+        var answer: (owner: StoreOwner, readiness: Readiness)?
         /// How long ago the database last said who owns the store.
         var sight: Stopwatch?
         /// Why it has not said it since; `nil` if that is not known.
@@ -225,7 +225,7 @@ final class NodeAnswering: Sendable {
         if let sight, sight.elapsed() > Self.oldestSight {
             return .notReady(["storage": blindness ?? "the database cannot be reached"])
         }
-        guard let answer, answer.epoch == route.epoch else {
+        guard let answer, answer.owner == route.owner else {
             return .notReady(["owner": "it was not asked yet"])
         }
         return answer.readiness
@@ -233,17 +233,17 @@ final class NodeAnswering: Sendable {
 
     /// Asks the owner whether it can serve, again and again, until the task is cancelled.
     func probe(by clock: any Clock<Duration>) async {
-        var last: Int64?
+        var last: StoreOwner?
         while !Task.isCancelled {
             if case .owner(let route) = current.answerer {
                 let readiness = await ask(route)
-                state.withLock { $0.answer = (route.epoch, readiness) }
-                last = route.epoch
+                state.withLock { $0.answer = (route.owner, readiness) }
+                last = route.owner
             }
             // A new owner is asked at once.
             for _ in 0..<10 {
                 guard (try? await clock.sleep(for: Self.pause / 10)) != nil else { return }
-                if let epoch = current.epoch, epoch != last { break }
+                if let owner = current.owner, owner != last { break }
             }
         }
     }

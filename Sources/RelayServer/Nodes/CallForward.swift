@@ -3,6 +3,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 import RelayModel
+import StoragePostgreSQL
 
 /// One call on its way to the relay that owns its store; on its connection's event loop.
 final class CallForward: UpstreamUser {
@@ -110,7 +111,7 @@ final class CallForward: UpstreamUser {
         if case .here = forwarding.current.answerer {
             return later(Self.afterglow) { $0.fail(.ownerChanged) }
         }
-        guard let epoch = forwarding.current.epoch, epoch != upstream.epoch else { return }
+        guard let owner = forwarding.current.owner, owner != upstream.owner else { return }
         later(Self.afterglow) { $0.fail(.ownerChanged) }
     }
 
@@ -274,13 +275,13 @@ final class CallForward: UpstreamUser {
     /// Makes both connections ends of a tunnel.
     private func join(_ answer: HTTPResponse) {
         guard let upstream, let client else { return }
-        let (forwarding, loop, epoch) = (forwarding, loop, upstream.epoch)
+        let (forwarding, loop, owner) = (forwarding, loop, upstream.owner)
         let owners = TunnelEnd()
         guard upstream.become(owners) else { return fail(.lost) }
         self.upstream = nil
         isOver = true
         release()
-        let watch = TunnelWatch(forwarding.current, epoch: epoch, owners, loop)
+        let watch = TunnelWatch(forwarding.current, of: owner, owners, loop)
         let clients = TunnelEnd {
             watch.end()
             forwarding.meter.end(.answered)

@@ -4,17 +4,20 @@ import Synchronization
 
 /// Where the owner of a store is reached.
 struct OwnerRoute: Sendable {
-    /// What it is called.
-    let name: String
-    /// The number under which it owns the store.
-    let epoch: Int64
+    /// What it says of itself.
+    ///
+    /// The number under which it owns the store does not tell it from another: after a failover to
+    /// a server that lacks a takeover it is given out anew.
+    let owner: StoreOwner
     let address: NodeAddress
     /// What shows its pass.
     let security: NIOSSLContext
 
-    init(name: String, epoch: Int64, address: NodeAddress, security: NIOSSLContext) {
-        self.name = name
-        self.epoch = epoch
+    /// What it is called.
+    var name: String { owner.name }
+
+    init(_ owner: StoreOwner, at address: NodeAddress, security: NIOSSLContext) {
+        self.owner = owner
         self.address = address
         self.security = security
     }
@@ -26,9 +29,7 @@ struct OwnerRoute: Sendable {
         guard let address = NodeAddress(endpoint.address) else {
             throw NodePass.Unusable(description: "the owner's address cannot be read")
         }
-        self.init(
-            name: owner.name, epoch: owner.epoch, address: address,
-            security: try NodePass(text: endpoint.pass).asking())
+        self.init(owner, at: address, security: try NodePass(text: endpoint.pass).asking())
     }
 }
 
@@ -58,10 +59,10 @@ final class CurrentAnswerer: Sendable {
 
     var answerer: Answerer { state.withLock { $0.answerer } }
 
-    /// The number of the owner to whom calls are forwarded; `nil` if they are not.
-    var epoch: Int64? {
+    /// The owner to whom calls are forwarded; `nil` if they are not.
+    var owner: StoreOwner? {
         guard case .owner(let route) = answerer else { return nil }
-        return route.epoch
+        return route.owner
     }
 
     /// Says who answers from now on.
@@ -90,7 +91,7 @@ final class CurrentAnswerer: Sendable {
 
     /// Says to whom calls are handed from now on.
     func note(_ owner: StoreOwner) {
-        if epoch == owner.epoch { return }
+        if self.owner == owner { return }
         guard let endpoint = owner.endpoint else {
             return postNobody(
                 "\(owner.name) owns the store, and does not say where it is reached")

@@ -1,4 +1,5 @@
 import NIOCore
+import StoragePostgreSQL
 
 /// One end of two connections of which each gets what the other sends: a WebSocket through the
 /// relay that does not own the store.
@@ -114,17 +115,22 @@ final class TunnelWatch {
     private let current: CurrentAnswerer
     private let number: UInt64
 
-    init(_ current: CurrentAnswerer, epoch: Int64, _ end: TunnelEnd, _ loop: any EventLoop) {
+    init(
+        _ current: CurrentAnswerer, of owner: StoreOwner, _ end: TunnelEnd, _ loop: any EventLoop
+    ) {
         self.current = current
         let end = NIOLoopBound(end, eventLoop: loop)
-        number = current.listen {
+        let look: @Sendable () -> Void = {
             switch current.answerer {
-            case .owner(let route) where route.epoch == epoch: return
+            case .owner(let route) where route.owner == owner: return
             case .nobody: return
             case .owner, .here, .ended: break
             }
             loop.scheduleTask(in: Self.afterglow) { end.value.close() }
         }
+        number = current.listen(look)
+        // It may own the store no more since it was asked.
+        look()
     }
 
     func end() { current.forget(number) }

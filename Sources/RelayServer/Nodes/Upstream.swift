@@ -4,6 +4,7 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOSSL
 import NIOTLS
+import StoragePostgreSQL
 
 /// Who uses a connection to the owner; on the connection's event loop.
 protocol UpstreamUser: AnyObject {
@@ -26,8 +27,8 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPRequestPart
     typealias OutboundOut = HTTPRequestPart
 
-    /// The number of the owner to whom it leads.
-    let epoch: Int64
+    /// The owner to whom it leads.
+    let owner: StoreOwner
     private var user: (any UpstreamUser)?
     private var context: ChannelHandlerContext?
     private var ready: EventLoopPromise<Void>?
@@ -37,8 +38,8 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
     private(set) var isOpen = true
 
     /// `ready` is told once the other end is known, or why it is not.
-    init(epoch: Int64, ready: EventLoopPromise<Void>) {
-        self.epoch = epoch
+    init(to owner: StoreOwner, ready: EventLoopPromise<Void>) {
+        self.owner = owner
         self.ready = ready
     }
 

@@ -5,6 +5,7 @@ import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOPosix
 import NIOSSL
+import StoragePostgreSQL
 
 /// The connections of one event loop to the owner that nobody uses at the moment, and new ones.
 ///
@@ -36,7 +37,7 @@ final class UpstreamPool {
     /// A connection to an owner, one that waits or a new one.
     func take(_ route: OwnerRoute) -> EventLoopFuture<NIOLoopBound<Upstream>> {
         while let upstream = idle.popLast()?.upstream {
-            if upstream.isOpen, upstream.epoch == route.epoch {
+            if upstream.isOpen, upstream.owner == route.owner {
                 return loop.makeSucceededFuture(NIOLoopBound(upstream, eventLoop: loop))
             }
             upstream.close()
@@ -115,7 +116,7 @@ final class UpstreamPool {
                 HTTPResponseDecoder(
                     leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .forward)))
         try pipeline.addHandler(HTTP1ToHTTPClientCodec())
-        try pipeline.addHandler(Upstream(epoch: route.epoch, ready: ready))
+        try pipeline.addHandler(Upstream(to: route.owner, ready: ready))
     }
 }
 
