@@ -158,6 +158,33 @@ struct ShardWatchTests {
         await store.close()
     }
 
+    @Test func `those who make containers at once keep few connections`() async throws {
+        let test = try TestPlace()
+        // The lock is the database's, and of this one no other test wants it.
+        let name = try test.server.database()
+        let place = try test.place(database: name)
+        _ = try RelayStore.migrate(place)
+        let claimant = Self.claimant("one")
+        let claim = ContainerClaim(place, as: claimant, schemas: [test.schema])
+        let holder = try test.session(database: name).connect()
+        try holder.query("SELECT pg_advisory_lock(hashtextextended('belfry containers', 0))")
+        let claims = (0..<8).map { number in
+            Task { try? await claim.claiming(Self.key("c\(number)")) { _ in } }
+        }
+        let connections = """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE application_name = '\(claimant.sessionName)'
+            """
+        try test.server.wait(for: "2", of: connections)
+        let stays = await Turns.keeps {
+            let rows = try? holder.query(connections)
+            return rows?.first?[0].flatMap { Int($0) } ?? .max <= 2
+        }
+        #expect(stays)
+        try holder.query("SELECT pg_advisory_unlock_all()")
+        for one in claims { _ = await one.value }
+    }
+
     /// As of a process that is stopped, and wakes when another one makes the container.
     @Test func `who hangs while it makes a container loses its turn`() async throws {
         let (test, other) = (try TestPlace(), try TestPlace())

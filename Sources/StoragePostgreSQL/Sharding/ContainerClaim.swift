@@ -59,6 +59,8 @@ package struct ContainerClaim: Sendable {
     private let session: PostgresSession
     private let schemas: [String]
     private let patience: Patience
+    /// Each that waits for the lock has a connection, of which the server has not many.
+    private let line = ReaderLine(turns: 2)
 
     /// A container that should be made lies in a store already.
     package struct Taken: Error {
@@ -89,6 +91,13 @@ package struct ContainerClaim: Sendable {
     /// - Throws: ``Taken`` if one of the stores has it; ``StorageError`` if that cannot be known,
     ///   and what `body` throws.
     package func claiming<Outcome: Sendable>(
+        _ key: ContainerKey,
+        _ body: @Sendable (_ check: @escaping @Sendable () throws -> Void) async throws -> Outcome
+    ) async throws -> Outcome {
+        try await line.turn(of: key) { try await claimInTurn(key, body) }
+    }
+
+    private func claimInTurn<Outcome: Sendable>(
         _ key: ContainerKey,
         _ body: @Sendable (_ check: @escaping @Sendable () throws -> Void) async throws -> Outcome
     ) async throws -> Outcome {
