@@ -140,6 +140,24 @@ import Testing
                 == "a")
     }
 
+    @Test func `a container is where its store was moved to`() {
+        let map = ShardMap(own: "c", schemas: ["a", "b", "c"])
+        let key = Self.container("x")
+        func sight(_ schema: String, isMovedAway: Bool, revision: Int) -> ShardSight {
+            ShardSight(
+                schema: schema, state: .unowned, containers: [key], isMovedAway: isMovedAway,
+                revision: revision)
+        }
+        // Somewhere else, or on its way.
+        let away = map.taking([sight("a", isMovedAway: true, revision: 1)])
+        #expect(away.other(for: .container(key)) == "a" && away.conflicts.isEmpty)
+        let moved = away.taking([sight("b", isMovedAway: false, revision: 1)])
+        #expect(moved.other(for: .container(key)) == "b" && moved.conflicts.isEmpty)
+        // It was taken back.
+        let both = moved.taking([sight("a", isMovedAway: false, revision: 2)])
+        #expect(both.other(for: .container(key)) == "a" && both.conflicts.count == 1)
+    }
+
     @Test func `where nobody knows what a shard has, a container may be there`() {
         let unknown = CallSubject.container(Self.container("x"))
         var map = ShardMap(own: "a", schemas: ["a", "b", "c"])

@@ -158,6 +158,34 @@ struct ShardWatchTests {
         await store.close()
     }
 
+    @Test func `a store that was moved away is seen to be`() async throws {
+        let (test, other) = (try TestPlace(), try TestPlace())
+        for place in [test, other] { _ = try RelayStore.migrate(try place.place()) }
+        _ = try test.server.sql(
+            """
+            INSERT INTO \(other.schema).storeMove
+                (id, direction, identity, place, tableName, lastKey, rowCount)
+            VALUES (1, 'away', decode(repeat('00', 16), 'hex'), 'elsewhere', '', NULL, 0)
+            """)
+        let watch = try ShardWatch(try test.place(), schemas: [test.schema, other.schema])
+        #expect(try await watch.look().map(\.isMovedAway) == [false, true])
+        // It is counted again after some seconds.
+        _ = try test.server.sql("DELETE FROM \(other.schema).storeMove")
+        while try await watch.look()[1].isMovedAway {}
+        #expect(try await watch.look().map(\.isMovedAway) == [false, false])
+    }
+
+    @Test func `a database that is away makes no container, and is not broken`() async throws {
+        let place = try PostgresPlace(url: "postgresql://postgres@127.0.0.1:1/none")
+        let claim = ContainerClaim(place, as: Self.claimant("one"), schemas: ["a", "b"])
+        do {
+            try await claim.claiming(Self.key("a")) { _ in }
+            Issue.record("it is away")
+        } catch StorageError.unavailable {
+            // 503, and not 500.
+        }
+    }
+
     @Test func `those who make containers at once keep few connections`() async throws {
         let test = try TestPlace()
         // The lock is the database's, and of this one no other test wants it.

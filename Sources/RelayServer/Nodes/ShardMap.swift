@@ -52,20 +52,25 @@ struct ShardMap: Sendable {
 
     /// Says anew where containers lie.
     ///
-    /// Where one lies in several shards, all relays agree on the first of them.
+    /// Where one lies in several shards, all relays agree on the first of them. A store that was
+    /// moved elsewhere has its containers still: they are there only if they are nowhere else.
     private mutating func fill() {
         places = [:]
         conflicts = []
-        for schema in schemas {
-            for key in sights[schema]?.containers ?? [] {
-                guard let other = places[key] else {
-                    places[key] = schema
-                    continue
-                }
-                if conflicts.count < Self.mostConflicts {
-                    conflicts.append(
-                        "\(key) lies in \(other) and in \(schema): calls go to \(other)")
-                }
+        let moved = Set(schemas.filter { sights[$0]?.isMovedAway ?? false })
+        for schema in schemas where !moved.contains(schema) { fill(from: schema, isMoved: false) }
+        for schema in schemas where moved.contains(schema) { fill(from: schema, isMoved: true) }
+    }
+
+    private mutating func fill(from schema: String, isMoved: Bool) {
+        for key in sights[schema]?.containers ?? [] {
+            guard let other = places[key] else {
+                places[key] = schema
+                continue
+            }
+            if !isMoved, conflicts.count < Self.mostConflicts {
+                conflicts.append(
+                    "\(key) lies in \(other) and in \(schema): calls go to \(other)")
             }
         }
     }

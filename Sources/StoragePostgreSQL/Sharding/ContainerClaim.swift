@@ -123,6 +123,9 @@ package struct ContainerClaim: Sendable {
                 return try Self.holder(of: key, schemas, connection)
             } catch let error as PostgresError {
                 throw error.storageError(of: session.place)
+            } catch StorageError.inaccessible(_, let reason) {
+                // It may pass, as a restart does: whoever asks is told to come again.
+                throw StorageError.unavailable(reason)
             }
         }
         if let holder { throw Taken(schema: holder) }

@@ -15,6 +15,7 @@ final class ShardReader {
         var containers: [ContainerKey] = []
         /// Whether these are all.
         var isRead = false
+        var isMovedAway = false
         var revision = 0
         /// The number of the last container that is known.
         var last: Int64 = 0
@@ -32,7 +33,7 @@ final class ShardReader {
 
         /// Forgets what lies there, to read all of it anew.
         mutating func forget() {
-            (containers, isRead, last) = ([], false, 0)
+            (containers, isRead, isMovedAway, last) = ([], false, false, 0)
             revision += 1
         }
     }
@@ -86,7 +87,7 @@ final class ShardReader {
             guard shard.isSeen else { return nil }
             return ShardSight(
                 schema: schema, state: shard.state, containers: shard.containers,
-                isRead: shard.isRead, revision: shard.revision)
+                isRead: shard.isRead, isMovedAway: shard.isMovedAway, revision: shard.revision)
         }
     }
 
@@ -210,7 +211,7 @@ final class ShardReader {
         }
     }
 
-    /// Looks now and then whether as many containers are there as are known.
+    /// Looks now and then whether as many containers are there as are known, and are there still.
     private func count(_ connection: PostgresConnection) throws {
         let now = session.watch()
         if let counted, now - counted < Self.counts { return }
@@ -218,7 +219,12 @@ final class ShardReader {
         guard !numbers.isEmpty else { return }
         let rows = try connection.query(
             numbers.map {
-                "SELECT \($0), count(*) FROM \(schemas[$0].quotedName).container"
+                """
+                SELECT \($0), (SELECT count(*) FROM \(schemas[$0].quotedName).container),
+                    EXISTS (
+                        SELECT 1 FROM \(schemas[$0].quotedName).storeMove
+                        WHERE direction = 'away')
+                """
             }.joined(separator: " UNION ALL "), within: Self.patience)
         for row in rows {
             guard let number = row[0].flatMap({ Int($0) }), let count = row[1].flatMap({ Int($0) }),
@@ -226,6 +232,10 @@ final class ShardReader {
             else { continue }
             let known = shards[number].containers.count
             if count != known, known < ShardSight.mostContainers { shards[number].forget() }
+            let isMovedAway = row[2] == "t"
+            guard shards[number].isMovedAway != isMovedAway else { continue }
+            shards[number].isMovedAway = isMovedAway
+            shards[number].revision += 1
         }
         counted = now
     }

@@ -12,7 +12,7 @@ struct ShardSchema: Sendable, Hashable {
         ("ownership", "shard"), ("ownership", "owner"), ("ownership", "name"),
         ("ownership", "epoch"), ("ownership", "leaseuntil"), ("ownership", "address"),
         ("ownership", "pass"), ("container", "id"), ("container", "name"),
-        ("container", "environment"),
+        ("container", "environment"), ("storemove", "direction"),
     ]
 
     /// Which of the schemas are there, by their names.
@@ -39,7 +39,7 @@ struct ShardSchema: Sendable, Hashable {
                 (SELECT coalesce(bool_and(has_table_privilege(entity.oid, 'SELECT')), false)
                     FROM pg_catalog.pg_class AS entity
                     WHERE entity.relnamespace = space.oid
-                        AND entity.relname IN ('ownership', 'container'))
+                        AND entity.relname IN ('ownership', 'container', 'storemove'))
             FROM pg_catalog.pg_namespace AS space WHERE space.nspname IN (\(names))
             """)
         var found: [String: ShardSchema] = [:]

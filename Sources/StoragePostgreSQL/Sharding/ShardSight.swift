@@ -57,19 +57,23 @@ package struct ShardSight: Sendable {
     package let containers: [ContainerKey]
     /// Whether ``containers`` are all of them: they may not have been read yet.
     package let isRead: Bool
-    /// Another number whenever ``containers`` are others.
+    /// Whether all of it was moved elsewhere, or is being moved.
+    package let isMovedAway: Bool
+    /// Another number whenever ``containers`` or ``isMovedAway`` are others.
     package let revision: Int
 
     /// How many containers of a shard are known at the most: others than these are taken for none.
     package static let mostContainers = 100_000
 
     package init(
-        schema: String, state: State, containers: [ContainerKey], isRead: Bool = true, revision: Int
+        schema: String, state: State, containers: [ContainerKey], isRead: Bool = true,
+        isMovedAway: Bool = false, revision: Int
     ) {
         self.schema = schema
         self.state = state
         self.containers = containers
         self.isRead = isRead
+        self.isMovedAway = isMovedAway
         self.revision = revision
     }
 }
