@@ -153,6 +153,7 @@ import Testing
         #expect(away.other(for: .container(key)) == "a" && away.conflicts.isEmpty)
         let moved = away.taking([sight("b", isMovedAway: false, revision: 1)])
         #expect(moved.other(for: .container(key)) == "b" && moved.conflicts.isEmpty)
+        #expect(moved.elsewhere.flatMap { place in place.keys.map { _ in place.schema } } == ["b"])
         // It was taken back.
         let both = moved.taking([sight("a", isMovedAway: false, revision: 2)])
         #expect(both.other(for: .container(key)) == "a" && both.conflicts.count == 1)

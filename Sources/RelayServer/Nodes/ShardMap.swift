@@ -110,6 +110,10 @@ struct ShardMap: Sendable {
 
     /// What lies in other shards, in the order of their names.
     var elsewhere: [(schema: String, keys: [ContainerKey])] {
-        schemas.filter { $0 != own }.map { ($0, sights[$0]?.containers ?? []) }
+        schemas.filter { $0 != own }.map { schema in
+            let keys = sights[schema]?.containers ?? []
+            guard sights[schema]?.isMovedAway ?? false else { return (schema, keys) }
+            return (schema, keys.filter { places[$0] == schema })
+        }
     }
 }
