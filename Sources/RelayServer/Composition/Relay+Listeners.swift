@@ -15,6 +15,9 @@ extension Relay {
     /// both.
     func listeners() throws -> [any Service] {
         var dependencies = dependencies()
+        if configuration.storageURL != nil {
+            dependencies.courierShard = configuration.storageSchema
+        }
         let listening = configuration.listening
         let followers = followers(dependencies)
         dependencies.followers = followers

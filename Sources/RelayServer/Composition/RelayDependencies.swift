@@ -79,6 +79,9 @@ package struct RelayDependencies: Sendable {
     let longWebhookThread = LongWorkThread(name: "belfry.webhooks")
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?
+    /// The schema of the store, which courier URLs name also where it is the only one: others may
+    /// come beside it, and a poll names no container; `nil` of a file.
+    package var courierShard: String?
     /// The proxies whose word about their clients is believed.
     package var proxies = TrustedProxies()
     /// The scheme of URLs that begin with the host that the client asked for.

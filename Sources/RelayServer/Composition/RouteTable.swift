@@ -63,7 +63,7 @@ struct RouteTable: Sendable {
             configured: relay.courierURL, own: relay.publicURL, scheme: relay.scheme)
         return TokenRoutes(
             clients: clients, registry: relay.registry, courierBase: base,
-            shard: relay.shards?.own, identifiers: identifiers
+            shard: relay.courierShard, identifiers: identifiers
         ).routes
             + CourierRoutes(queue: relay.registry, polls: relay.courier, logger: relay.logger)
             .routes

@@ -11,8 +11,8 @@ struct TokenRoutes: Sendable {
     let registry: any DeviceRegistry & CourierQueue
     /// What URLs of couriers begin with.
     let courierBase: CourierBase
-    /// The shard in which couriers are, for whichever relay is polled; `nil` where the store is the
-    /// only one.
+    /// The shard in which couriers are, for whichever relay is polled; `nil` of a store that cannot
+    /// be one of several.
     let shard: String?
     let identifiers: RandomIdentifiers
 
