@@ -87,6 +87,9 @@ struct MoveCommandTests {
         #expect(made.contains("service house: p0001_createSchema"), "\(made)")
         let nodes = try await run("nodes", "--database", name, "--schema", schema)
         #expect(nodes == "no relay\n")
+        // One shard of several is asked where it is.
+        let shard = try await run("nodes", "--database", name, "--schemas", " \(schema),")
+        #expect(shard == "no relay\n")
         let check = try await run(
             "check", with: ["BELFRY_STORAGE_URL": name, "BELFRY_STORAGE_SCHEMA": schema])
         #expect(check.contains("sound"), "\(check)")
@@ -107,6 +110,8 @@ struct MoveCommandTests {
         }
         let sealed = try await BuiltBelfry.run(["migrate", "--reseal", "--database", url])
         #expect(sealed.code == 64 && sealed.complaint.contains("--reseal is for files"))
+        let nobody = try await BuiltBelfry.run(["nodes", "--database", url, "--schemas", ","])
+        #expect(nobody.code == 64 && nobody.complaint.contains("names no schema"))
     }
 
     @Test func `what cannot be moved is said before anything is touched`() async throws {
@@ -122,6 +127,7 @@ struct MoveCommandTests {
         let secret = try await refused(
             "--from", file, "--to", "postgresql://u:geheim@127.0.0.1/d")
         #expect(secret.contains("it holds a password") && !secret.contains("geheim"))
+        #expect(try await refused("--from", url, "--to", url).contains("the same store"))
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 }

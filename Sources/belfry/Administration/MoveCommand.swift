@@ -48,7 +48,11 @@ struct MoveCommand: AsyncParsableCommand {
             let source = try NamedStore(from, schema: fromSchema)
             name = "\(source)"
             guard let to else { return try await takeBack(source) }
-            try await move(source, try NamedStore(to, schema: toSchema))
+            let target = try NamedStore(to, schema: toSchema)
+            if case (.server(let one), .server(let other)) = (source, target), one == other {
+                throw ValidationError("--from and --to name the same store, \(source)")
+            }
+            try await move(source, target)
         } catch let error as StorageError {
             throw CommandFailure.storage("\(name) cannot be moved", error)
         }

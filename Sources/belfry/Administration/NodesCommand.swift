@@ -24,27 +24,41 @@ struct NodesCommand: AsyncParsableCommand {
     var schemas: String?
     @Flag(help: "Show JSON.") var json = false
 
+    /// The schemas that are named; `nil` if none are to be.
+    private var named: [String]? {
+        schemas?.split(separator: ",").map { $0.filter { !$0.isWhitespace } }.filter { !$0.isEmpty }
+    }
+
+    func validate() throws {
+        guard named == [] else { return }
+        throw ValidationError("--schemas: names no schema")
+    }
+
     func run() async throws {
-        let named = try await store.store()
-        guard case .server(let place) = named else {
-            throw ValidationError("\(named) is a file, which has one relay: see belfry overview")
+        let found = try await store.store()
+        guard case .server(let place) = found else {
+            throw ValidationError("\(found) is a file, which has one relay: see belfry overview")
         }
-        var shards = schemas?.split(separator: ",").map { $0.filter { !$0.isWhitespace } }
-        if shards == nil { shards = try await store.schemas() }
-        guard let shards, shards.count > 1 else {
-            do {
-                let nodes = ShardNodes(try RelayStore.nodes(place))
-                let answer = JSONValue.object(["nodes": .array(nodes.json(shard: nil))])
-                print(json ? answer.text : nodes.lines.joined(separator: "\n"))
-            } catch let error as StorageError {
-                throw CommandFailure.storage("\(place) cannot be asked", error)
-            }
-            return
-        }
+        let shards: [String]
+        if let named { shards = named } else { shards = try await store.schemas() }
+        let places: [PostgresPlace]
         do {
-            print(show(try shards.map { try place.beside(schema: $0) }))
+            places = try shards.map { try place.beside(schema: $0) }
         } catch let error as StorageError {
             throw CommandFailure.storage("the shards cannot be asked", error)
+        }
+        if places.count > 1 { return print(show(places)) }
+        try showOne(places.first ?? place)
+    }
+
+    /// The relays of the only store.
+    private func showOne(_ place: PostgresPlace) throws {
+        do {
+            let nodes = ShardNodes(try RelayStore.nodes(place))
+            let answer = JSONValue.object(["nodes": .array(nodes.json(shard: nil))])
+            print(json ? answer.text : nodes.lines.joined(separator: "\n"))
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(place) cannot be asked", error)
         }
     }
 
