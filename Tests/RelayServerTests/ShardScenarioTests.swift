@@ -154,6 +154,18 @@ struct ShardScenarioTests {
             // It says where its courier is, and leads to where it was asked for.
             #expect(url.hasSuffix("?shard=\(service.schemas[1])"))
             #expect(url.hasPrefix(container.client.url))
+            // It serves no container of another shard.
+            let other = try await SampleContainer.create(
+                "iCloud.com.example.Own", on: try await service.one.client(), for: service.gateway,
+                shard: service.schemas[0])
+            let refused = try await other.call(
+                "tokens/register",
+                [
+                    "apnsEnvironment": "development", "apnsToken": made["apnsToken"] ?? .null,
+                    "webcourierURL": .string(url),
+                ], as: "alice", in: nil
+            ).expect(400)
+            #expect(refused.text.contains("a courier of the shard \(service.schemas[1])"))
             try await container.save(.query("q", info: ["alertBody": "New"]))
             let path = String(url.dropFirst(container.client.url.count))
             let poll = Task { try await container.client.call("GET", path).expect(200) }

@@ -63,6 +63,7 @@ struct TokenRoutes: Sendable {
         let registration = TokenRegistration(body, settings: admitted.settings)
         let written = try registration.token()
         let known = try await knownCourier(written)
+        if known == nil { try refuseCourierElsewhere(body) }
         let (named, naming) = try registration.device(
             of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
         var device = named
@@ -99,6 +100,18 @@ struct TokenRoutes: Sendable {
             return (address.token, address)
         }
         return try await registry.courier(written) == nil ? nil : (written, nil)
+    }
+
+    /// Refuses the token of a courier of another shard: nobody here knows it, and it would be taken
+    /// for a gateway's, from which nothing ever comes.
+    private func refuseCourierElsewhere(_ body: JSONReader) throws(APIError) {
+        guard let shard, case .string(let url)? = body.object["webcourierURL"],
+            let other = QueryParameters(target: url)["shard"], other != shard
+        else { return }
+        throw APIError(
+            .badRequest,
+            "webcourierURL: it is a courier of the shard \(other.shortened), and this container "
+                + "lies in \(shard): create a token for it with tokens/create")
     }
 
     /// CloudKit JS 1 listens for notifications of a further container only if it cannot read the
