@@ -199,13 +199,12 @@ struct ShardWatchTests {
         let claims = (0..<8).map { number in
             Task { try? await claim.claiming(Self.key("c\(number)")) { _ in } }
         }
-        let connections = """
-            SELECT count(*) FROM pg_stat_activity
-            WHERE application_name = '\(claimant.sessionName)'
+        let sessions = """
+            FROM pg_stat_activity WHERE application_name = '\(claimant.sessionName)'
             """
-        try test.server.wait(for: "2", of: connections)
+        try test.server.wait(for: "t", of: "SELECT count(*) >= 2 \(sessions)")
         let stays = await Turns.keeps {
-            let rows = try? holder.query(connections)
+            let rows = try? holder.query("SELECT count(*) \(sessions)")
             return rows?.first?[0].flatMap { Int($0) } ?? .max <= 2
         }
         #expect(stays)
