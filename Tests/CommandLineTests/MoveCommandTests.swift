@@ -112,6 +112,9 @@ struct MoveCommandTests {
         #expect(sealed.code == 64 && sealed.complaint.contains("--reseal is for files"))
         let nobody = try await BuiltBelfry.run(["nodes", "--database", url, "--schemas", ","])
         #expect(nobody.code == 64 && nobody.complaint.contains("names no schema"))
+        let away = try await BuiltBelfry.run(
+            ["nodes", "--database", "postgresql://postgres@127.0.0.1:1/none", "--schemas", "a,b"])
+        #expect(away.code == 69 && away.output.contains("cannot be reached"), "\(away)")
     }
 
     @Test func `what cannot be moved is said before anything is touched`() async throws {

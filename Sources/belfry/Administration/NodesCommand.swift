@@ -47,8 +47,10 @@ struct NodesCommand: AsyncParsableCommand {
         } catch let error as StorageError {
             throw CommandFailure.storage("the shards cannot be asked", error)
         }
-        if places.count > 1 { return print(show(places)) }
-        try showOne(places.first ?? place)
+        guard places.count > 1 else { return try showOne(places.first ?? place) }
+        let (text, isAsked) = show(places)
+        print(text)
+        guard isAsked else { throw ExitCode(CommandFailure.Kind.unavailable.rawValue) }
     }
 
     /// The relays of the only store.
@@ -62,8 +64,10 @@ struct NodesCommand: AsyncParsableCommand {
         }
     }
 
-    /// The relays of each shard; one that cannot be read hides no other.
-    private func show(_ places: [PostgresPlace]) -> String {
+    /// The relays of each shard, and whether any could be asked; one that cannot be read hides no
+    /// other.
+    private func show(_ places: [PostgresPlace]) -> (text: String, isAsked: Bool) {
+        var isAsked = false
         var (nodes, shards, lines): ([JSONValue], [JSONValue], [String]) = ([], [], [])
         for place in places {
             var shard: JSONObject = ["shard": .string(place.schema)]
@@ -71,6 +75,7 @@ struct NodesCommand: AsyncParsableCommand {
             do {
                 let found = ShardNodes(try RelayStore.nodes(place))
                 let spread = NamedSpread(of: place)
+                isAsked = true
                 nodes += found.json(shard: place.schema)
                 lines += (found.lines + spread.remarks).map { "  \($0)" }
                 shard["shouldOwn"] = spread.machine.map { .string($0) } ?? .null
@@ -82,7 +87,7 @@ struct NodesCommand: AsyncParsableCommand {
             shards.append(.object(shard))
         }
         let answer = JSONValue.object(["nodes": .array(nodes), "shards": .array(shards)])
-        return json ? answer.text : lines.joined(separator: "\n")
+        return (json ? answer.text : lines.joined(separator: "\n"), isAsked)
     }
 }
 
