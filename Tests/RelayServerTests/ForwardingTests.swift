@@ -298,6 +298,31 @@ import Testing
         }
     }
 
+    /// One relay may have a listener for operators, where another has one for all.
+    @Test func `a call finds the listener of the owner that answers it`() {
+        func listener(
+            _ path: String, at name: String = "http", isOperators: Bool = true
+        ) -> String {
+            CallOrigin.listener(
+                of: HTTPRequest(method: .get, scheme: nil, authority: "h", path: path), at: name,
+                isOperators: isOperators)
+        }
+        for path in ["/admin/1/overview", "//admin/1", "/console/", "http://h/console/a?b"] {
+            #expect(listener(path) == "admin" && listener(path, at: "admin") == "admin")
+            // What comes where clients do is no operator's.
+            #expect(listener(path, isOperators: false) == "http")
+        }
+        for path in ["/", "/live/1/a/development", "/adminx/1", ""] {
+            #expect(listener(path) == "http")
+        }
+        let all = SwitchedResponder { _, _ in Response(status: .ok) }
+        let admin = SwitchedResponder { _, _ in Response(status: .ok) }
+        let one = NodeResponder(responders: ["http": all]) { true }
+        #expect(one.responder(of: "admin") === all && one.responder(of: "other") == nil)
+        let two = NodeResponder(responders: ["http": all, "admin": admin]) { true }
+        #expect(two.responder(of: "admin") === admin && two.responder(of: "http") === all)
+    }
+
     // MARK: Where there is no owner
 
     @Test func `two relays that take each other for the owner ask no further`() async throws {

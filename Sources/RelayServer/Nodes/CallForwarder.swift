@@ -125,7 +125,8 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         _ head: HTTPRequest, _ forwarding: CallForwarding, _ context: ChannelHandlerContext
     ) {
         let origin = CallOrigin(
-            listener: listener, peer: ClientAddress(context.channel.remoteAddress),
+            listener: CallOrigin.listener(of: head, at: listener, isOperators: isOperators),
+            peer: ClientAddress(context.channel.remoteAddress),
             own: ClientAddress(context.channel.localAddress))
         let call = CallForward(head, from: origin, forwarding, self, context.eventLoop)
         way = .forwarded(call)

@@ -1,4 +1,5 @@
 import HTTPTypes
+import HummingbirdCore
 
 /// From where a call came to the relay that hands it on: what the owner must know of its client.
 ///
@@ -11,6 +12,16 @@ struct CallOrigin: Sendable, Hashable {
     let peer: ClientAddress?
     /// The address that it reached.
     let own: ClientAddress?
+
+    /// The listener of a relay with two by which a call would have come that came to `listener`
+    /// here, where all may come to one: the owner may have other listeners than this relay.
+    static func listener(
+        of head: HTTPRequest, at listener: String, isOperators: Bool
+    ) -> String {
+        guard isOperators else { return listener }
+        let first = URI(head.path ?? "").path.split(separator: "/").first
+        return first == "admin" || first == "console" ? "admin" : listener
+    }
 
     init(listener: String, peer: ClientAddress?, own: ClientAddress?) {
         self.listener = listener

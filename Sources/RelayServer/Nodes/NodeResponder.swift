@@ -35,10 +35,16 @@ struct NodeResponder: HTTPResponder {
     /// Whether this relay owns the store, and takes calls.
     let isTaking: @Sendable () -> Bool
 
+    /// What answers calls that came to a listener elsewhere; a relay with one listener for clients
+    /// and operators answers all there.
+    func responder(of listener: String) -> SwitchedResponder? {
+        responders[listener] ?? (listener == "admin" ? responders["http"] : nil)
+    }
+
     @Sendable func respond(to request: Request, context: RelayContext) async throws -> Response {
         var head = request.head
         let origin = CallOrigin(takenFrom: &head.headerFields)
-        guard isTaking(), let responder = responders[origin.listener] else {
+        guard isTaking(), let responder = responder(of: origin.listener) else {
             return Response(
                 status: .misdirectedRequest,
                 headers: [.nodeDeclined: "it does not own the store"],
