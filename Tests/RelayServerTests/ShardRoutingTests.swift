@@ -41,6 +41,24 @@ import Testing
         #expect(Self.subject(path) == .container(Self.key))
     }
 
+    @Test func `every route of a container is asked where that lies`() async throws {
+        try await TestRelay.with { relay in
+            let routes = RelayRouter.routes(relay.dependencies).filter {
+                $0.path.contains("{container}")
+            }
+            #expect(!routes.isEmpty)
+            for route in routes {
+                let path = route.path.replacing("{container}", with: "iCloud.com.example.Art")
+                    .replacing("{environment}", with: "development")
+                    .replacing("{", with: "").replacing("}", with: "")
+                let method = try #require(HTTPRequest.Method(route.method))
+                let isFound = [.container(Self.key), .creation(Self.key, shard: nil)]
+                    .contains(Self.subject(path, method))
+                #expect(isFound, "\(route.method) \(path)")
+            }
+        }
+    }
+
     @Test(arguments: [
         "/", "", "/healthz", "/metrics", "/openapi.json", "/database/1/iCloud.com.example.Art",
         "/database/2/iCloud.com.example.Art/development/x", "/Database/1/a/development/x",
