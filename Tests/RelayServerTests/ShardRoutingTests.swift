@@ -52,7 +52,7 @@ import Testing
                     .replacing("{environment}", with: "development")
                     .replacing("{", with: "").replacing("}", with: "")
                 let method = try #require(HTTPRequest.Method(route.method))
-                let isFound = [.container(Self.key), .creation(Self.key, shard: nil)]
+                let isFound = [CallSubject.container(Self.key), .creation(Self.key, shard: nil)]
                     .contains(Self.subject(path, method))
                 #expect(isFound, "\(route.method) \(path)")
             }
