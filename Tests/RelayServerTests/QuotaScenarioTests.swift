@@ -19,6 +19,53 @@ import Testing
         return entries.first
     }
 
+    @Test func `who changes a setting keeps what others change at the same time`() async throws {
+        try await TestRelay.with { relay in
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                for quota in Quota.allCases {
+                    tasks.addTask {
+                        let body = #"{"quotas":{"\#(quota.rawValue)":7}}"#
+                        #expect(try await relay.admin(.patch, Self.path, body).status == 200)
+                    }
+                }
+                try await tasks.waitForAll()
+            }
+            let shown = try await relay.admin(.get, Self.path)
+            guard case .object(let quotas)? = shown["quotas"] else {
+                Issue.record("\(shown.text)")
+                return
+            }
+            #expect(quotas.members.count == Quota.allCases.count)
+        }
+    }
+
+    @Test func `who changes a source keeps what others change at the same time`() async throws {
+        let path = "\(Self.path)/sources/shop"
+        let names = (0..<12).map { "t\($0)" }
+        try await TestRelay.with { relay in
+            let made = try await relay.admin(
+                .put, path, #"{"preset":"supabase","verification":{"scheme":"none"}}"#)
+            #expect(made.status == 201, "\(made.text)")
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                for name in names {
+                    tasks.addTask {
+                        let body = #"{"mapping":{"recordTypes":{"\#(name)":"Art"}}}"#
+                        #expect(try await relay.admin(.put, path, body).status == 200)
+                    }
+                }
+                try await tasks.waitForAll()
+            }
+            let shown = try await relay.admin(.get, path)
+            guard case .object(let mapping)? = shown["mapping"],
+                case .object(let types)? = mapping["recordTypes"]
+            else {
+                Issue.record("\(shown.text)")
+                return
+            }
+            #expect(Set(types.members.map(\.name)) == Set(names))
+        }
+    }
+
     @Test func `an operator sets quotas, and a client is told which is reached`() async throws {
         try await TestRelay.with { relay in
             let set = try await relay.admin(

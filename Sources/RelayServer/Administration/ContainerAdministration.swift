@@ -12,6 +12,9 @@ struct ContainerAdministration: AdministrationTable {
     let saved: @Sendable (ContainerSettings) -> Void
     /// The shards of the service; `nil` where the store is the only one.
     let shards: ShardAccess?
+    /// Has one at a time change the settings of a container: each goes on from what the one before
+    /// wrote, and what is told last is what was written last.
+    let line: ReaderLine
 
     var routes: [AdministrationRoute] {
         [
@@ -72,6 +75,12 @@ struct ContainerAdministration: AdministrationTable {
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
         let key = try request.containerKey()
+        return try await line.turn(of: key) { try await make(key, request, administrator) }
+    }
+
+    private func make(
+        _ key: ContainerKey, _ request: RelayRequest, _ administrator: Administrator
+    ) async throws -> RelayAnswer {
         guard try await registry.container(key) == nil else {
             throw APIError(.exists, "the container \(key) exists; change it with PATCH")
         }
@@ -126,6 +135,13 @@ struct ContainerAdministration: AdministrationTable {
 
     /// Changes what the body names and leaves the rest.
     private func set(
+        _ request: RelayRequest, _ administrator: Administrator
+    ) async throws -> RelayAnswer {
+        let key = try request.containerKey()
+        return try await line.turn(of: key) { try await change(request, administrator) }
+    }
+
+    private func change(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
         let settings = try changed(try await registry.settings(in: request), request, administrator)

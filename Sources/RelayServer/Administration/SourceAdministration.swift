@@ -18,16 +18,33 @@ struct SourceAdministration: AdministrationTable {
     let publicURL: String
     /// Makes unpredictable bytes, as many as it is asked for.
     let randomBytes: @Sendable (Int) -> [UInt8]
+    /// Has one at a time change what is set of a container: each goes on from what the one before
+    /// wrote.
+    let line: ReaderLine
 
     var routes: [AdministrationRoute] {
         [
             AdministrationRoute(.listSources, respond: list),
             AdministrationRoute(.showSource, respond: show),
-            AdministrationRoute(.setSource, respond: set),
-            AdministrationRoute(.rotateSource, respond: rotate),
-            AdministrationRoute(.deleteSource, respond: delete),
+            AdministrationRoute(.setSource) { request, administrator in
+                try await inTurn(request) { try await set(request, by: administrator) }
+            },
+            AdministrationRoute(.rotateSource) { request in
+                try await inTurn(request) { try await rotate(request) }
+            },
+            AdministrationRoute(.deleteSource) { request in
+                try await inTurn(request) { try await delete(request) }
+            },
             AdministrationRoute(.listRefusals, respond: refusals),
         ]
+    }
+
+    /// Runs `body` while nobody else changes what is set of the container.
+    private func inTurn(
+        _ request: RelayRequest, _ body: () async throws -> RelayAnswer
+    ) async throws -> RelayAnswer {
+        let key = try request.containerKey()
+        return try await line.turn(of: key) { try await body() }
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {

@@ -72,6 +72,8 @@ package struct RelayDependencies: Sendable {
     /// Bounds how many long lists are put together at the same time; one may take seconds, so that
     /// a container leaves two of the turns to others.
     let lists = ReaderLine(turns: 8, left: 2)
+    /// Has the settings of a container changed by one at a time, beside those of others.
+    let settingsLine = ReaderLine(turns: 64, left: 63)
     /// Has long webhooks decoded one at a time, by turns of their containers: the writer takes no
     /// more than one decodes.
     let longWebhooks = ReaderLine(turns: 1)

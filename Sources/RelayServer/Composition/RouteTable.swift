@@ -142,14 +142,14 @@ struct RouteTable: Sendable {
     private var containers: ContainerAdministration {
         ContainerAdministration(
             registry: relay.registry, halts: relay.halts, saved: relay.containerSaved,
-            shards: relay.shards)
+            shards: relay.shards, line: relay.settingsLine)
     }
 
     private var sources: SourceAdministration {
         SourceAdministration(
             registry: relay.registry, store: relay.registry.storeIdentity,
             ledger: relay.sourceLedger, knowledge: knowledge, followers: relay.followers,
-            publicURL: relay.publicURL, randomBytes: relay.randomBytes)
+            publicURL: relay.publicURL, randomBytes: relay.randomBytes, line: relay.settingsLine)
     }
 
     /// What the console's pages call besides.
