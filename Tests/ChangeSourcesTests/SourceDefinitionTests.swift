@@ -45,6 +45,22 @@ import Testing
         #expect(body.contains(#"":"trial-'"$(date +%s)"'""#), "\(body)")
     }
 
+    @Test func `the body of a flow of Directus is JSON once Directus has filled it in`() throws {
+        let definition = try defined(#"{"preset": "directus"}"#)
+        let guide = SenderGuide(to: definition.source, at: "http://relay/changes/1/c/development/s")
+        let line = try #require(
+            guide.setup.split(separator: "\n").first { $0.hasPrefix("Request body: ") })
+        let trigger =
+            #"{"event":"items.update","payload":{"a":"\""},"keys":[7],"collection":"orders"}"#
+        let filled = line.dropFirst("Request body: ".count)
+            .replacing("{{$trigger}}", with: trigger)
+            .replacing("{{$accountability}}", with: "null")
+        #expect(
+            decoded(definition.source, webhook(String(filled)))
+                == [#"update orders/7 after partly {"a":"\"","id":7} changed a key content 60s"#])
+        #expect(guide.setup.contains("Header: Content-Type: application/json"))
+    }
+
     @Test func `what a sender makes must be given`() throws {
         let minapp = try defined(
             #"{"preset":"minapp","mapping":{"table":{"constant":"Order"}}}"#)

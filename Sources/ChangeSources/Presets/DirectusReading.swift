@@ -8,8 +8,7 @@ enum DirectusReading {
     ]
 
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
-        let reader = try item.reader()
-        try reader.allowOnly(members)
+        let (reader, accountability) = try parts(of: item)
         let event = try reader.require("event", try reader.string("event"))
         let operation: ChangeOperation
         switch event.split(separator: ".").last {
@@ -28,7 +27,7 @@ enum DirectusReading {
             throw reader.failure(
                 "keys", "\(named.count) keys; \(Limits.maximumChangesPerRequest) are allowed")
         }
-        let user = user(in: value("accountability", reader))
+        let user = user(in: accountability)
         let mapping = item.source.mapping
         let column = (mapping.keys[name] ?? mapping.key)?.first ?? "id"
         var changes: [ReportedChange] = []
@@ -47,6 +46,20 @@ enum DirectusReading {
             changes.append(change)
         }
         return .changes(changes)
+    }
+
+    /// What triggered the flow, and who did: a template names both, or what the trigger has.
+    private static func parts(
+        of item: SourceItem
+    ) throws(JSONContractError) -> (trigger: JSONReader, accountability: JSONValue) {
+        let outer = try item.reader()
+        let accountability = value("accountability", outer)
+        guard let trigger = try outer.reader("trigger") else {
+            try outer.allowOnly(members)
+            return (outer, accountability)
+        }
+        try outer.allowOnly(["trigger", "accountability"])
+        return (trigger, accountability)
     }
 
     /// A member; a template inside quotes gives text, in other versions the value itself.

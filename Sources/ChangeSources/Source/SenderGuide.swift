@@ -130,10 +130,9 @@ package struct SenderGuide: Sendable {
 
     private var directus: String {
         listed(in: "a flow of the event hook's kind, in its operation Webhook / Request URL")
+            // Directus writes an object as JSON: within quotes it would be none any more.
             + "\nRequest body: "
-            + #"{"event":"{{$trigger.event}}","collection":"{{$trigger.collection}}","#
-            + #""key":"{{$trigger.key}}","keys":"{{$trigger.keys}}","#
-            + #""payload":"{{$trigger.payload}}","accountability":"{{$accountability}}"}"#
+            + #"{"trigger": {{$trigger}}, "accountability": {{$accountability}} }"#
     }
 
     private func listed(in place: String) -> String {
