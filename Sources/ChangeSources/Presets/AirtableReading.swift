@@ -20,10 +20,12 @@ enum AirtableReading {
         for table in try reader.reader("changedTablesById")?.object.members ?? [] {
             let inner = try JSONReader(
                 table.value, path: reader.path(of: "changedTablesById.\(table.name)"))
-            try read(created: "createdRecordsById", inner, table.name, into: &changes)
-            try read(changed: inner, table.name, into: &changes)
-            for name in try inner.strings("destroyedRecordIds") ?? [] {
-                changes.append(change(.delete, table.name, name))
+            try read(records: inner, table.name, into: &changes)
+            // Where the webhook is of one view, they stand below it.
+            for view in try inner.reader("changedViewsById")?.object.members ?? [] {
+                let shown = try JSONReader(
+                    view.value, path: inner.path(of: "changedViewsById.\(view.name)"))
+                try read(records: shown, table.name, into: &changes)
             }
         }
         guard changes.count <= Limits.maximumChangesPerRequest else {
@@ -40,6 +42,16 @@ enum AirtableReading {
         var change = ReportedChange(operation, of: ReportedTable(name: table))
         change.recordName = name
         return change
+    }
+
+    private static func read(
+        records reader: JSONReader, _ table: String, into changes: inout [ReportedChange]
+    ) throws(JSONContractError) {
+        try read(created: "createdRecordsById", reader, table, into: &changes)
+        try read(changed: reader, table, into: &changes)
+        for name in try reader.strings("destroyedRecordIds") ?? [] {
+            changes.append(change(.delete, table, name))
+        }
     }
 
     private static func read(
