@@ -101,24 +101,11 @@ struct DebeziumEvent {
         }
         guard let row = try images.reader(name) else { return nil }
         let fields = schema?.fields(row.object, of: name) ?? FieldValue.fields(plain: row.object)
-        let known = fields.filter { !Self.isUnavailable($0.value) }
+        let known = fields.filter { !UnreadValue.isMeant(by: $0.value) }
         if known.count < fields.count {
             return ReportedImage(fields: known, completeness: .partial, path: path)
         }
         return ReportedImage(
             fields: fields, completeness: name == "after" ? .full : .unsure, path: path)
-    }
-
-    /// What stands for a large value that did not change and was not read: as text, as bytes in
-    /// base64, or as the one element of a list.
-    private static func isUnavailable(_ value: FieldValue) -> Bool {
-        let marker = "__debezium_unavailable_value"
-        switch value {
-        case .string(let text):
-            return text == marker || text == Base64.encode(Array(marker.utf8))
-        case .bytes(let bytes): return bytes == Array(marker.utf8)
-        case .list(let elements): return elements.count == 1 && isUnavailable(elements[0])
-        default: return false
-        }
     }
 }
