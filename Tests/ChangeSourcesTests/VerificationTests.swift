@@ -80,6 +80,10 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
             headers: headers, body: Array(#"{"test": 2432232314}"#.utf8),
             receivedAt: Timestamp(seconds: 1_614_265_330))
         #expect(failure(source, structured) == nil)
+        // What its headers repeat is not read there.
+        var repeated = request(headers)
+        repeated.headers.append("Content-Type", "application/cloudevents+json")
+        #expect(failure(source, repeated) == nil)
     }
 
     private let key = "a secret of some length"
@@ -114,6 +118,10 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         }
         let all = attributes.names
         #expect(failure(try signing(lines(all)), signed(all)) == nil)
+        // Another content type does not make the body the event.
+        var other = signed(all)
+        other.headers.append("Content-Type", "application/cloudevents+json")
+        #expect(try signing(lines(all)).isEventInBinaryMode(other))
         try signing(lines(all)).checkSeams()
         let without = all.filter { $0 != "ce-type" }
         #expect(

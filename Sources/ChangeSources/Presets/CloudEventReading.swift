@@ -112,14 +112,32 @@ enum CloudEventReading {
     static func structured(_ request: WebhookRequest) throws(DecodeError) -> JSONValue {
         var object = JSONObject()
         for name in request.headers.names where name.hasPrefix("ce-") {
-            guard let value = request.headers[name], let text = percentDecoded(value) else {
+            guard let value = request.headers[name], let text = percentDecoded(unquoted(value))
+            else {
                 throw DecodeError(
                     .malformed, path: "header \(name)", reason: "must be percent-encoded UTF-8")
             }
             object[String(name.dropFirst(3))] = .string(text)
         }
-        object["data"] = try ChangeSource.parse(request.body)
+        // An event may have no data, as one of another type that is ignored.
+        if !request.body.isEmpty { object["data"] = try ChangeSource.parse(request.body) }
         return .object(object)
+    }
+
+    /// What stands between double quotes, in which senders by an earlier edition wrap values.
+    private static func unquoted(_ text: String) -> String {
+        guard text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
+        var value = ""
+        var isEscaped = false
+        for character in text.dropFirst().dropLast() {
+            if character == "\\", !isEscaped {
+                isEscaped = true
+            } else {
+                value.append(character)
+                isEscaped = false
+            }
+        }
+        return value
     }
 
     private static func percentDecoded(_ text: String) -> String? {

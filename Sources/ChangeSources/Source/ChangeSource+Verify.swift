@@ -26,8 +26,7 @@ extension ChangeSource {
     /// that bytes could move from one to the next: whoever copied it could send it again as a
     /// deletion, or as an event that is new.
     private func checkCoverage(_ request: WebhookRequest) throws(VerificationError) {
-        guard preset == .cloudevents, request.headers["ce-specversion"] != nil,
-            let covered = verification.scheme.coveredHeaders
+        guard isEventInBinaryMode(request), let covered = verification.scheme.coveredHeaders
         else { return }
         for name in request.headers.names
         where name.hasPrefix(Self.attributePrefix) && !covered.contains(name.lowercased()) {
