@@ -34,18 +34,26 @@ enum AppwriteReading {
     /// What happened to a document or row; the list has every wildcard form of one event, in no
     /// order.
     private static func verb(in events: String) -> ChangeOperation? {
-        for event in events.split(separator: ",") {
-            let parts = event.filter { !$0.isWhitespace }.split(separator: ".")
-            guard parts.contains("documents") || parts.contains("rows"), let last = parts.last
-            else { continue }
-            switch last {
-            case "create": return .create
-            case "update", "upsert": return .update
-            case "delete": return .delete
-            default: continue
-            }
+        let all = events.split(separator: ",").map { event in
+            event.filter { !$0.isWhitespace }.split(separator: ".")
         }
-        return nil
+        // The form for any document first: whoever makes one may call it `delete`.
+        let general = all.filter { $0.dropLast().last == "*" && isKind($0.dropLast(2).last) }
+        return (general + all).lazy.compactMap(operation).first
+    }
+
+    private static func isKind(_ part: Substring?) -> Bool {
+        part == "documents" || part == "rows"
+    }
+
+    private static func operation(_ parts: [Substring]) -> ChangeOperation? {
+        guard parts.contains(where: { isKind($0) }) else { return nil }
+        switch parts.last {
+        case "create": return .create
+        case "update", "upsert": return .update
+        case "delete": return .delete
+        default: return nil
+        }
     }
 
     /// The row: the two times become dates, the protocol's other names stay as they are.
