@@ -249,7 +249,7 @@ let package = Package(
             name: "LogShippingTests",
             dependencies: [
                 "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "LogShipping",
-                "RelayTestKit", logging,
+                "RelayTestKit", logging, nioCore, nioHTTP1, nioPosix,
             ]),
         .testTarget(
             name: "FanoutTests",

@@ -16,6 +16,10 @@ import Testing
             try await destination.put("a/b/c", [1, 2, 4])
         }
         #expect(failure?.kind == .taken)
+        let shorter = await #expect(throws: DestinationFailure.self) {
+            try await destination.put("a/b/c", [1, 2])
+        }
+        #expect(shorter?.kind == .taken)
         #expect(try await destination.get("a/b/c", atMost: 3) == [1, 2, 3])
         #expect(try await destination.get("a/b/d", atMost: 3) == nil)
         await #expect(throws: DestinationFailure.self) {
@@ -110,6 +114,14 @@ import Testing
         #expect(
             BucketListing.error("<Error><Code>AccessDenied</Code><Message>No</Message></Error>")
                 == "AccessDenied: No")
+        #expect(
+            BucketListing.error("<Error><Code>A</Code><Message>it&#39;s &#x22;B&#x22;</Message>")
+                == "A: it's \"B\"")
+        // A list that goes on, and does not say where, is none.
+        for token in ["", "<NextContinuationToken>&none;</NextContinuationToken>"] {
+            let cut = "<ListBucketResult><IsTruncated>true</IsTruncated>\(token)</ListBucketResult>"
+            #expect(BucketListing(cut) == nil)
+        }
     }
 
     @Test func `after failures the pause grows to a minute, and ends with a success`() {

@@ -47,6 +47,8 @@ import Testing
         ).signed(with: credentials)
         let authorization = headers.first { $0.name == "authorization" }?.value ?? ""
         #expect(authorization.hasSuffix("Signature=\(example.signature)"), "\(authorization)")
+        // A client leaves out a port that is the usual one, which would have been signed.
+        #expect(headers.first { $0.name == "host" }?.value == "examplebucket.s3.amazonaws.com")
     }
 
     @Test func `a path is encoded once, and its slashes stay`() {

@@ -56,6 +56,10 @@ package struct DestinationFailure: Error, Sendable, Hashable, CustomStringConver
 /// The most names of one destination: a segment every ten seconds for a year are three millions.
 let maximumNames = 10_000_000
 
+/// The most bytes of what is written at once, a manifest aside: a part of a copy, or a segment with
+/// its header and its checksum.
+let maximumShipped = 32 << 20
+
 /// Runs what blocks on a thread where that keeps nobody else from going on.
 func blocking<Value: Sendable>(
     _ body: @escaping @Sendable () throws -> Value

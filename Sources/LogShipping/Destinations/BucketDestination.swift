@@ -72,6 +72,8 @@ package final class BucketDestination: BackupDestination {
         origin = "\(parts[0])//\(host)"
         var configuration = HTTPClient.Configuration()
         configuration.timeout.connect = .seconds(5)
+        // The time of a request ends with the head of its answer: what comes behind it may stall.
+        configuration.timeout.read = settings.timeout.amount
         configuration.redirectConfiguration = .disallow
         if let file = settings.caFile {
             guard let authorities = try? NIOSSLCertificate.fromPEMFile(file), !authorities.isEmpty
@@ -103,19 +105,32 @@ package final class BucketDestination: BackupDestination {
         case 200...299: return
         // Stores that do not know the condition take it for a wish that they cannot meet.
         case 501: try await putUnconditionally(name, bytes)
-        // Another attempt of the same, whose answer was lost, is a success.
-        case 409, 412:
-            guard try await get(name, atMost: bytes.count) == bytes else {
-                throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
-            }
+        case 409, 412: try await compare(name, bytes, answer)
         default: throw failure(answer, name)
+        }
+    }
+
+    /// Finds what is under a name that is taken, as `answer` says.
+    ///
+    /// Another attempt of the same, whose answer was lost, is a success. One that is still being
+    /// written (409) will be there, or not: it is asked again later.
+    private func compare(
+        _ name: String, _ bytes: [UInt8], _ answer: Answer
+    ) async throws(DestinationFailure) {
+        guard let there = try await get(name, atMost: max(bytes.count, maximumShipped)) else {
+            throw DestinationFailure(.away, failure(answer, name).description)
+        }
+        if there != bytes {
+            throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
         }
     }
 
     private func putUnconditionally(
         _ name: String, _ bytes: [UInt8]
     ) async throws(DestinationFailure) {
-        if let there = try await get(name, atMost: bytes.count), there != bytes {
+        if let there = try await get(name, atMost: max(bytes.count, maximumShipped)),
+            there != bytes
+        {
             throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
         }
         let answer = try await ask("PUT", name, body: bytes)
@@ -146,6 +161,9 @@ package final class BucketDestination: BackupDestination {
             }
             names += page.keys.compactMap { key in
                 key.hasPrefix(self.prefix) ? String(key.dropFirst(self.prefix.count)) : nil
+            }
+            guard page.continuation == nil || page.continuation != continuation else {
+                throw DestinationFailure(.refused, "\(place): the list does not go on")
             }
             continuation = page.continuation
         } while continuation != nil && names.count < maximumNames
@@ -223,11 +241,13 @@ package final class BucketDestination: BackupDestination {
         }
         if method == "PUT" { request.body = .bytes(ByteBuffer(bytes: body)) }
         do {
-            let answer = try await opened.execute(
-                request, timeout: .nanoseconds(Int64(settings.timeout / .nanoseconds(1))))
+            let answer = try await opened.execute(request, timeout: settings.timeout.amount)
             let found = try await answer.body.collect(upTo: max(limit, 1 << 16))
             return Answer(
                 status: Int(answer.status.code), body: Array(found.readableBytesView))
+        } catch is NIOTooManyBytesError {
+            throw DestinationFailure(
+                .refused, "\(place)\(name ?? ""): the answer is larger than \(limit) bytes")
         } catch {
             throw DestinationFailure(.away, "\(place): \(Self.words(error))")
         }
@@ -235,10 +255,16 @@ package final class BucketDestination: BackupDestination {
 
     private static func words(_ error: any Error) -> String {
         switch error {
-        case let error as HTTPClientError where error == .deadlineExceeded: "no answer came in time"
+        case let error as HTTPClientError
+        where error == .deadlineExceeded || error == .readTimeout:
+            "no answer came in time"
         case let error as HTTPClientError where error == .connectTimeout:
             "no connection came about in time"
         default: "\(error)"
         }
     }
+}
+
+private extension Duration {
+    var amount: TimeAmount { .nanoseconds(Int64(self / .nanoseconds(1))) }
 }

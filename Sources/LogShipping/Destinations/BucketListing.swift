@@ -13,8 +13,9 @@ struct BucketListing {
         keys = Self.elements("Key", in: text).compactMap(Self.unescaped)
         let isCut = Self.elements("IsTruncated", in: text).first == "true"
         let token = Self.elements("NextContinuationToken", in: text).first
-        guard !isCut || token != nil else { return nil }
-        continuation = isCut ? token.flatMap(Self.unescaped) : nil
+        continuation = isCut ? token.flatMap { Self.unescaped($0) } : nil
+        // Half of a list would be taken for the whole.
+        guard !isCut || continuation != nil else { return nil }
     }
 
     /// The code and the message of an error; `nil` if it says none.
@@ -44,16 +45,28 @@ struct BucketListing {
         while let start = rest.firstIndex(of: "&") {
             guard let end = rest[start...].firstIndex(of: ";") else { return nil }
             result += rest[..<start]
-            switch rest[rest.index(after: start)..<end] {
+            let entity = rest[rest.index(after: start)..<end]
+            switch entity {
             case "amp": result += "&"
             case "lt": result += "<"
             case "gt": result += ">"
             case "quot": result += "\""
             case "apos": result += "'"
-            default: return nil
+            default:
+                guard let character = character(entity) else { return nil }
+                result.append(character)
             }
             rest = rest[rest.index(after: end)...]
         }
         return result + rest
+    }
+
+    /// A character by its number, as `#39` or `#x27`.
+    private static func character(_ entity: Substring) -> Character? {
+        guard entity.hasPrefix("#") else { return nil }
+        let number = entity.dropFirst()
+        let code =
+            number.hasPrefix("x") ? UInt32(number.dropFirst(), radix: 16) : UInt32(number)
+        return code.flatMap { Unicode.Scalar($0) }.map { Character($0) }
     }
 }

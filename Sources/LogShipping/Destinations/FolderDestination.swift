@@ -143,7 +143,7 @@ package struct FolderDestination: BackupDestination {
         // A link takes no name that is taken, as a renaming would.
         if unsafe link(partial, file) != 0 {
             guard errno == EEXIST else { throw failure("\(name) cannot be named") }
-            guard try read(name, atMost: bytes.count) == bytes else {
+            guard try read(name, atMost: max(bytes.count, maximumShipped)) == bytes else {
                 throw DestinationFailure(.taken, "\(place): \(name) is there already, and differs")
             }
         }

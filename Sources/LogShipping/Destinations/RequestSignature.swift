@@ -60,7 +60,9 @@ struct RequestSignature {
     let region: String
     let moment: Timestamp
 
-    /// The headers that the request must have besides ``headers``, the host's aside.
+    /// The headers that the request must have besides ``headers``.
+    ///
+    /// The host's is among them: a client would leave out a port that is the usual one.
     func signed(with credentials: BucketCredentials) -> [(name: String, value: String)] {
         var all = headers
         all.append(("host", host))
@@ -83,7 +85,7 @@ struct RequestSignature {
         let authorization =
             "AWS4-HMAC-SHA256 Credential=\(credentials.accessKeyID)/\(scope),"
             + "SignedHeaders=\(names),Signature=\(signature)"
-        return all.filter { $0.name.hasPrefix("x-amz-") }.filter { header in
+        return all.filter { $0.name.hasPrefix("x-amz-") || $0.name == "host" }.filter { header in
             !headers.contains { $0.name == header.name }
         } + [("authorization", authorization)]
     }

@@ -88,14 +88,11 @@ package struct BackupReading: Sendable {
         return .success(bytes)
     }
 
-    /// The most bytes of a segment: its frames, its header, its checksum.
-    private static let maximumSegment = 32 << 20
-
     /// A segment, or why it is damaged.
     func segment(
         _ segment: Catalogue.Segment, of chain: String, store: String
     ) async throws(DestinationFailure) -> Result<LogSegment, BackupRefusal> {
-        let bytes = try await destination.get(segment.name, atMost: Self.maximumSegment)
+        let bytes = try await destination.get(segment.name, atMost: maximumShipped)
         guard let bytes, bytes.count > 32,
             bytes.suffix(32).elementsEqual(SHA256.hash(data: bytes.dropLast(32))),
             let found = LogSegment(bytes.dropLast(32)), found.isWhole,

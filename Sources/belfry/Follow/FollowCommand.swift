@@ -110,8 +110,11 @@ struct FollowPostgresCommand: AsyncParsableCommand {
                 flags: (url: "--source-url", secret: "--secret-file"), environment)
             var trust = RelayTrust()
             if let caFile { try trust.add("--ca-file", caFile) }
+            var configuration = trust.configurations[0]
+            // An answer that stalls behind its head would be waited for without an end.
+            configuration.timeout.read = FollowPosting.patience
             let client = HTTPClient(
-                eventLoopGroupProvider: .singleton, configuration: trust.configurations[0])
+                eventLoopGroupProvider: .singleton, configuration: configuration)
             let result: Result<Void, any Error>
             do {
                 result = .success(

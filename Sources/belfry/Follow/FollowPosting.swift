@@ -13,7 +13,7 @@ struct FollowPosting: Sendable {
     /// What one request has at most, a little below what the relay takes.
     private static let maximumBody = Limits.maximumWebhookBytes - 256 * 1024
     /// A relay that is busy with others answers late.
-    private static let patience = TimeAmount.seconds(60)
+    static let patience = TimeAmount.seconds(60)
 
     /// Makes ready what posts `rows` in their order; where they are too long for one request, in
     /// several.

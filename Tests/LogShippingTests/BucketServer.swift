@@ -1,0 +1,120 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import RelayModel
+import Synchronization
+
+@testable import LogShipping
+
+/// What keeps a bucket, on the loopback: it answers as a test says, and keeps what it was asked.
+final class BucketServer: Sendable {
+    struct Question: Sendable {
+        var method: String
+        var uri: String
+        var headers: HTTPHeaders
+        var body: [UInt8]
+    }
+
+    struct Answer: Sendable {
+        var status = 200
+        var body = ""
+        /// Whether as much again is promised, and does not come.
+        var stalls = false
+    }
+
+    final class Desk: Sendable {
+        let questions = Mutex<[Question]>([])
+        let answer: @Sendable (Question) -> Answer
+
+        init(_ answer: @escaping @Sendable (Question) -> Answer) {
+            self.answer = answer
+        }
+    }
+
+    private let channel: any Channel
+    private let desk: Desk
+
+    private init(_ channel: any Channel, _ desk: Desk) {
+        self.channel = channel
+        self.desk = desk
+    }
+
+    static func start(
+        _ answer: @escaping @Sendable (Question) -> Answer
+    ) async throws -> BucketServer {
+        let desk = Desk(answer)
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try channel.pipeline.syncOperations.addHandler(BucketAnswerer(desk))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return BucketServer(channel, desk)
+    }
+
+    /// What it was asked so far.
+    var questions: [Question] { desk.questions.withLock { $0 } }
+
+    var host: String { "127.0.0.1:\(channel.localAddress?.port ?? 0)" }
+
+    /// The bucket, asked for as long as `timeout`.
+    func destination(timeout: Duration = .seconds(60)) throws -> BucketDestination {
+        var settings = BucketSettings()
+        settings.endpoint = "http://\(host)"
+        settings.accessKeyID = "key"
+        settings.secret = "secret"
+        settings.sessionToken = "token"
+        settings.timeout = timeout
+        return try BucketDestination(
+            "bucket", prefix: "relay/", settings: settings,
+            now: { Timestamp(seconds: 1_700_000_000) })
+    }
+
+    func stop() async throws { try await channel.close() }
+}
+
+private final class BucketAnswerer: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let desk: BucketServer.Desk
+    private var head: HTTPRequestHead?
+    private var body: [UInt8] = []
+
+    init(_ desk: BucketServer.Desk) {
+        self.desk = desk
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            self.head = head
+            body = []
+        case .body(let buffer): body.append(contentsOf: buffer.readableBytesView)
+        case .end:
+            guard let head else { return }
+            let question = BucketServer.Question(
+                method: head.method.rawValue, uri: head.uri, headers: head.headers, body: body)
+            desk.questions.withLock { $0.append(question) }
+            write(desk.answer(question), context)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+    }
+
+    private func write(_ answer: BucketServer.Answer, _ context: ChannelHandlerContext) {
+        let bytes = Array(answer.body.utf8)
+        let length = answer.stalls ? 2 * bytes.count : bytes.count
+        let head = HTTPResponseHead(
+            version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status),
+            headers: ["Content-Length": "\(length)"])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: bytes)))), promise: nil)
+        if !answer.stalls { context.write(wrapOutboundOut(.end(nil)), promise: nil) }
+        context.flush()
+    }
+}

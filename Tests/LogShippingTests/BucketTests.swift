@@ -1,0 +1,118 @@
+import NIOHTTP1
+import Synchronization
+import Testing
+
+@testable import LogShipping
+
+/// What an S3-like store answers, and what comes of it.
+@Suite struct BucketTests {
+    private func failure(
+        of body: () async throws -> Void
+    ) async -> DestinationFailure? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? DestinationFailure
+        }
+    }
+
+    @Test func `what is asked is signed, with the host and the token`() async throws {
+        let server = try await BucketServer.start { _ in BucketServer.Answer() }
+        let destination = try server.destination()
+        try await destination.put("a/b", [1, 2, 3])
+        let question = try #require(server.questions.first)
+        #expect(question.method == "PUT" && question.uri == "/bucket/relay/a/b")
+        #expect(question.body == [1, 2, 3])
+        #expect(question.headers["host"] == [server.host])
+        #expect(question.headers["x-amz-security-token"] == ["token"])
+        let names =
+            "SignedHeaders=host;if-none-match;x-amz-content-sha256;x-amz-date;x-amz-security-token,"
+        #expect(question.headers["authorization"].first?.contains(names) == true)
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test func `what is there already is a success if it is the same`() async throws {
+        let there = Mutex<String?>("abc")
+        let server = try await BucketServer.start { question in
+            if question.method == "PUT" {
+                return BucketServer.Answer(
+                    status: 409, body: "<Error><Code>ConditionalRequestConflict</Code></Error>")
+            }
+            return there.withLock { there in
+                there.map { BucketServer.Answer(body: $0) } ?? BucketServer.Answer(status: 404)
+            }
+        }
+        let destination = try server.destination()
+        try await destination.put("a", Array("abc".utf8))
+        for other in ["abd", "ab"] {
+            let taken = await failure { try await destination.put("a", Array(other.utf8)) }
+            #expect(taken?.kind == .taken)
+        }
+        // Another attempt that still goes on is no other relay.
+        there.withLock { $0 = nil }
+        let pending = await failure { try await destination.put("a", Array("abc".utf8)) }
+        #expect(pending?.kind == .away)
+        #expect(pending?.description.contains("409 ConditionalRequestConflict") == true)
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `an answer that stalls behind its head is given up`() async throws {
+        let server = try await BucketServer.start { _ in
+            BucketServer.Answer(body: "half", stalls: true)
+        }
+        let destination = try server.destination(timeout: .milliseconds(200))
+        let stalled = await failure { _ = try await destination.get("a", atMost: 100) }
+        #expect(stalled?.kind == .away)
+        #expect(stalled?.description == "s3://bucket/relay/: no answer came in time")
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test(arguments: [
+        (
+            403, "RequestTimeTooSkewed", "the request&#39;s time is too far from the server&#39;s",
+            DestinationFailure.Kind.refused,
+            "403 RequestTimeTooSkewed: the request's time is too far from the server's"
+        ),
+        (301, "PermanentRedirect", "elsewhere", .refused, "301 PermanentRedirect: elsewhere"),
+        (503, "SlowDown", "slower", .away, "503 SlowDown: slower"),
+        (404, "NoSuchBucket", "no bucket", .refused, "404 NoSuchBucket: no bucket"),
+    ])
+    func `what a store refuses is said in its words`(
+        status: Int, code: String, message: String, kind: DestinationFailure.Kind, words: String
+    ) async throws {
+        let server = try await BucketServer.start { _ in
+            BucketServer.Answer(
+                status: status,
+                body: "<Error><Code>\(code)</Code><Message>\(message)</Message></Error>")
+        }
+        let destination = try server.destination()
+        let refused = await failure { _ = try await destination.get("a", atMost: 100) }
+        #expect(refused?.kind == kind)
+        #expect(refused?.description == "s3://bucket/relay/a: \(words)")
+        #expect(server.questions.count == 1)
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a list that does not go on ends, and is not taken for the whole`() async throws {
+        let server = try await BucketServer.start { _ in
+            BucketServer.Answer(
+                body: "<ListBucketResult><IsTruncated>true</IsTruncated>"
+                    + "<Contents><Key>relay/a</Key></Contents>"
+                    + "<NextContinuationToken>t</NextContinuationToken>"
+                    + "</ListBucketResult>")
+        }
+        let destination = try server.destination()
+        let refused = await failure { _ = try await destination.names(below: "") }
+        #expect(refused?.description == "s3://bucket/relay/: the list does not go on")
+        #expect(server.questions.count == 2)
+        await destination.close()
+        try await server.stop()
+    }
+}
