@@ -124,6 +124,38 @@ import Testing
         }
     }
 
+    @Test func `what is away for a moment is read again, and what never answered is not`()
+        async throws
+    {
+        let clock = TestClock()
+        let memory = MemoryDestination()
+        try await memory.put("a", [1])
+        let away = DestinationFailure(.away, "slow down")
+        let patient = PatientDestination(memory, clock: clock)
+        memory.fail(away)
+        await #expect(throws: away) { try await patient.get("a", atMost: 9) }
+        memory.fail(nil)
+        #expect(try await patient.get("a", atMost: 9) == [1])
+        memory.fail(away)
+        let reading = Task { try await patient.get("a", atMost: 9) }
+        #expect(await Turns.yield(until: { clock.sleeperCount == 1 }))
+        memory.fail(nil)
+        clock.advance(by: .seconds(1))
+        #expect(try await reading.value == [1])
+        let refused = DestinationFailure(.refused, "no")
+        memory.fail(refused)
+        await #expect(throws: refused) { try await patient.names(below: "") }
+        #expect(clock.sleeperCount == 0)
+        // What stays away is given up.
+        memory.fail(away)
+        let vain = Task { try await patient.names(below: "") }
+        for _ in 0..<5 {
+            #expect(await Turns.yield(until: { clock.sleeperCount == 1 }))
+            clock.advance(by: .seconds(20))
+        }
+        await #expect(throws: away) { try await vain.value }
+    }
+
     @Test func `after failures the pause grows to a minute, and ends with a success`() {
         var generator = SeededGenerator(seed: 1)
         var pace = ShippingPace(interval: .seconds(10))

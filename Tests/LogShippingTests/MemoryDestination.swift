@@ -27,6 +27,9 @@ final class MemoryDestination: BackupDestination {
     /// Fails with this from now on; with `nil` not any more.
     func fail(_ failure: DestinationFailure?) { state.withLock { $0.failure = failure } }
 
+    /// Loses all that there is.
+    func empty() { state.withLock { $0.objects = [:] } }
+
     func change(_ name: String, _ body: (inout [UInt8]) -> Void) {
         state.withLock { state in
             if var bytes = state.objects[name] {

@@ -154,6 +154,29 @@ import Testing
         await rig.store.close()
     }
 
+    @Test func `a copy that somebody took away is made anew before it is due`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let chain = rig.spool.chainName
+        rig.clock.advance(by: .seconds(601))
+        try await round.run()
+        #expect(rig.spool.chainName == chain)
+        rig.destination.empty()
+        try await rig.append(3)
+        rig.clock.advance(by: .seconds(601))
+        try await round.run()
+        #expect(rig.spool.takeEnding() == "its copy is not at memory: any more")
+        try await round.run()
+        #expect(rig.spool.chainName != nil && rig.spool.chainName != chain)
+        #expect(rig.shipper.status.bases == 1)
+        #expect(rig.destination.objects["store"] != nil)
+        #expect(try await ShippingRig.restored(rig.destination).head == 6)
+        await rig.store.close()
+    }
+
     @Test func `a full spool ends the chain and keeps nothing, and a new copy begins another`()
         async throws
     {

@@ -20,7 +20,9 @@ struct ShippingRound {
     /// Whether the destination was looked at since the start.
     private var isKnown = false
     private var copying: Copying?
-    private var lastBase: (chain: String, moment: Timestamp)?
+    private var lastBase: (chain: String, moment: Timestamp, name: String)?
+    /// When it was looked whether that copy is there.
+    private var lookedAt: Timestamp?
     private var newestBase: UInt64 = 0
     private var lastShipped: LogSpool.Waiting?
 
@@ -43,7 +45,7 @@ struct ShippingRound {
             shipper.show { $0.chain = name }
         }
         try await shipLog()
-        guard isBaseDue else { return }
+        guard isBaseDue else { return try await checkBase() }
         try await makeBase()
     }
 
@@ -77,7 +79,8 @@ struct ShippingRound {
             } else if !isOurs || catalogue.isForked(chain) {
                 spool.end(because: Self.forked)
             } else if let base = bases.last {
-                lastBase = (chain, base.reach.moment)
+                lastBase = (chain, base.reach.moment, Self.name(of: base).text)
+                lookedAt = shipper.now()
             }
             newestBase = catalogue.parts[chain]?.keys.max() ?? 0
             shipper.show { $0.chain = chain }
@@ -87,6 +90,29 @@ struct ShippingRound {
             status.lastBase = catalogue.bases.last?.reach.moment
         }
         isKnown = true
+    }
+
+    /// How often it is looked whether the last copy is there.
+    private static let lookingInterval = Duration.seconds(600)
+
+    /// Ends the chain if somebody took its last copy away: nothing of it could be restored until the
+    /// next copy is due, a day later perhaps.
+    private mutating func checkBase() async throws {
+        guard let base = lastBase, base.chain == spool.chainName else { return }
+        let now = shipper.now()
+        // A clock that was set back is no reason to wait.
+        if let lookedAt, now >= lookedAt, now.duration(since: lookedAt) < Self.lookingInterval {
+            return
+        }
+        lookedAt = now
+        if try await destination.names(below: base.name).contains(base.name) { return }
+        // The note that says whose backups these are may be gone as well.
+        isKnown = false
+        spool.end(because: "its copy is not at \(destination.place) any more")
+    }
+
+    private static func name(of base: Catalogue.Base) -> BackupName {
+        .whole(chain: base.chain, base: base.number, base.reach)
     }
 
     private static let forked = "another relay, on a copy of the store, ships the same chain"
@@ -216,10 +242,11 @@ struct ShippingRound {
             let moment = last.mark?.moment
         else { return }
         let reach = BaseReach(since: base.since, last: last.sequence, moment: moment)
-        try await put(
-            .whole(chain: base.chain, base: base.number, reach), Array(base.manifest.text.utf8))
+        let name = BackupName.whole(chain: base.chain, base: base.number, reach)
+        try await put(name, Array(base.manifest.text.utf8))
         copying = nil
-        lastBase = (base.chain, moment)
+        lastBase = (base.chain, moment, name.text)
+        lookedAt = shipper.now()
         let size = base.offset
         shipper.logger.info(
             "shipped a copy of the file",

@@ -22,7 +22,9 @@ enum BackupAccess {
                 arguments: config.map { ["--config", $0] } ?? [],
                 environment: ProcessInfo.processInfo.environment)
             let configuration = try RelayConfiguration(values)
-            return try place.destination(configuration.backup.bucket, now: World.real.now)
+            return PatientDestination(
+                try place.destination(configuration.backup.bucket, now: World.real.now),
+                clock: World.real.clock)
         } catch let error as ConfigurationError {
             throw CommandFailure(.configuration, "\(error)")
         } catch let error as DestinationFailure {
