@@ -85,8 +85,9 @@ struct DevCommand: AsyncParsableCommand {
                 at: place, withIntermediateDirectories: folder != nil,
                 attributes: [.posixPermissions: 0o700])
         } catch {
+            let hint = folder == nil ? "; TMPDIR names where, and --folder another place" : ""
             throw DevFailure(
-                "the folder \(place.path) cannot be made: \(error.localizedDescription)")
+                "the folder \(place.path) cannot be made: \(error.localizedDescription)\(hint)")
         }
         return place
     }
