@@ -146,6 +146,12 @@ import Testing
         let run = try await BuiltBelfry.run(["dev", "--folder", "/proc/none"])
         #expect(run.code == 1)
         #expect(run.complaint.hasPrefix("belfry dev: the folder /proc/none cannot be made: "))
+        #expect(!run.complaint.contains("TMPDIR"))
+        let own = try await BuiltBelfry.run(
+            ["dev", "--once", "--port", "0"], environment: ["TMPDIR": "/proc/none"])
+        #expect(own.code == 1)
+        #expect(own.complaint.hasPrefix("belfry dev: the folder /proc/none/belfry-dev-"))
+        #expect(own.complaint.contains("; TMPDIR names where, and --folder another place"))
     }
 
     @Test func `a level of the log that is none is refused`() async throws {
