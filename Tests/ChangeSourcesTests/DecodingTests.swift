@@ -34,6 +34,24 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(first.digest != other.digest)
     }
 
+    @Test func `each row of a document that Strapi deletes is told, and is one deletion`() throws {
+        func key(_ entry: String, mapping: String = "{}") throws -> DedupeKey? {
+            let body = #"{"event":"entry.delete","model":"order","entry":\#(entry)}"#
+            return ChangeSourcesTests.keys(
+                try source("strapi", mapping: mapping).decode(webhook(body)))[0]
+        }
+        let draft = #"{"id":7,"documentId":"abc","updatedAt":"2026-01-02T03:04:05Z","title":"b"}"#
+        let published =
+            #"{"id":9,"documentId":"abc","updatedAt":"2026-01-02T03:04:04Z","title":"a"}"#
+        let first = try #require(try key(draft))
+        #expect(first.kind == .content)
+        #expect(try key(published) == first)
+        #expect(try key(#"{"id":7,"documentId":"abd"}"#) != first)
+        // Where each row is a record, each is a deletion.
+        let rows = #"{"key": "id"}"#
+        #expect(try key(draft, mapping: rows) != key(published, mapping: rows))
+    }
+
     @Test func `members in another order are the same content`() throws {
         let a = try source("supabase").decode(
             webhook(#"{"type":"INSERT","table":"t","record":{"id":1,"a":{"x":1,"y":2}}}"#))

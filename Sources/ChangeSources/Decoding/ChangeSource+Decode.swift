@@ -139,6 +139,12 @@ extension ChangeSource {
         of change: RecordChange, reported: ReportedChange, item: SourceItem,
         transportKey: String?, part: Int?
     ) -> DedupeKey? {
+        if reported.isToldByParts, contentWindow > .zero {
+            var bare = change
+            bare.before = nil
+            bare.after = nil
+            return contentKey(bare.contentDigest)
+        }
         let isKnown = reported.key != nil || transportKey != nil || !mapping.dedupe.isEmpty
         // A digest costs more than the rest, and nothing would be known by it.
         guard isKnown || contentWindow > .zero else { return nil }
@@ -159,9 +165,11 @@ extension ChangeSource {
         if let text = expression(change, item: item) {
             return DedupeKey(.expression, text + suffix, digest: digest)
         }
-        guard contentWindow > .zero else { return nil }
-        return DedupeKey(
-            .content, Hexadecimal.encode(digest), digest: digest, window: contentWindow)
+        return contentWindow > .zero ? contentKey(digest) : nil
+    }
+
+    private func contentKey(_ digest: [UInt8]) -> DedupeKey {
+        DedupeKey(.content, Hexadecimal.encode(digest), digest: digest, window: contentWindow)
     }
 
     private func expression(_ change: RecordChange, item: SourceItem) -> String? {

@@ -26,6 +26,8 @@ enum StrapiReading {
         if operation == .delete { change.before = image } else { change.after = image }
         change.occurredAt = reader.anyMoment("createdAt") ?? reader.anyMoment("created_at")
         let updatedAt = entry.anyText("updatedAt") ?? entry.anyText("updated_at")
+        // Of a document of version 5 each row is told of, that of the draft and the published one.
+        change.isToldByParts = operation == .delete && entry.anyText("documentId") != nil
         if let id = entry.anyText("id"), let updatedAt {
             change.key = (.expression, "\(model);\(id);\(updatedAt);\(word)")
         }

@@ -25,6 +25,9 @@ struct ReportedChange {
     var key: (kind: DedupeKey.Kind, text: String)?
     /// Whether changes of several records may have this position, so that the name is part of it.
     var sharesPosition = false
+    /// Whether the source tells of one change several times, each with another content: whatever it
+    /// says of the record is one change within the window.
+    var isToldByParts = false
 
     /// Why a truncation is no change.
     static let truncation = "a truncation names no record, so that nobody can be told of it"
