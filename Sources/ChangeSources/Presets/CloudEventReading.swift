@@ -47,15 +47,12 @@ enum CloudEventReading {
         _ reader: JSONReader, _ data: JSONReader, key: String
     ) throws(JSONContractError) -> Reading {
         let operation = try reader.require("iodebeziumop", try reader.string("iodebeziumop"))
-        // The attributes are those of `source` in the plain envelope, in other words.
-        let names = [
-            "connector", "name", "db", "schema", "table", "collection", "snapshot", "lsn", "txid",
-            "file", "pos", "row", "gtid", "sequence",
-        ]
+        // The attributes are those of `source` in the plain envelope, in small letters and digits.
         var source = JSONObject()
-        for name in names {
-            guard let value = reader.value("iodebezium\(name)") else { continue }
-            source[name == "txid" ? "txId" : name] = value
+        for name in DebeziumSource.members {
+            let attribute = name.lowercased().filter { $0 != "_" }
+            guard let value = reader.value("iodebezium\(attribute)") else { continue }
+            source[name] = value
         }
         source["ts_ms"] = reader.value("iodebeziumtsms")
         let event = DebeziumEvent(
@@ -66,7 +63,9 @@ enum CloudEventReading {
         let reading = try event.reading(images: payload ?? data, schema: schema)
         guard case .changes(var changes) = reading else { return reading }
         for index in changes.indices where changes[index].key == nil {
-            changes[index].key = (.delivery, key)
+            // Rows of one statement, and both halves of a changed key, may have one ID.
+            changes[index].key = (.delivery, "\(key);\(operation)")
+            changes[index].sharesPosition = true
         }
         return .changes(changes)
     }

@@ -8,6 +8,13 @@ struct DebeziumSource {
         self.reader = reader
     }
 
+    /// What is read of it, times aside.
+    static let members = [
+        "connector", "name", "db", "schema", "table", "collection", "snapshot", "lsn", "txId",
+        "file", "pos", "row", "gtid", "sequence", "resume_token", "ord", "rs", "change_lsn",
+        "event_serial_no", "commit_lsn", "scn", "commit_scn", "rs_id", "ssn", "row_id",
+    ]
+
     private var connector: String { text("connector") ?? "" }
 
     private func text(_ name: String) -> String? {

@@ -101,6 +101,7 @@ package struct SenderGuide: Sendable {
         return """
             curl -X POST https://YOUR-HASURA/v1/metadata \\
               -H "X-Hasura-Admin-Secret: $HASURA_ADMIN_SECRET" \\
+              -H "Content-Type: application/json" \\
               -d \(Self.quoted(call.text, escapedAs: #"'\''"#))
             """
     }
@@ -119,8 +120,8 @@ package struct SenderGuide: Sendable {
 
     private var parse: String {
         """
-        // In the configuration of Parse Server: webhookKey: "\(shownSecret)"
-        // Then, once for each class and each of afterSave and afterDelete:
+        # In the configuration of Parse Server: webhookKey: "\(shownSecret)"
+        # Then, once for each class and each of afterSave and afterDelete:
         curl -X POST https://YOUR-PARSE/parse/hooks/triggers \\
           -H "X-Parse-Application-Id: $APP_ID" -H "X-Parse-Master-Key: $MASTER_KEY" \\
           -H "Content-Type: application/json" \\
