@@ -26,8 +26,10 @@ import Testing
         #expect(question.body == [1, 2, 3])
         #expect(question.headers["host"] == [server.host])
         #expect(question.headers["x-amz-security-token"] == ["token"])
+        #expect(question.headers["content-md5"] == ["Uonfc331cyb83SJZevsfrA=="])
         let names =
-            "SignedHeaders=host;if-none-match;x-amz-content-sha256;x-amz-date;x-amz-security-token,"
+            "SignedHeaders=content-md5;host;if-none-match;x-amz-content-sha256;x-amz-date;"
+            + "x-amz-security-token,"
         #expect(question.headers["authorization"].first?.contains(names) == true)
         await destination.close()
         try await server.stop()

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Crypto
 import Foundation
 import NIOCore
 import NIOHTTP1
@@ -100,7 +101,9 @@ package final class BucketDestination: BackupDestination {
     }
 
     package func put(_ name: String, _ bytes: [UInt8]) async throws(DestinationFailure) {
-        let answer = try await ask("PUT", name, body: bytes, headers: [("if-none-match", "*")])
+        let sum = Self.sum(of: bytes)
+        let answer = try await ask(
+            "PUT", name, body: bytes, headers: [sum, ("if-none-match", "*")])
         switch answer.status {
         case 200...299: return
         // Stores that do not know the condition take it for a wish that they cannot meet.
@@ -108,6 +111,12 @@ package final class BucketDestination: BackupDestination {
         case 409, 412: try await compare(name, bytes, answer)
         default: throw failure(answer, name)
         }
+    }
+
+    /// A bucket whose objects are locked for a time takes none without this header; that it is MD5
+    /// is what all stores know.
+    private static func sum(of bytes: [UInt8]) -> (String, String) {
+        ("content-md5", Base64.encode(Array(Insecure.MD5.hash(data: bytes))))
     }
 
     /// Finds what is under a name that is taken, as `answer` says.
@@ -133,7 +142,7 @@ package final class BucketDestination: BackupDestination {
         {
             throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
         }
-        let answer = try await ask("PUT", name, body: bytes)
+        let answer = try await ask("PUT", name, body: bytes, headers: [Self.sum(of: bytes)])
         guard (200...299).contains(answer.status) else { throw failure(answer, name) }
     }
 
