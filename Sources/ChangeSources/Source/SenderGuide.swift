@@ -130,7 +130,9 @@ package struct SenderGuide: Sendable {
     }
 
     private var directus: String {
-        listed(in: "a flow of the event hook's kind, in its operation Webhook / Request URL")
+        listed(
+            in: "a flow with the trigger Event Hook, Action (Non-Blocking), and the operation "
+                + "Webhook / Request URL")
             // Directus writes an object as JSON: within quotes it would be none any more.
             + "\nRequest body: "
             + #"{"trigger": {{$trigger}}, "accountability": {{$accountability}} }"#
