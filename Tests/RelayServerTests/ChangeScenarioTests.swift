@@ -131,6 +131,32 @@ import Testing
         }
     }
 
+    @Test func `a webhook with another method is seen, with what to set`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(.put, Self.sources + "/shop", #"{"preset":"supabase"}"#)
+            let reason: JSONValue = .string(
+                "GET is not allowed here; allowed: OPTIONS, POST; a change is posted with POST; "
+                    + "set the webhook's method to POST: with GET Supabase sends no row")
+            let answer = try await relay.call(.get, Self.path + "/shop")
+            #expect(answer.status == 405)
+            #expect(answer.headers[.allow] == "OPTIONS, POST")
+            #expect(answer["reason"] == reason)
+            let shown = try await relay.admin(.get, Self.sources + "/shop")
+            #expect(shown.json.value(at: ["webhooks", "refused"]) == 1)
+            #expect(shown.json.value(at: ["webhooks", "lastReason"]) == reason)
+            // Of a source that is none nothing is kept.
+            let none = try await relay.call(.get, Self.path + "/none")
+            #expect(none.status == 405)
+            let listed = try await relay.admin(
+                .get, "containers/iCloud.com.example.Art/development/refusedWebhooks")
+            guard case .array(let refusals)? = listed["refusals"] else {
+                Issue.record("\(listed.text)")
+                return
+            }
+            #expect(refusals.map { $0.value(at: ["requestID"]) } == [answer["uuid"]])
+        }
+    }
+
     @Test func `refused webhooks are seen, and counted for each source`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)

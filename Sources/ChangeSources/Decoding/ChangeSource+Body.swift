@@ -33,10 +33,8 @@ extension ChangeSource {
     /// Refuses what need not be parsed to be refused.
     func checkForm(_ request: WebhookRequest) throws(DecodeError) {
         guard request.method == "POST" else {
-            let hint =
-                preset == .supabase
-                ? "; set the webhook's method to POST: with GET Supabase sends no row" : ""
-            throw DecodeError(.methodNotAllowed, reason: "a change is posted with POST\(hint)")
+            throw DecodeError(
+                .methodNotAllowed, reason: "a change is posted with POST\(methodHint)")
         }
         guard request.body.count <= maximumBodyBytes else {
             throw DecodeError(
@@ -49,6 +47,15 @@ extension ChangeSource {
                 .unsupportedMediaType, reason: "the body must not be compressed (\(encoding))")
         }
         try checkMediaType(request.headers["Content-Type"])
+    }
+
+    /// Where to set the method, of senders that have another one unless told otherwise.
+    private var methodHint: String {
+        switch preset {
+        case .supabase: "; set the webhook's method to POST: with GET Supabase sends no row"
+        case .directus: "; set the method of the flow's operation to POST: it is GET at first"
+        default: ""
+        }
     }
 
     private func checkMediaType(_ contentType: String?) throws(DecodeError) {

@@ -37,11 +37,10 @@ struct ChangeRoutes: Sendable {
     private static let path = "/changes/1/{container}/{environment}/{source}"
 
     var routes: [RelayRoute] {
-        [
-            RelayRoute(
-                .changes, "POST", Self.path, bodyLimit: .webhook, admit: recognize),
-            RelayRoute(open: .changes, "OPTIONS", Self.path, respond: validate),
-        ]
+        var post = RelayRoute(
+            .changes, "POST", Self.path, bodyLimit: .webhook, admit: recognize)
+        post.refuse = refuseMethod
+        return [post, RelayRoute(open: .changes, "OPTIONS", Self.path, respond: validate)]
     }
 
     /// Looks whether the source is known, and whether the head of the request can be its own.
@@ -145,6 +144,25 @@ struct ChangeRoutes: Sendable {
     }
 
     // MARK: What is refused is seen
+
+    /// Notes a webhook with another method, as some senders have it unless they are told otherwise.
+    private func refuseMethod(
+        _ request: RelayRequest, _ refusal: RefusedMethod
+    ) async -> RefusedMethod {
+        guard let settings = try? await registry.settings(in: request),
+            let name = try? request.identifier("source", as: SourceName.self),
+            let stored = try? await registry.source(name, of: settings.key),
+            let source = try? sources.source(stored)
+        else { return refusal }
+        var told = refusal
+        do {
+            _ = try source.decode(webhook(request))
+        } catch {
+            told.hint = "; \(error.reason)"
+        }
+        note(ErrorMapping(told).apiError, request, name, settings.key, isKnown: true)
+        return told
+    }
 
     private func noted<Outcome>(
         _ request: RelayRequest, _ source: SourceName, _ container: ContainerKey,

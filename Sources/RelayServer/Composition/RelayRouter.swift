@@ -31,7 +31,8 @@ package enum RelayRouter {
         for (path, routes) in Dictionary(grouping: served, by: \.path) {
             let place = RelayPlace(
                 path: path, allowed: allowedMethods(of: routes),
-                pages: routes.first?.surface.pages ?? .none)
+                pages: routes.first?.surface.pages ?? .none,
+                refuse: routes.compactMap { $0.refuse }.first)
             for method in methods {
                 let route = route(for: method, among: routes)
                 router.on(RouterPath(path), method: method) { request, context in

@@ -10,6 +10,8 @@ import Storage
 struct RefusedMethod: Error, Sendable, Hashable {
     let method: String
     let allowed: String
+    /// What to do about it.
+    var hint = ""
 }
 
 /// An error of which its own room says what the wire says of it.
@@ -44,7 +46,8 @@ struct ErrorMapping {
         case let error as RefusedMethod:
             self.init(
                 APIError(
-                    .badRequest, "\(error.method) is not allowed here; allowed: \(error.allowed)",
+                    .badRequest,
+                    "\(error.method) is not allowed here; allowed: \(error.allowed)\(error.hint)",
                     httpStatus: 405))
             headers[.allow] = error.allowed
         case let error as StorageError: self.init(storage: error)

@@ -8,13 +8,18 @@ struct RelayPlace: Sendable {
     let allowed: String
     /// What pages of other origins may do with its answers.
     let pages: RelayRoute.Pages
+    /// Who is to know of methods that it does not have.
+    let refuse: RelayRoute.Refuse?
     /// The names of its variable parts.
     private let names: [String]
 
-    init(path: String, allowed: String, pages: RelayRoute.Pages) {
+    init(
+        path: String, allowed: String, pages: RelayRoute.Pages, refuse: RelayRoute.Refuse? = nil
+    ) {
         self.path = path
         self.allowed = allowed
         self.pages = pages
+        self.refuse = refuse
         names = path.split(separator: "/").filter { $0.hasPrefix("{") }.map {
             String($0.dropFirst().dropLast())
         }

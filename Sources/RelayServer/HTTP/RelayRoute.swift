@@ -83,6 +83,9 @@ package struct RelayRoute: Sendable {
         case none
     }
 
+    /// Notes that its path was called with a method that is none of its own; returns what is told.
+    typealias Refuse = @Sendable (RelayRequest, RefusedMethod) async -> RefusedMethod
+
     /// What answers.
     package typealias Respond = @Sendable (RelayRequest) async throws -> RelayAnswer
 
@@ -103,6 +106,8 @@ package struct RelayRoute: Sendable {
     package let effect: Effect
     /// How requests come in.
     let entrance: Entrance
+    /// Who is to know of other methods, if anybody is.
+    var refuse: Refuse?
 
     /// Describes a call that anybody may make.
     init(

@@ -87,9 +87,6 @@ struct RequestHandler: Sendable {
             return preflight(
                 place, asked: request.headers[.accessControlRequestHeaders])
         }
-        guard let route else {
-            throw RefusedMethod(method: request.method.rawValue, allowed: place.allowed)
-        }
         var call = RelayRequest(
             method: request.method.rawValue, target: request.head.path ?? "",
             headers: request.headers,
@@ -97,6 +94,10 @@ struct RequestHandler: Sendable {
             uuid: uuid, receivedAt: now())
         call.authority = request.head.authority
         call.peer = peer
+        guard let route else {
+            let refused = RefusedMethod(method: call.method, allowed: place.allowed)
+            throw await place.refuse?(call, refused) ?? refused
+        }
         let respond: RelayRoute.Respond
         switch route.entrance {
         case .open(let answer): respond = answer
