@@ -157,6 +157,22 @@ import Testing
         }
     }
 
+    @Test func `a webhook that is refused before it is read is seen`() async throws {
+        try await TestRelay.with(limits: RequestLimits(webhookBytes: 100)) { relay in
+            _ = try await relay.admin(
+                .put, Self.sources + "/shop",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            let answer = try await relay.call(
+                .post, Self.path + "/shop", body: String(repeating: " ", count: 101))
+            #expect(answer.status == 413)
+            let shown = try await relay.admin(.get, Self.sources + "/shop")
+            #expect(shown.json.value(at: ["webhooks", "refused"]) == 1)
+            #expect(
+                shown.json.value(at: ["webhooks", "lastReason"])
+                    == "the body is larger than 100 bytes")
+        }
+    }
+
     @Test func `refused webhooks are seen, and counted for each source`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)

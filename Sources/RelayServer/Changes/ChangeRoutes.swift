@@ -50,11 +50,13 @@ struct ChangeRoutes: Sendable {
             try source.recognize(webhook(request))
         }
         // Who signs has proven nothing yet: nobody else must use up what is the source's.
-        return RelayRoute.Admission(
+        var admission = RelayRoute.Admission(
             container: settings, key: isProven ? Self.key(of: source) : nil, who: "source"
         ) { request in
             try await post(request, isCounted: isProven)
         }
+        admission.noteRefusal = { error in note(error, request, source.name, settings.key) }
+        return admission
     }
 
     /// What the requests of a source are counted as.
@@ -171,11 +173,16 @@ struct ChangeRoutes: Sendable {
         do {
             return try await body()
         } catch {
-            if !(error is CancellationError) {
-                note(ErrorMapping(error).apiError, request, source, container, isKnown: true)
-            }
+            note(error, request, source, container)
             throw error
         }
+    }
+
+    private func note(
+        _ error: any Error, _ request: RelayRequest, _ source: SourceName, _ container: ContainerKey
+    ) {
+        if error is CancellationError { return }
+        note(ErrorMapping(error).apiError, request, source, container, isKnown: true)
     }
 
     private func note(

@@ -44,6 +44,8 @@ package struct RelayRoute: Sendable {
         /// What answers the whole request, once its body is there: it holds what the head told,
         /// and judges again what may have changed since.
         let respond: Respond
+        /// Hears why a request is refused before its body is whole, if anybody does.
+        var noteRefusal: (@Sendable (any Error) -> Void)?
     }
 
     /// Looks at the head of a request.

@@ -103,17 +103,24 @@ struct RequestHandler: Sendable {
         case .open(let answer): respond = answer
         case .guarded(let admit):
             let admission = try await admit(call)
-            if let container = admission.container, let key = admission.key {
-                try turnstile.use(key: key, of: container)
-            }
             held.container = admission.container?.key
             held.who = admission.who
-            if let maximum = maximumBody(of: route) {
-                call.body = try await readBody(
-                    request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
-            } else {
-                goOn.send()
-                call.upload = UploadedLines(parts: request.body, longestLine: limits.webhookBytes)
+            do {
+                if let container = admission.container, let key = admission.key {
+                    try turnstile.use(key: key, of: container)
+                }
+                if let maximum = maximumBody(of: route) {
+                    call.body = try await readBody(
+                        request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum),
+                        &held)
+                } else {
+                    goOn.send()
+                    call.upload = UploadedLines(
+                        parts: request.body, longestLine: limits.webhookBytes)
+                }
+            } catch {
+                admission.noteRefusal?(error)
+                throw error
             }
             // Waiting for it took its time: signatures and tokens are judged as of now.
             call.receivedAt = now()
