@@ -22,7 +22,7 @@ final class BucketServer: Sendable {
         var stalls = false
     }
 
-    final class Desk: Sendable {
+    final class Answering: Sendable {
         let questions = Mutex<[Question]>([])
         let answer: @Sendable (Question) -> Answer
 
@@ -32,30 +32,30 @@ final class BucketServer: Sendable {
     }
 
     private let channel: any Channel
-    private let desk: Desk
+    private let answering: Answering
 
-    private init(_ channel: any Channel, _ desk: Desk) {
+    private init(_ channel: any Channel, _ answering: Answering) {
         self.channel = channel
-        self.desk = desk
+        self.answering = answering
     }
 
     static func start(
         _ answer: @escaping @Sendable (Question) -> Answer
     ) async throws -> BucketServer {
-        let desk = Desk(answer)
+        let answering = Answering(answer)
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-                    try channel.pipeline.syncOperations.addHandler(BucketAnswerer(desk))
+                    try channel.pipeline.syncOperations.addHandler(BucketAnswerer(answering))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        return BucketServer(channel, desk)
+        return BucketServer(channel, answering)
     }
 
     /// What it was asked so far.
-    var questions: [Question] { desk.questions.withLock { $0 } }
+    var questions: [Question] { answering.questions.withLock { $0 } }
 
     var host: String { "127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
@@ -79,12 +79,12 @@ private final class BucketAnswerer: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    private let desk: BucketServer.Desk
+    private let answering: BucketServer.Answering
     private var head: HTTPRequestHead?
     private var body: [UInt8] = []
 
-    init(_ desk: BucketServer.Desk) {
-        self.desk = desk
+    init(_ answering: BucketServer.Answering) {
+        self.answering = answering
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -97,8 +97,8 @@ private final class BucketAnswerer: ChannelInboundHandler {
             guard let head else { return }
             let question = BucketServer.Question(
                 method: head.method.rawValue, uri: head.uri, headers: head.headers, body: body)
-            desk.questions.withLock { $0.append(question) }
-            write(desk.answer(question), context)
+            answering.questions.withLock { $0.append(question) }
+            write(answering.answer(question), context)
         }
     }
 
