@@ -93,18 +93,6 @@ extension ChangeSource {
         return try Self.parse(request.body)
     }
 
-    /// Whether the attributes of an event are headers.
-    ///
-    /// A body that says to be an event is one, and headers may repeat its attributes (CloudEvents'
-    /// HTTP binding, 3.2.3). Where a signature covers those headers they are what was signed.
-    func isEventInBinaryMode(_ request: WebhookRequest) -> Bool {
-        let version = "ce-specversion"
-        guard preset == .cloudevents, request.headers[version] != nil else { return false }
-        if verification.scheme.coveredHeaders?.contains(version) == true { return true }
-        let type = request.headers["Content-Type"].map(Self.mediaType) ?? ""
-        return !type.hasPrefix("application/cloudevents")
-    }
-
     static func parse(_ bytes: [UInt8]) throws(DecodeError) -> JSONValue {
         do {
             return try JSONValue(parsing: bytes)

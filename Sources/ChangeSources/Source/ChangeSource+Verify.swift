@@ -35,6 +35,17 @@ extension ChangeSource {
         if let seam { throw .movableHeader(reason: "parts[\(seam.second)]: \(seam.reason)") }
     }
 
+    /// Whether the attributes of an event are headers.
+    ///
+    /// A body that says to be an event is one, and headers may repeat its attributes (CloudEvents'
+    /// HTTP binding, 3.2.3). Where a signature covers those headers they are what was signed.
+    func isEventInBinaryMode(_ request: WebhookRequest) -> Bool {
+        let version = "ce-specversion"
+        guard preset == .cloudevents, request.headers[version] != nil else { return false }
+        if verification.scheme.coveredHeaders?.contains(version) == true { return true }
+        return !request.headers.announceEvent
+    }
+
     /// Two neighbours of the signature's parts between which bytes of an event's attributes could
     /// move; `nil` where the signature covers none, and where it is no signature over parts.
     private var seam: SignatureSeam? {

@@ -48,6 +48,12 @@ package struct WebhookHeaders: Sendable, Hashable, ExpressibleByDictionaryLitera
         values[name.lowercased()]
     }
 
+    /// Whether the body is said to be an event of CloudEvents, or several.
+    var announceEvent: Bool {
+        let type = (self["Content-Type"] ?? "").drop { $0.isWhitespace }
+        return type.lowercased().hasPrefix("application/cloudevents")
+    }
+
     /// The names in lower case, in order.
     package var names: [String] {
         values.keys.sorted()
