@@ -194,6 +194,39 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (#"{"kty":"RSA","e":"AQAB","n":"AA","d":"c2VjcmV0"}"#, "d"),
+        (#"{"kty":"RSA","e":"AQAB","n":"AA","qi":"c2VjcmV0"}"#, "qi"),
+        (#"{"kty":"oct","k":"c2VjcmV0"}"#, "k"),
+    ])
+    func `the secret part of a key is refused, and not shown`(
+        key: String, member: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            let both = TestKeys.rsaKeySet.replacing("]}", with: "," + key + "]}")
+            let whole = try JSONValue(parsing: both)
+            for set in [.string(both), whole] as [JSONValue] {
+                let body: JSONValue = ["userTokens": ["keySet": set]]
+                let refused = try await relay.admin(.patch, Self.container, body.text)
+                #expect(refused.status == 400)
+                let reason = "userTokens.keySet: keys[1].\(member) is the secret part of a key"
+                #expect(refused.text.contains(reason), "\(refused.text)")
+                #expect(!refused.text.contains("c2VjcmV0"))
+            }
+            // As it was saved before such a set was refused.
+            var settings = try #require(try await relay.store.container(TestRelay.container))
+            settings.userTokens = UserTokenSettings(
+                keySet: both, issuer: "https://id.example", audience: "art")
+            try await relay.store.save(settings, at: TestRelay.now)
+            let shown = try await relay.admin(.get, Self.container)
+            #expect(shown.text.contains(TestKeys.rsaModulus))
+            #expect(shown.text.contains("keySet.keys[1].\(member) is the secret part of a key"))
+            #expect(!shown.text.contains("c2VjcmV0"))
+            let summary = try await relay.admin(.get, Self.container + "/summary")
+            #expect(!summary.text.contains("c2VjcmV0"))
+        }
+    }
+
     @Test(arguments: ["x", "hunter2", String(repeating: "a", count: 23)])
     func `a short token is refused, and not shown`(token: String) async throws {
         do {

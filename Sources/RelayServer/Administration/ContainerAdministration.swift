@@ -157,14 +157,22 @@ extension ContainerSettings {
 
     /// What an operator should think about, a sentence each.
     var warnings: [String] {
-        guard let userTokens, userTokens.keySet != nil else { return [] }
+        guard let userTokens, let keySet = userTokens.keySet else { return [] }
+        var warnings: [String] = []
         let missing = [("issuer", userTokens.issuer), ("audience", userTokens.audience)]
             .filter { $0.1 == nil }.map(\.0)
-        guard !missing.isEmpty else { return [] }
-        return [
-            "userTokens: without \(missing.joined(separator: " and ")) a token counts that the "
-                + "identity provider issued to another application"
-        ]
+        if !missing.isEmpty {
+            warnings.append(
+                "userTokens: without \(missing.joined(separator: " and ")) a token counts that the "
+                    + "identity provider issued to another application")
+        }
+        if let member = JSONWebKeySet.secretMember(of: keySet) {
+            warnings.append(
+                "userTokens: keySet.\(member) is the secret part of a key, and was shown to "
+                    + "whoever may read these settings: replace that key, and save the public part "
+                    + "alone")
+        }
+        return warnings
     }
 
     /// Takes over what `body` names; `null` clears what may be absent.
@@ -304,6 +312,13 @@ extension UserTokenSettings {
         case .string(let given): text = given
         case let json?: text = json.text
         }
+        if let member = JSONWebKeySet.secretMember(of: text) {
+            throw reader.failure(
+                "keySet",
+                "\(member) is the secret part of a key, which is for its owner alone: give the "
+                    + "public part, from which \"d\", \"p\", \"q\", \"dp\", \"dq\", \"qi\", "
+                    + "\"oth\" and \"k\" are left out")
+        }
         do {
             _ = try JSONWebKeySet(text: text)
         } catch {
@@ -316,7 +331,7 @@ extension UserTokenSettings {
     var shownJSON: JSONValue {
         var object: JSONObject = ["userClaim": .string(userClaim)]
         object["sharedSecret"] = sharedSecret == nil ? nil : "(hidden)"
-        object["keySet"] = keySet.flatMap { try? JSONValue(parsing: $0) }
+        object["keySet"] = keySet.flatMap { JSONWebKeySet.shown($0) }
         object["issuer"] = issuer.map { .string($0) }
         object["audience"] = audience.map { .string($0) }
         return .object(object)

@@ -37,6 +37,48 @@ package struct JSONWebKeySet: Sendable {
     }
 }
 
+// Identity providers publish public keys alone; libraries that make keys write both parts, and
+// whoever takes the wrong file would have it shown to everybody who may read the settings.
+extension JSONWebKeySet {
+    /// The members that only a key's owner has (RFC 7518, §6.2.2, §6.3.2 and §6.4.1; RFC 8037, §2).
+    private static let secretMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
+
+    /// The first member of a key set that only a key's owner has, by its place; `nil` if there is
+    /// none, as in a set of public keys.
+    static func secretMember(of text: String) -> String? {
+        guard let elements = elements(of: text) else { return nil }
+        for (index, element) in elements.enumerated() {
+            guard case .object(let key) = element else { continue }
+            if let member = secretMembers.first(where: { key[$0] != nil }) {
+                return "keys[\(index)].\(member)"
+            }
+        }
+        return nil
+    }
+
+    /// A key set as it is shown: one that was saved before secret members were refused may have
+    /// some.
+    static func shown(_ text: String) -> JSONValue? {
+        guard let json = try? JSONValue(parsing: text), case .object(var object) = json,
+            let elements = elements(of: text)
+        else { return nil }
+        object["keys"] = .array(
+            elements.map { element -> JSONValue in
+                guard case .object(var key) = element else { return element }
+                for member in secretMembers where key[member] != nil { key[member] = "(hidden)" }
+                return .object(key)
+            })
+        return .object(object)
+    }
+
+    private static func elements(of text: String) -> [JSONValue]? {
+        guard let json = try? JSONValue(parsing: text), case .object(let object) = json,
+            case .array(let elements)? = object["keys"]
+        else { return nil }
+        return elements
+    }
+}
+
 extension JSONWebKeySet.Key {
     init?(json: JSONValue) {
         guard case .object(let object) = json else { return nil }
