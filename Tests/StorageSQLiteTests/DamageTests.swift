@@ -239,6 +239,31 @@ import Testing
         #expect(throws: StorageError.self) { try torn.open() }
     }
 
+    /// As a first start leaves it whose disk was full, or that was killed.
+    @Test(arguments: [0, 40, 4096 + 40])
+    func `a witness that was made and not written is made anew`(bytes: Int) async throws {
+        let home = try TemporaryStore()
+        _ = try RelayStore.migrate(path: home.path)
+        let witness = home.path + StoreWitness.ending
+        #expect(!FileManager.default.fileExists(atPath: witness))
+        try Data(count: bytes).write(to: URL(filePath: witness))
+        #expect(try RelayStore.check(path: home.path).problems == [])
+        await (try home.open()).close()
+        // A file that says that it has one is nothing without it, nor is a store that is gone.
+        try Data(count: bytes).write(to: URL(filePath: witness))
+        expectLost { _ = try home.open() }
+        try FileManager.default.removeItem(atPath: home.path)
+        expectLost { _ = try home.open() }
+    }
+
+    private func expectLost(_ body: () throws -> Void) {
+        let error = #expect(throws: StorageError.self) { try body() }
+        guard case .lost? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
     @Test func `the log of another file is told apart`() async throws {
         let home = try await Self.filled()
         let store = try home.open()

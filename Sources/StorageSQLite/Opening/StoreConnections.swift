@@ -125,6 +125,13 @@ struct StoreConnections {
                     + "it, the log up to \(known.head): bring it back, make a store of a backup "
                     + "with belfry restore, or remove \(path)\(StoreWitness.ending) to begin anew")
         }
+        guard FileIdentity(path: path + StoreWitness.ending) == nil else {
+            throw StorageError.lost(
+                path: path,
+                reason: "it is gone or empty, and the witness of one is there and empty too: look "
+                    + "at the disk and bring the file back, or remove "
+                    + "\(path)\(StoreWitness.ending) to begin anew")
+        }
         guard LogTrimmer.size(of: path + "-wal") == 0 else {
             throw StorageError.lost(
                 path: path,

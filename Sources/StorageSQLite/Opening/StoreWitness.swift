@@ -116,7 +116,9 @@ final class StoreWitness: Sendable {
         guard fdatasync(descriptor) == 0 else { throw WitnessFailure(code: errno) }
     }
 
-    /// What the witness of the store at `path` knows; `nil` if there is none.
+    /// What the witness of the store at `path` knows; `nil` if there is none, or one that was made
+    /// and never written, because the disk was full or the process ended: the file then does not
+    /// say yet that it has one.
     ///
     /// - Throws: ``StorageError/damaged(path:reason:)`` if it cannot be read.
     static func record(of path: String) throws(StorageError) -> WitnessRecord? {
@@ -130,10 +132,18 @@ final class StoreWitness: Sendable {
         if let newest = try slots(in: descriptor, of: name).max(by: { $0.sequence < $1.sequence }) {
             return newest.record
         }
+        guard isWritten(descriptor) else { return nil }
         throw .damaged(
             path: name,
             reason: "neither of its two records can be read; if the store is known to be whole, "
                 + "belfry restore makes a sound one of it")
+    }
+
+    /// Whether a record was ever written: the first one goes into the second slot, so that a file
+    /// that ends before it has none.
+    private static func isWritten(_ descriptor: Int32) -> Bool {
+        var found = stat()
+        return fstat(descriptor, &found) != 0 || found.st_size >= off_t(slotDistance + slotBytes)
     }
 
     // MARK: Slots
@@ -234,8 +244,8 @@ extension StoreWitness {
             guard row[1] as Bool else { return nil }
             return .lost(
                 path: path,
-                reason: "its witness, \(path)\(ending), is not there, so that nobody knows whether "
-                    + "the file is whole; belfry restore makes a store of a copy")
+                reason: "its witness, \(path)\(ending), is not there or empty, so that nobody "
+                    + "knows whether the file is whole; belfry restore makes a store of a copy")
         }
         guard identity == known.identity else {
             return .lost(
