@@ -107,6 +107,67 @@ import Testing
         await sealed.close()
     }
 
+    /// The free pages of a file, and what is left in it by its proof.
+    private static func left(_ path: String) throws -> (free: Int?, remains: SecretRemains) {
+        let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
+        defer { try? queue.close() }
+        return try queue.read { db in
+            let proof = try String.fetchOne(db, sql: "SELECT proof FROM secretSeal") ?? ""
+            return (
+                try Int.fetchOne(db, sql: "PRAGMA freelist_count"),
+                try SecretVault(current: first).check(first.id, proof, of: path)
+            )
+        }
+    }
+
+    /// Leaves a file as a process does that ends after the secrets are encrypted, or finds no room
+    /// to write it anew.
+    private static func encryptAlone(_ path: String) throws {
+        let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
+        defer { try? queue.close() }
+        try queue.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE former (secret BLOB);
+                    INSERT INTO former (secret) VALUES (zeroblob(100000));
+                    DROP TABLE former
+                    """)
+            let sealing = SecretSealing(path: path, vault: SecretVault(current: first))
+            #expect(try sealing.encrypt(db) == .inFreePages)
+        }
+    }
+
+    @Test func `what a start did not come to overwrite, the next one does`() async throws {
+        let home = try TemporaryStore()
+        let plain = try Self.open(home, nil)
+        let session = try await plain.sessionSecret()
+        try await Self.save(plain)
+        await plain.close()
+        try Self.encryptAlone(home.path)
+        let before = try Self.left(home.path)
+        #expect(before.free ?? 0 > 20)
+        #expect(before.remains == .inFreePages)
+        let sealed = try Self.open(home, Self.first)
+        try await Self.check(sealed, session: session)
+        #expect(try Self.readable(home.path, session: session) == [])
+        await sealed.close()
+        let after = try Self.left(home.path)
+        #expect(after.free == 0)
+        #expect(after.remains == .nothing)
+        // Nor does a key that replaces the first forget it.
+        let other = try TemporaryStore()
+        await (try Self.open(other, nil)).close()
+        let used = try Self.open(other, nil)
+        try await Self.save(used)
+        await used.close()
+        try Self.encryptAlone(other.path)
+        await (try Self.open(other, Self.second, before: Self.first)).close()
+        let queue = try StoreConnections(path: other.path, settings: .forTests).openQueue()
+        defer { try? queue.close() }
+        let free = try await queue.read { try Int.fetchOne($0, sql: "PRAGMA freelist_count") }
+        #expect(free == 0)
+    }
+
     @Test func `a file is opened with its own key alone`() async throws {
         let home = try TemporaryStore()
         await (try Self.open(home, Self.first)).close()

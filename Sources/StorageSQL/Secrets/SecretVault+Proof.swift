@@ -1,18 +1,32 @@
 package import Storage
 
+/// What may be left of secrets as they were before they were encrypted.
+package enum SecretRemains: Sendable, Hashable {
+    /// Nothing.
+    case nothing
+    /// Free space of pages may hold some: the file is still to be written anew.
+    case inFreePages
+}
+
 extension SecretVault {
     private static let proof = "the key that opens this is the right one"
+    private static let proofBesideRemains = "\(proof); free pages are still to be overwritten"
 
-    /// What a store keeps, so that another key is found out.
-    package func proof() throws -> String {
-        try seal(Self.proof, at: SecretPlace.proof)
+    /// What a store keeps, so that another key is found out, and what is still to be done.
+    package func proof(_ remains: SecretRemains = .nothing) throws -> String {
+        let text = remains == .nothing ? Self.proof : Self.proofBesideRemains
+        return try seal(text, at: SecretPlace.proof)
     }
 
     /// Sees whether the keys are those of a store whose secrets are encrypted with the key of this
     /// ID, which has made this proof.
     ///
+    /// - Returns: What may be left from before.
     /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here.
-    package func check(_ keyID: String, _ proof: String, of path: String) throws {
+    @discardableResult
+    package func check(
+        _ keyID: String, _ proof: String, of path: String
+    ) throws -> SecretRemains {
         guard let current else {
             throw StorageError.secrets(
                 path: path,
@@ -26,7 +40,10 @@ extension SecretVault {
                     + "\(current.id): set the right one, or name the one before in "
                     + "secrets.previousKeyFile")
         }
-        guard try open(proof, at: SecretPlace.proof) == Self.proof else {
+        switch try open(proof, at: SecretPlace.proof) {
+        case Self.proof: return .nothing
+        case Self.proofBesideRemains: return .inFreePages
+        default:
             throw StorageError.damaged(path: path, reason: "the proof of the secrets' key is wrong")
         }
     }
