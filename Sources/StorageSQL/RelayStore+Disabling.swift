@@ -4,6 +4,8 @@ package import Storage
 extension RelayStore {
     /// After this many changes that were set aside for a subscription, it ends.
     package static let strikesOfSubscription = SubscriptionStep.mostStrikes
+    /// What was disabled counts towards no quota any more: of one user so many are kept.
+    private static let mostDisabled = 1000
 
     package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {
         try await write(changes: 1) { commit in
@@ -18,6 +20,7 @@ extension RelayStore {
                 try Self.disable(serial, of: container, entry, in: &commit, at: now)
                 disabled.append(serial)
             }
+            try Self.forgetOldest(beside: disabled, in: commit.db)
             return disabled
         }
     }
@@ -104,6 +107,31 @@ extension RelayStore {
             db, sql: "SELECT count(*) FROM dearStrike WHERE subscription = ?",
             arguments: [serial.stored])
         return strikes ?? 0 >= strikesOfSubscription
+    }
+
+    /// Forgets of the owners of these what was disabled longest ago, beyond what a list has on one
+    /// page: whoever saves dear conditions again and again would have it grow without end.
+    private static func forgetOldest(beside disabled: [UInt64], in db: Database) throws {
+        var owners: Set<Int64> = []
+        for serial in disabled {
+            let owner = try Int64.fetchOne(
+                db, sql: "SELECT owner FROM disabledSubscription WHERE serial = ?",
+                arguments: [serial.stored])
+            if let owner { owners.insert(owner) }
+        }
+        for owner in owners {
+            try db.execute(
+                sql: """
+                    DELETE FROM disabledSubscription WHERE owner = ?1 AND serial IN (
+                        SELECT serial FROM (
+                            SELECT serial,
+                                row_number() OVER (ORDER BY position DESC, serial DESC) AS place,
+                                sum(\(db.dialect.bytes(of: "body")))
+                                    OVER (ORDER BY position DESC, serial DESC) AS bytes
+                            FROM disabledSubscription WHERE owner = ?1) AS kept
+                        WHERE place > ?2 OR bytes > ?3)
+                    """, arguments: [owner, mostDisabled, Limits.maximumPageBytes])
+        }
     }
 
     /// Ends a subscription as its owner would, by an entry of the log, and keeps what it was.

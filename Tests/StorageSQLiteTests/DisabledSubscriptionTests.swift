@@ -52,6 +52,19 @@ import Testing
             return try await store.setAside(entry, at: Fixtures.moment) == [serial]
         }
 
+        /// Sets changes aside for all of these until they are disabled; returns those that are.
+        func disable(_ serials: [UInt64]) async throws -> [UInt64] {
+            var disabled: [UInt64] = []
+            for _ in 0..<RelayStore.strikesOfSubscription {
+                position += 1
+                let entry = DearEntry(
+                    position: LogPosition(position), container: Fixtures.container,
+                    dearest: serials, reason: "they took too many steps")
+                disabled += try await store.setAside(entry, at: Fixtures.moment)
+            }
+            return disabled
+        }
+
         func disable() async throws {
             let serial = try await save(.create(dear))
             for _ in 1..<RelayStore.strikesOfSubscription {
@@ -90,6 +103,22 @@ import Testing
         #expect(try await bench.edit(.delete(Self.dear.id)) == .deleted(Self.dear.id))
         let serial = try await bench.save(.create(Self.dear))
         #expect(try await !bench.blame(serial))
+        await bench.store.close()
+    }
+
+    @Test func `of one user as much is kept as one page has, the newest`() async throws {
+        let bench = try await Bench(TemporaryStore())
+        let text = String(repeating: "x", count: 240_000)
+        var serials: [UInt64] = []
+        for number in 10..<30 {
+            let large = Fixtures.subscription("n\(number)", where: "title == '\(number)\(text)'")
+            serials.append(try await bench.save(.create(large)))
+        }
+        #expect(try await bench.disable(serials) == serials)
+        let kept = try await bench.store.disabledSubscriptions(of: Self.owner)
+            .map(\.version.subscription.id.rawValue)
+        #expect((1..<20).contains(kept.count))
+        #expect(kept == (30 - kept.count..<30).map { "n\($0)" })
         await bench.store.close()
     }
 
