@@ -31,17 +31,28 @@ extension RelayStore {
         }
     }
 
+    /// Bytes of stored text of versions that are read together, about.
+    private static let mostPastBytes = 2 * Limits.maximumPageBytes
+
     private func pastSubscriptions(
         of owner: SubscriptionOwner, _ sql: String, _ arguments: StatementArguments
     ) async throws -> [PastSubscription] {
         try await read { [unreadable] db in
             guard let user = try db.userIfKnown(owner.user, of: owner.container) else { return [] }
-            let rows = try Row.fetchAll(
+            let rows = try Row.fetchCursor(
                 db.cachedStatement(sql: sql),
                 arguments: [user, owner.database.rawValue] + arguments)
-            return try unreadable.readable(rows, in: "subscription") {
-                try PastSubscription(row: $0)
+            var found: [PastSubscription] = []
+            var bytes = 0
+            // Several questions of one user may be under way, and each has all of it in memory.
+            while bytes < Self.mostPastBytes, let row = try rows.next() {
+                bytes += row.bytes(of: "body")
+                let version = try unreadable.value(of: row, in: "subscription") {
+                    try PastSubscription(row: $0)
+                }
+                if let version { found.append(version) }
             }
+            return found
         }
     }
 

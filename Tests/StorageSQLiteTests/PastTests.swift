@@ -43,6 +43,27 @@ import Testing
         #expect(!one.contains { $0 == "SCAN device" || $0 == "SCAN pastDevice" }, "\(one)")
     }
 
+    @Test func `of versions as much is read together as two pages have`() async throws {
+        let store = try TemporaryStore().open()
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: ["t"]), at: Fixtures.moment)
+        let owner = SubscriptionOwner(
+            container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
+        let text = String(repeating: "x", count: 500_000)
+        for number in 10..<40 {
+            let one = Fixtures.subscription("one", where: "title == '\(number)\(text)'")
+            let edit = number == 10 ? SubscriptionEdit.create(one) : .update(one)
+            _ = try await store.edit(
+                [edit], of: owner, atomicity: .independent, at: Fixtures.moment)
+        }
+        let serials = try await store.pastSubscriptions(
+            Fixtures.identifier("one"), of: owner, limit: 200
+        ).map(\.version.serial)
+        #expect((2..<20).contains(serials.count))
+        #expect(serials == serials.sorted(by: >))
+        await store.close()
+    }
+
     @Test func `the receipts of one change are found by index`() async throws {
         let plan = try await Self.plan(ReceiptScan.blocksOfPosition, [1, 4])
         #expect(plan.contains { $0.contains("COVERING INDEX receiptBlockPositions") }, "\(plan)")

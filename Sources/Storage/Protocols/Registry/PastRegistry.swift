@@ -38,7 +38,8 @@ package protocol PastRegistry: Sendable {
         of record: RecordID, _ type: RecordType, in owner: SubscriptionOwner
     ) async throws -> LogPosition?
 
-    /// The versions of the subscription with this ID, the newest first, at most `limit`.
+    /// The versions of the subscription with this ID, the newest first, at most `limit`, and about
+    /// two pages of bytes.
     func pastSubscriptions(
         _ id: SubscriptionID, of owner: SubscriptionOwner, limit: Int
     ) async throws -> [PastSubscription]
@@ -47,7 +48,7 @@ package protocol PastRegistry: Sendable {
         _ serial: UInt64, of container: ContainerKey
     ) async throws -> PastSubscription?
     /// An owner's versions by which a change at `position` is judged, by ascending serial, at most
-    /// `limit`.
+    /// `limit`, and about two pages of bytes.
     func subscriptions(
         of owner: SubscriptionOwner, judging position: LogPosition, limit: Int
     ) async throws -> [PastSubscription]
