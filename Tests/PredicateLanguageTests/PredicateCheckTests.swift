@@ -11,7 +11,7 @@ import Testing
         "artist": .init(.reference), "spot": .init(.location),
         "secret": .init(.string, isQueryable: false),
         "addr": .init(.map(["city": .init(.string)])), "mixed": .init(.mixed),
-        "kids": .init(.list(.map(["age": .init(.integer)]))),
+        "kids": .init(.list(.map(["age": .init(.integer)]))), "blob": .init(.bytes),
     ])
 
     @Test(arguments: [
@@ -54,6 +54,12 @@ import Testing
             ("tags[0] == 'x' AND tags[SIZE] > 1 AND addr['city'] != nil", schema),
             ("sum(mixed) > 1 AND mixed.@count > 1 AND mixed[FIRST] == 1", schema),
             ("tags UNION {'x'} == {'x'}", schema),
+            ("CAST(name, 'NSNumber') > 1 AND CAST(due, 'NSNumber') > 1", schema),
+            ("CAST(active, 'NSNumber') > 0 AND CAST(artist, 'NSDictionary') != nil", schema),
+            ("CAST(blob, 'NSString') != 'x' AND CAST(age, 'NSDate') < now()", schema),
+            ("CAST(tags, 'NSSet') == tags AND CAST(mixed, 'NSDate') < now()", schema),
+            ("max(age) > 3 AND max(mixed) > 3 AND min(age, price) < 2", schema),
+            ("min(name, addr.city) < 'x' AND max(due, due) > now()", schema),
         ] as [(String, RecordSchema?)])
     func `what can be meant is accepted`(format: String, schema: RecordSchema?) throws {
         #expect(throws: Never.self) {
@@ -103,6 +109,13 @@ import Testing
         ("ANY artist.recordName == 'x'", 4, "a quantifier needs a collection"),
         ("artist.name == 'x'", 0, "a reference has no member name"),
         ("SUBQUERY(age, $x, $x > 1).@count > 0", 9, "SUBQUERY is not defined for a number"),
+        ("CAST(blob, 'NSNumber') > 1", 5, "CAST to NSNumber is not defined for data"),
+        ("CAST(name, 'NSDate') < now()", 5, "CAST to NSDate is not defined for a text"),
+        ("CAST(tags, 'NSUUID') != nil", 5, "CAST to NSUUID is not defined for a list"),
+        ("CAST(age, 'NSSet') != {1}", 5, "CAST to NSSet is not defined for a number"),
+        ("max(tags) > 3", 12, "a text and a number cannot be compared"),
+        ("min(name, name) < 3", 18, "a text and a number cannot be compared"),
+        ("max(due) == 'x'", 12, "a date and a text cannot be compared"),
     ])
     func `with a schema, fields and kinds are checked`(
         format: String, offset: Int, reason: String

@@ -38,6 +38,51 @@ extension RecordSchema {
         }
     }
 
+    /// The type of the least or the greatest of arguments; `nil` where it is not known.
+    static func extreme(of arguments: [FieldType?]) -> FieldType? {
+        var common: FieldType?
+        for argument in arguments {
+            guard let type = argument?.statisticElement(arguments.count == 1) else { return nil }
+            guard type == common ?? type else { return nil }
+            common = type
+        }
+        return common
+    }
+
+    /// Refuses what has no meaning as another type: casting it is an error with every value.
+    func checkCast(
+        _ inner: Expression, _ type: FieldType, to target: RecordPredicate.CastType
+    ) throws(PredicateError) {
+        guard let wanted = Self.wanted(by: target, insteadOf: type) else { return }
+        throw mismatch(
+            "CAST to \(target.rawValue) is not defined for \(type.word)", span(of: inner),
+            found: type.word, expected: wanted)
+    }
+
+    /// What can be cast to another type; `nil` if this type may be.
+    ///
+    /// A link may stand as an embedded object, and a place as two numbers.
+    private static func wanted(
+        by target: RecordPredicate.CastType, insteadOf type: FieldType
+    ) -> String? {
+        switch (target, type) {
+        case (.string, _), (_, .mixed),
+            (.number, .integer), (.number, .double), (.number, .boolean), (.number, .string),
+            (.number, .timestamp),
+            (.date, .integer), (.date, .double), (.date, .boolean), (.date, .timestamp),
+            (.data, .bytes), (.data, .string), (.uuid, .uuid), (.uuid, .string),
+            (.objectID, .objectID), (.objectID, .string), (.set, .list), (.set, .location),
+            (.dictionary, .map), (.dictionary, .list), (.dictionary, .reference),
+            (.dictionary, .location), (.location, .location), (.location, .list),
+            (.reference, .reference), (.reference, .string), (.reference, .list):
+            return nil
+        case (.number, _): return "a number, a text or a date"
+        case (.date, _): return "a number of seconds since 2001"
+        case (.data, _), (.uuid, _), (.objectID, _), (.reference, _): return "a text"
+        case (.set, _), (.dictionary, _), (.location, _): return "a list"
+        }
+    }
+
     /// The type of an operator on a collection, whose elements the rest of its path is applied to;
     /// `nil` where it is not known.
     func type(

@@ -23,14 +23,18 @@ extension RecordSchema {
             try checkNumber(inner)
             return .double
         case .call(let function, let arguments):
+            var types: [FieldType?] = []
             for argument in arguments {
                 let type = try type(of: argument)
                 try checkArgument(argument, type, of: function, isOnly: arguments.count == 1)
+                types.append(type)
             }
-            return Self.type(of: function)
-        case .cast(let inner, let type):
-            _ = try self.type(of: inner)
-            return Self.type(of: type)
+            return Self.type(of: function, types)
+        case .cast(let inner, let target):
+            if let type = try type(of: inner), inner.literal == nil {
+                try checkCast(inner, type, to: target)
+            }
+            return Self.type(of: target)
         case .member(let base, _):
             _ = try type(of: base)
             return nil
@@ -72,7 +76,9 @@ extension RecordSchema {
             "arithmetic needs numbers", span(of: operand), found: type.word, expected: "a number")
     }
 
-    private static func type(of function: RecordPredicate.Function) -> FieldType? {
+    private static func type(
+        of function: RecordPredicate.Function, _ arguments: [FieldType?]
+    ) -> FieldType? {
         switch function {
         case .now: .timestamp
         case .uppercase, .lowercase: .string
@@ -81,7 +87,8 @@ extension RecordSchema {
             .squareRoot, .logarithm, .naturalLogarithm, .exponential, .floor, .ceiling,
             .absolute, .truncate, .distance:
             .double
-        case .minimum, .maximum, .noIndex, .geoBox, .geoCircle, .geoPolygon: nil
+        case .minimum, .maximum: extreme(of: arguments)
+        case .noIndex, .geoBox, .geoCircle, .geoPolygon: nil
         }
     }
 

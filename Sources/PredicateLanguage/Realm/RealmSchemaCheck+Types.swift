@@ -21,7 +21,7 @@ extension RealmSchemaCheck {
         case .member(let base, let path):
             return try walk(path, from: try type(of: base, variables).element, variables)
         case .arithmetic(_, let left, let right):
-            return arithmetic(try type(of: left, variables), try type(of: right, variables))
+            return arithmetic(try number(left, variables), try number(right, variables))
         default: return SideType(element: .mixed)
         }
     }
@@ -46,6 +46,20 @@ extension RealmSchemaCheck {
         case .uuid: .uuid
         case .objectID: .objectID
         default: .mixed
+        }
+    }
+
+    /// One side of arithmetic, which with what is no number makes nothing of every record.
+    private func number(
+        _ operand: Expression, _ variables: Variables
+    ) throws(PredicateError) -> SideType {
+        let side = try type(of: operand, variables)
+        switch side.element {
+        case .string, .timestamp, .bytes, .reference, .uuid, .objectID:
+            var span = SourceSpan.none
+            if case .path(let path) = operand { span = path.span }
+            throw failure("arithmetic needs numbers, found \(side.element.word)", at: span)
+        case .integer, .double, .boolean, .location, .list, .map, .mixed: return side
         }
     }
 
@@ -156,6 +170,7 @@ extension RealmSchemaCheck {
         case .count: try count(&side, at: span)
         case .type:
             open(&side)
+            side.named = side.element
             side.element = .string
             side.namesType = true
         case .keys:

@@ -50,6 +50,8 @@ struct RealmSchemaCheck {
         var constant: FieldValue?
         /// Whether the side names kinds.
         var namesType = false
+        /// The type whose kinds it names, if it does.
+        var named: FieldType?
     }
 
     /// The types of the variables of the subqueries around.
@@ -206,6 +208,21 @@ struct RealmSchemaCheck {
                 throw failure("@type is one of \(names)", at: comparison.span)
             }
         }
+        try checkTypeName(comparison, left, right.constant)
+        try checkTypeName(comparison, right, left.constant)
+    }
+
+    /// Refuses the name of a kind that no value of a field has.
+    private func checkTypeName(
+        _ comparison: Comparison, _ side: SideType, _ name: FieldValue?
+    ) throws(PredicateError) {
+        guard comparison.comparator == .equal, let type = side.named,
+            [comparison.quantifier, comparison.rightQuantifier]
+                .allSatisfy({ $0 == nil || $0 == .any }),
+            case .string(let text)? = name, let kind = RealmTypeName(queried: text),
+            !kind.mayBe(of: type)
+        else { return }
+        throw failure("the @type of \(type.word) is never \(kind.rawValue)", at: comparison.span)
     }
 
     func failure(_ reason: String, at span: SourceSpan) -> PredicateError {

@@ -77,3 +77,21 @@ enum RealmTypeName: String, CaseIterable {
         return first.includes(second) || second.includes(first)
     }
 }
+
+extension RealmTypeName {
+    /// Whether what a field of this type holds may be of the kind; it may hold nothing.
+    ///
+    /// Numbers and booleans stand for each other, as data and its text do.
+    func mayBe(of type: RecordSchema.FieldType) -> Bool {
+        switch type {
+        case .integer, .double, .boolean:
+            [.null, .int, .double, .bool, .numeric].contains(self)
+        case .string: self == .null || self == .string
+        case .timestamp: self == .null || self == .date
+        case .bytes: self == .null || self == .binary || self == .string
+        case .uuid: self == .null || self == .uuid
+        case .objectID: self == .null || self == .objectID
+        case .reference, .location, .list, .map, .mixed: true
+        }
+    }
+}

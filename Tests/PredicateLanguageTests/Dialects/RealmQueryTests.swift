@@ -167,6 +167,41 @@ struct RealmQueryTests {
         #expect(throws: PredicateError.self) { try query.check(against: schema) }
     }
 
+    private static let kinds = RecordSchema([
+        "name": .init(.string), "age": .init(.integer), "price": .init(.double),
+        "due": .init(.timestamp), "tags": .init(.list(.string)), "what": .init(.mixed),
+        "blob": .init(.bytes),
+    ])
+
+    @Test(arguments: [
+        ("name + 1 == 2", "arithmetic needs numbers, found a text"),
+        ("1 - due < age", "arithmetic needs numbers, found a date"),
+        ("tags * 2 > 1", "arithmetic needs numbers, found a text"),
+        ("age == price / blob", "arithmetic needs numbers, found data"),
+        ("name.@type == 'int'", "the @type of a text is never int"),
+        ("ANY tags.@type == 'date'", "the @type of a text is never date"),
+        ("age.@type == 'string'", "the @type of a number is never string"),
+        ("due.@type == 'numeric'", "the @type of a date is never numeric"),
+    ])
+    func `what no record of a schema can be is refused`(query: String, reason: String) throws {
+        let error = #expect(throws: PredicateError.self) {
+            try RealmQuery(parsing: query).check(against: Self.kinds)
+        }
+        #expect(error?.reason == reason)
+    }
+
+    @Test(arguments: [
+        "age + price * 2 > 1", "what + 1 == 2", "name.@type == 'string'",
+        "age.@type == 'numeric'",
+        "price.@type == 'int'", "name.@type == 'null'", "name.@type != 'int'",
+        "what.@type == 'date'", "tags.@type == 'string'", "blob.@type == 'binary'",
+    ])
+    func `what a record of a schema may be is taken`(query: String) throws {
+        #expect(throws: Never.self) {
+            try RealmQuery(parsing: query).check(against: Self.kinds)
+        }
+    }
+
     @Test func `a shape may be one argument`() throws {
         let polygon: FieldValue = .map([
             "type": .string("Polygon"),
