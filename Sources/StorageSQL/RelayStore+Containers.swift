@@ -78,6 +78,9 @@ extension RelayStore {
         }
     }
 
+    /// Revoked keys of one container that are kept, so that it is said of them that they were.
+    static let mostRevokedKeys = 1000
+
     package func save(_ key: AccessKey) async throws {
         try await write { commit in
             let container = try commit.container(key.container)
@@ -94,6 +97,13 @@ extension RelayStore {
                     container.id, key.id, key.kind.rawValue, key.verifier, key.label,
                     key.createdAt.stored, key.revokedAt?.stored,
                 ])
+            // Whoever makes keys and revokes them again and again would have the list grow.
+            try commit.db.execute(
+                sql: """
+                    DELETE FROM accessKey WHERE container = ?1 AND id IN (
+                        SELECT id FROM accessKey WHERE container = ?1 AND revokedAt IS NOT NULL
+                        ORDER BY revokedAt DESC, id LIMIT -1 OFFSET ?2)
+                    """, arguments: [container.id, Self.mostRevokedKeys])
         }
         keysOfContainers.forget(key.container)
     }

@@ -62,4 +62,12 @@ import Testing
         #expect(table.redeem(code: "1", at: Self.start) == "t")
         #expect(table.redeem(code: "1", at: Self.start) == nil)
     }
+
+    @Test func `codes of one token take no place from another's`() {
+        var table = ConsoleSessionTable(ConsoleSettings())
+        _ = table.keep(code: "own", for: "u", at: Self.start)
+        for number in 0...64 { _ = table.keep(code: "\(number)", for: "t", at: Self.start) }
+        #expect(table.redeem(code: "own", at: Self.start) == "u")
+        #expect(table.redeem(code: "64", at: Self.start) == "t")
+    }
 }

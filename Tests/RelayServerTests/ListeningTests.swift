@@ -144,6 +144,29 @@ import Testing
         #expect(events.watch.isOn(other.container))
     }
 
+    @Test func `who listens to one container leaves places to others`() async throws {
+        var settings = WalkEvents.Settings()
+        settings.listeners = 2
+        let events = WalkEvents(
+            settings: settings, clock: ContinuousClock(), now: { Fixtures.moment },
+            randomBytes: { Array(repeating: 7, count: $0) })
+        var question = WalkEvents.Question(container: Fixtures.container)
+        question.place = try await events.next(question, hold: .zero).place
+        let other = WalkEvents.Question(
+            container: ContainerKey(
+                container: Fixtures.identifier("iCloud.com.example.Art"), environment: .production))
+        let asked = question
+        let held = Task { try await events.next(asked, hold: .seconds(600)) }
+        // It is there once there is no place for another.
+        let isTaken = await Turns.yield(until: {
+            (try? await events.next(asked, hold: .zero)) == nil
+        })
+        #expect(isTaken)
+        _ = try await events.next(other, hold: .zero)
+        held.cancel()
+        _ = try? await held.value
+    }
+
     @Test func `a call that is held is answered with nothing at its end`() async throws {
         let events = WalkEvents(
             clock: ContinuousClock(), now: { Fixtures.moment },

@@ -299,10 +299,19 @@ extension UserTokenSettings {
             // RFC 7518 §3.2: a key of the hash's size or larger.
             throw reader.failure("sharedSecret", "must be at least 32 bytes (RFC 7518, HS256)")
         }
+        if let sharedSecret, sharedSecret.utf8.count > Self.mostSecretBytes {
+            throw reader.failure("sharedSecret", "must be at most \(Self.mostSecretBytes) bytes")
+        }
         guard sharedSecret != nil || keySet != nil else {
             throw reader.failure("sharedSecret", "one of sharedSecret and keySet is required")
         }
     }
+
+    // Each token is held against all of it, whoever sends how many: what takes a container's time
+    // is everybody's. Providers publish some ten keys, of a kilobyte or three each.
+    private static let mostSecretBytes = 8192
+    private static let mostKeySetBytes = 65_536
+    private static let mostKeys = 50
 
     /// A key set may be given as an object or as its text.
     private static func keySet(_ reader: JSONReader) throws(JSONContractError) -> String? {
@@ -312,6 +321,9 @@ extension UserTokenSettings {
         case .string(let given): text = given
         case let json?: text = json.text
         }
+        guard text.utf8.count <= mostKeySetBytes else {
+            throw reader.failure("keySet", "must be at most \(mostKeySetBytes) bytes")
+        }
         if let member = JSONWebKeySet.secretMember(of: text) {
             throw reader.failure(
                 "keySet",
@@ -319,10 +331,14 @@ extension UserTokenSettings {
                     + "public part, from which \"d\", \"p\", \"q\", \"dp\", \"dq\", \"qi\", "
                     + "\"oth\" and \"k\" are left out")
         }
+        let keys: Int
         do {
-            _ = try JSONWebKeySet(text: text)
+            keys = try JSONWebKeySet(text: text).keys.count
         } catch {
             throw reader.failure("keySet", error.reason)
+        }
+        guard keys <= mostKeys else {
+            throw reader.failure("keySet", "must have at most \(mostKeys) keys, found \(keys)")
         }
         return text
     }

@@ -17,6 +17,9 @@ struct KeyAdministration: AdministrationTable {
         ]
     }
 
+    /// Keys of one container that count: all of them are in memory while one is asked about.
+    static let mostKeys = 1000
+
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let keys = try await registry.accessKeys(of: try await registry.key(in: request))
         return AdministrationCall.listKeys.answer(keys.map(AdministrationRows.accessKey.json))
@@ -42,6 +45,11 @@ struct KeyAdministration: AdministrationTable {
         let keys = try await registry.accessKeys(of: container)
         guard !keys.contains(where: { $0.id == key.id }) else {
             throw APIError(.exists, "a key with the ID \"\(key.id)\" exists")
+        }
+        guard keys.count(where: { $0.revokedAt == nil }) < Self.mostKeys else {
+            throw APIError(
+                .quotaExceeded,
+                "a container has at most \(Self.mostKeys) access keys: revoke one first")
         }
         try await registry.save(key)
         var object = AdministrationRows.accessKey.json(key)

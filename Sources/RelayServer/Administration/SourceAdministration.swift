@@ -99,9 +99,35 @@ struct SourceAdministration: AdministrationTable {
                 try stored.changeSource()
             }, randomBytes: randomBytes)
         try Self.check(definition.source.follow)
+        try Self.checkRoom(
+            for: definition.source, beside: try await registry.sources(of: container))
         let answer = try await save(
             definition.source, definition.madeSecret, of: container, at: request.receivedAt)
         return RelayAnswer(status: former == nil ? 201 : 200, json: .object(answer))
+    }
+
+    /// Sources of one container, and the bytes of their definitions: all of them are in memory
+    /// while one is asked about.
+    static let mostSources = 1000
+    static let mostSourceBytes = 16 * 1024 * 1024
+
+    private static func checkRoom(
+        for source: ChangeSource, beside known: [StoredSource]
+    ) throws(APIError) {
+        let others = known.filter { $0.name != source.name }
+        guard others.count < mostSources else {
+            throw APIError(
+                .quotaExceeded, "a container has at most \(mostSources) change sources")
+        }
+        let bytes = others.reduce(JSONValue.object(source.json).utf8.count) {
+            $0 + $1.definition.utf8.count
+        }
+        guard bytes <= mostSourceBytes else {
+            throw APIError(
+                .quotaExceeded,
+                "the change sources of a container have at most \(mostSourceBytes) bytes "
+                    + "together, and would have \(bytes)")
+        }
     }
 
     /// What the following of a database would refuse at once is refused here.

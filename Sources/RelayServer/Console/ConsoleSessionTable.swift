@@ -14,7 +14,7 @@ package struct ConsoleSettings: Sendable, Hashable {
     var ofAll = 256
     /// How long a code for signing in counts, once.
     var codeLife = Duration.seconds(600)
-    /// The codes that wait; a further one ends the oldest.
+    /// The codes that wait; a further one ends the oldest of the token that has most.
     var codes = 32
 
     package init() {}
@@ -105,15 +105,21 @@ struct ConsoleSessionTable: Sendable {
     /// Keeps a code for a token; returns until when it counts.
     mutating func keep(code name: String, for token: String, at now: Timestamp) -> Timestamp {
         codes = codes.filter { now < $0.value.endsAt }
-        if codes.count >= settings.codes,
-            let oldest = codes.min(by: { $0.value.number < $1.value.number })
-        {
-            codes[oldest.key] = nil
-        }
+        if codes.count >= settings.codes { dropCode() }
         lastCode += 1
         let endsAt = now.advanced(by: settings.codeLife)
         codes[name] = Code(token: token, endsAt: endsAt, number: lastCode)
         return endsAt
+    }
+
+    /// Forgets the oldest code of the token that has most, so that nobody takes another's.
+    private mutating func dropCode() {
+        var counts: [String: Int] = [:]
+        for code in codes.values { counts[code.token, default: 0] += 1 }
+        let most = counts.values.max()
+        let oldest = codes.filter { counts[$0.value.token] == most }
+            .min { $0.value.number < $1.value.number }
+        if let oldest { codes[oldest.key] = nil }
     }
 
     /// The token for which a code was kept; it counts once.

@@ -14,7 +14,7 @@ package final class WalkEvents: Sendable {
     package struct Settings: Sendable, Hashable {
         /// How long a call is held at most; commands give up after a minute.
         package var hold: Duration = .seconds(30)
-        /// Calls that are held at a time.
+        /// Calls that are held at a time; of one container the half.
         package var listeners = 32
         /// Containers that are listened to at a time; each takes ``bytes`` at most.
         package var containers = 8
@@ -218,7 +218,9 @@ package final class WalkEvents: Sendable {
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = try state.withLock { state in
             forgetAbandoned(&state)
-            guard state.listeners < settings.listeners else {
+            // Who listens to one container leaves places to those who listen to others.
+            let own = state.streams[container]?.waiters.count ?? 0
+            guard state.listeners < settings.listeners, own < max(1, settings.listeners / 2) else {
                 throw APIError(.throttled, "too many listen at the same time", retryAfter: 5)
             }
             if state.streams[container] == nil {

@@ -1,0 +1,134 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQL
+import StorageSQLite
+import Testing
+
+@testable import RelayServer
+
+/// How much who may change one container can have the relay keep, and do, for it.
+@Suite struct AdministrationBoundsTests {
+    private static let container = "containers/iCloud.com.example.Art/development"
+
+    /// Does something many times, of which the store commits many together.
+    private static func each(
+        _ numbers: Range<Int>, _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in numbers { group.addTask { try await body(number) } }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `each token is held against few keys and a short secret`() async throws {
+        try await TestRelay.with { relay in
+            func refusal(_ tokens: JSONValue) async throws -> String {
+                let body: JSONValue = ["userTokens": tokens]
+                let answer = try await relay.admin(.patch, Self.container, body.text)
+                #expect(answer.status == 400)
+                return answer.text
+            }
+            let key = try JSONValue(parsing: TestKeys.rsaKeySet)
+            guard case .object(let set) = key, case .array(let keys)? = set["keys"] else {
+                Issue.record("no key set")
+                return
+            }
+            let many = Array(repeating: keys[0], count: 51)
+            let tooMany = try await refusal(["keySet": ["keys": .array(many)]])
+            #expect(tooMany.contains("userTokens.keySet: must have at most 50 keys, found 51"))
+            let long = JSONValue.string(String(repeating: "x", count: 65_536))
+            let tooLong = try await refusal(["keySet": ["keys": .array(keys), "note": long]])
+            #expect(tooLong.contains("userTokens.keySet: must be at most 65536 bytes"))
+            let secret = String(repeating: "s", count: 8193)
+            let tooLarge = try await refusal(["sharedSecret": .string(secret)])
+            #expect(tooLarge.contains("userTokens.sharedSecret: must be at most 8192 bytes"))
+            let fitting: JSONValue = [
+                "userTokens": ["keySet": ["keys": .array(Array(many.prefix(50)))]]
+            ]
+            let saved = try await relay.admin(.patch, Self.container, fitting.text)
+            #expect(saved.status == 200, "\(saved.text)")
+        }
+    }
+
+    @Test func `a container has so many keys that count, and few that were revoked`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let store = relay.store
+            @Sendable func key(_ name: String, revoked: Int? = nil) -> AccessKey {
+                var key = AccessKey(
+                    id: name, container: TestRelay.container, kind: .bearer, verifier: name,
+                    label: "l", createdAt: TestRelay.now)
+                key.revokedAt = revoked.map { TestRelay.now.advanced(by: .seconds(Int64($0))) }
+                return key
+            }
+            try await Self.each(0..<1010) { number in
+                try await store.save(key("revoked\(number)", revoked: number))
+            }
+            let revoked = try await store.accessKeys(of: TestRelay.container)
+                .filter { $0.revokedAt != nil }
+            #expect(revoked.count == 1000)
+            #expect(!revoked.contains { $0.id == "revoked0" })
+            let before = try await store.accessKeys(of: TestRelay.container)
+                .count { $0.revokedAt == nil }
+            try await Self.each(before..<KeyAdministration.mostKeys) { number in
+                try await store.save(key("live\(number)"))
+            }
+            let body = #"{"kind":"bearer"}"#
+            let refused = try await relay.admin(.post, Self.container + "/keys", body)
+            #expect(refused.status == 413, "\(refused.text)")
+            #expect(refused.text.contains("at most 1000 access keys: revoke one first"))
+            let gone = try await relay.admin(
+                .delete, Self.container + "/keys/live\(KeyAdministration.mostKeys - 1)")
+            #expect(gone.status == 200)
+            let made = try await relay.admin(.post, Self.container + "/keys", body)
+            #expect(made.status == 201, "\(made.text)")
+        }
+    }
+
+    @Test func `a container has so many sources, and so much in them`() async throws {
+        try await TestRelay.with { relay in
+            let store = relay.store
+            @Sendable func source(_ name: String, bytes: Int) -> StoredSource {
+                StoredSource(
+                    container: TestRelay.container, name: known(name),
+                    definition: ["text": .string(String(repeating: "x", count: bytes))],
+                    savedAt: TestRelay.now)
+            }
+            let body = #"{"preset":"belfry","verification":{"scheme":"none"}}"#
+            for number in 0..<16 {
+                try await store.save(source("large\(number)", bytes: 1 << 20))
+            }
+            let tooMuch = try await relay.admin(.put, Self.container + "/sources/one", body)
+            #expect(tooMuch.status == 413, "\(tooMuch.text)")
+            #expect(tooMuch.text.contains("have at most 16777216 bytes together"))
+            for number in 0..<16 {
+                try await store.save(source("large\(number)", bytes: 1))
+            }
+            try await Self.each(16..<SourceAdministration.mostSources) { number in
+                try await store.save(source("small\(number)", bytes: 1))
+            }
+            let tooMany = try await relay.admin(.put, Self.container + "/sources/one", body)
+            #expect(tooMany.status == 413, "\(tooMany.text)")
+            #expect(tooMany.text.contains("a container has at most 1000 change sources"))
+        }
+    }
+
+    @Test func `asking for types to be kept makes no more of them than a schema has`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let types = (0..<Limits.maximumRecordTypes).map { number in
+                RecordTypeDefinition(known("T\(number)"), isInferred: true)
+            }
+            try await relay.store.replaceSchema(
+                of: TestRelay.container, with: ContainerSchema(types), at: TestRelay.now)
+            let path = Self.container + "/schema/recordTypes/"
+            let refused = try await relay.admin(.post, path + "Another", #"{"shadow":true}"#)
+            #expect(refused.status == 413, "\(refused.text)")
+            let kept = try await relay.admin(.post, path + "T7", #"{"shadow":true}"#)
+            #expect(kept.status == 200, "\(kept.text)")
+        }
+    }
+}
