@@ -163,6 +163,19 @@ import Testing
         }
     }
 
+    @Test func `a secret that is given for its ID is not in the audit log`() async throws {
+        try await TestRelay.with { relay in
+            let secret = try await Self.token(relay, #""access":"change""#)
+            for place in ["tokens/", Self.container + "/keys/"] {
+                _ = try await relay.admin(.delete, place + secret)
+                _ = try await relay.admin(.delete, place + secret + "/")
+            }
+            let audit = try await relay.admin(.get, "audit")
+            #expect(audit.text.contains("/admin/1/tokens/\(secret.prefix(8))"), "\(audit.text)")
+            #expect(!audit.text.contains(String(secret.prefix(9))), "\(audit.text)")
+        }
+    }
+
     @Test func `the audit log is bounded by age and number`() async throws {
         try await TestRelay.with { relay in
             for _ in 0..<5 { _ = try await relay.admin(.delete, Self.container + "/keys/none") }

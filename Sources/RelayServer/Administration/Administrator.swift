@@ -201,13 +201,24 @@ struct AdministrationAccess: Sendable {
     private func begin(_ request: RelayRequest, by administrator: Administrator) async -> Int64? {
         let entry = AuditEntry(
             at: request.receivedAt, caller: administrator.label, method: request.method,
-            path: String(request.path.prefix(512)))
+            path: Self.noted(request.path))
         do {
             return try await registry.beginAudit(entry)
         } catch {
             warn(error)
             return nil
         }
+    }
+
+    /// A path as it stands in the audit log, which more may read than may change anything: a secret
+    /// that somebody took for the ID of its token or key must not be there.
+    private static func noted(_ path: String) -> String {
+        var parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        for index in parts.indices.dropFirst()
+        where ["tokens", "keys"].contains(parts[index - 1]) && parts[index].utf8.count > 16 {
+            parts[index] = "\(parts[index].prefix(8))…"
+        }
+        return String(parts.joined(separator: "/").prefix(512))
     }
 
     private func end(_ note: Int64?, status: Int, _ code: ServerErrorCode?) async {
