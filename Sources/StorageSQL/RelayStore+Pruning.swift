@@ -136,19 +136,68 @@ extension RelayStore {
                 "parkedChange", "number", from: "receivedAt", olderThan: age, at: now, portion)
         }
         guard let bytes = retention.parkedBytes else { return count }
-        // The oldest, as long as those before them are not enough.
-        return try await count
-            + delete(
-                """
-                DELETE FROM parkedChange WHERE number IN (
-                    SELECT number FROM (
-                        SELECT number, sum(length(body) + length(headers))
-                            OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-                            AS before
-                        FROM (SELECT * FROM parkedChange ORDER BY number LIMIT ?) AS first)
-                        AS summed
-                    WHERE coalesce(before, 0) < (SELECT parkedBytes FROM backlog) - ?)
-                """, [portion, bytes], portion)
+        return try await count + pruneParked(beyond: bytes, portion)
+    }
+
+    /// Leaves `bytes` of parked changes: of containers that have more than others the oldest go, so
+    /// that what one of them parks never pushes out another's.
+    private func pruneParked(beyond bytes: Int, _ portion: Int) async throws -> Int {
+        let shares = try await read { db -> [Int64: Int] in
+            let all = try Int.fetchOne(db, sql: "SELECT parkedBytes FROM backlog") ?? 0
+            guard all > bytes else { return [:] }
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT container, sum(length(body) + length(headers)) AS bytes
+                    FROM parkedChange GROUP BY container
+                    """)
+            return Dictionary(
+                rows.map { ($0["container"] as Int64, $0["bytes"] as Int) },
+                uniquingKeysWith: { $0 + $1 })
+        }
+        guard let level = EvenLevel(of: Array(shares.values), within: bytes).level else { return 0 }
+        var count = 0
+        for (container, share) in shares where share > level {
+            count += try await dropParked(of: container, share - level, portion)
+        }
+        return count
+    }
+
+    /// Deletes the oldest parked changes of a container until `bytes` of them are gone.
+    private func dropParked(of container: Int64, _ bytes: Int, _ portion: Int) async throws -> Int {
+        var rest = bytes
+        var count = 0
+        while rest > 0 {
+            try Task.checkCancellation()
+            CrashPoint.prune.reach()
+            let wanted = rest
+            let (rows, freed) = try await write { commit -> (Int, Int) in
+                let before = try Self.parkedBytes(commit.db)
+                // The oldest, as long as those before them are not enough.
+                let rows = try commit.db.executeCounting(
+                    sql: """
+                        DELETE FROM parkedChange WHERE number IN (
+                            SELECT number FROM (
+                                SELECT number, sum(length(body) + length(headers)) OVER (
+                                    ORDER BY number
+                                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+                                FROM (
+                                    SELECT * FROM parkedChange WHERE container = ?
+                                    ORDER BY number LIMIT ?) AS first)
+                                AS summed
+                            WHERE coalesce(before, 0) < ?)
+                        """, arguments: [container, portion, wanted])
+                return (rows, before - (try Self.parkedBytes(commit.db)))
+            }
+            guard rows > 0 else { break }
+            count += rows
+            rest -= freed
+        }
+        return count
+    }
+
+    private static func parkedBytes(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT parkedBytes FROM backlog") ?? 0
     }
 
     private func pruneQuarantine(

@@ -114,9 +114,45 @@ import Testing
         await store.close()
     }
 
-    private static func parked(_ body: String, at seconds: Int64) -> ParkedChange {
+    @Test(arguments: [1, 3, 500])
+    func `what one container parks pushes out nothing of another's`(portion: Int) async throws {
+        let store = try await Self.readyStore(TemporaryStore())
+        try await store.save(
+            ContainerSettings(key: Sample.otherContainer, topics: []), at: Sample.moment(0))
+        // The other's is the oldest.
+        let small = Self.parked("small", of: Sample.otherContainer, at: 1)
+        let number = try await store.park(small)
+        for second in 2...21 as ClosedRange<Int64> {
+            let body = "\(second) " + String(repeating: "x", count: 1000)
+            _ = try await store.park(Self.parked(body, at: second))
+        }
+        var retention = Retention()
+        retention.parkedBytes = 5000
+        let counts = try await store.prune(retention, at: Sample.moment(30), portion: portion)
+        let others = try await store.parkedChanges(of: Sample.otherContainer, after: 0, limit: 99)
+        #expect(others.map(\.number) == [number])
+        let left = try await store.parkedChanges(of: Sample.container, after: 0, limit: 99)
+        #expect(left.map(\.receivedAt) == (18...21).map { Sample.moment($0) })
+        #expect(counts.parkedChanges == 16)
+        let again = try await store.prune(retention, at: Sample.moment(30), portion: 9)
+        #expect(again.parkedChanges == 0)
+        await store.close()
+    }
+
+    @Test func `who has less than others keeps it, and the rest have as much as each other`() {
+        #expect(EvenLevel(of: [], within: 0).level == nil)
+        #expect(EvenLevel(of: [1, 2, 3], within: 6).level == nil)
+        #expect(EvenLevel(of: [1, 2, 3], within: 5).level == 2)
+        #expect(EvenLevel(of: [100, 1, 100], within: 51).level == 25)
+        #expect(EvenLevel(of: [7], within: 0).level == 0)
+        #expect(EvenLevel(of: [5, 5], within: 7).level == 3)
+    }
+
+    private static func parked(
+        _ body: String, of container: ContainerKey = Sample.container, at seconds: Int64
+    ) -> ParkedChange {
         ParkedChange(
-            container: Sample.container, source: Sample.source, reason: "unmappable", path: "",
+            container: container, source: Sample.source, reason: "unmappable", path: "",
             body: Array(body.utf8), headers: [:], receivedAt: Sample.moment(seconds))
     }
 
