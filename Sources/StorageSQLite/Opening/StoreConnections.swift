@@ -102,9 +102,10 @@ struct StoreConnections {
         {
             throw StorageError.lost(
                 path: path,
-                reason: "the write-ahead log beside it, \(path)-wal, was left from another file: "
-                    + "what was acknowledged in its own is not there; belfry restore makes a store "
-                    + "of a backup, and moves what is left out of the way")
+                reason: "the write-ahead log beside it, \(path)-wal, was left from another file, "
+                    + "or its witness, \(path)\(StoreWitness.ending), was, and what was "
+                    + "acknowledged may be missing: bring back the one that was exchanged; belfry "
+                    + "restore makes a store of a backup, and moves what is left out of the way")
         }
         let frame = belfry_wal_broken_frame(path + "-wal")
         guard frame == 0 else {
