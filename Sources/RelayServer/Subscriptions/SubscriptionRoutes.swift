@@ -89,10 +89,23 @@ struct SubscriptionRoutes: Sendable {
             var page = AnswerPage(limit: ids.count)
             var entries: [JSONValue] = []
             let held = try await held(of: owner)
+            // Read once, and only if one of them is not active.
+            var disabled: [SubscriptionID: DisabledSubscription]?
             for id in ids {
                 var error = APIError.answerIsFull
                 if !page.isFull {
-                    if let found = try await entry(of: id, of: owner, held) {
+                    var found = try await active(id, of: owner, held)
+                    if found == nil {
+                        let known: [SubscriptionID: DisabledSubscription]
+                        if let disabled {
+                            known = disabled
+                        } else {
+                            known = try await disabledByID(of: owner)
+                        }
+                        disabled = known
+                        if let one = known[id] { found = try await entry(of: one, held) }
+                    }
+                    if let found {
                         page.take(.object(found))
                         entries.append(.object(found))
                         continue
@@ -106,21 +119,32 @@ struct SubscriptionRoutes: Sendable {
         }
     }
 
-    /// The subscription with this ID, be it disabled; `nil` if there is none.
-    private func entry(
-        of id: SubscriptionID, of owner: SubscriptionOwner, _ held: HeldOverview
+    /// The active subscription with this ID; `nil` if there is none.
+    private func active(
+        _ id: SubscriptionID, of owner: SubscriptionOwner, _ held: HeldOverview
     ) async throws -> JSONObject? {
-        if let version = try await registry.subscription(id, of: owner) {
-            return version.json.with(
-                try await health.health(of: version, in: owner.container),
-                held.deliveries(of: version))
-        }
-        let disabled = try await registry.disabledSubscriptions(of: owner)
-            .first { $0.version.subscription.id == id }
-        guard let disabled else { return nil }
+        guard let version = try await registry.subscription(id, of: owner) else { return nil }
+        return version.json.with(
+            try await health.health(of: version, in: owner.container), held.deliveries(of: version))
+    }
+
+    /// A subscription that was disabled.
+    private func entry(
+        of disabled: DisabledSubscription, _ held: HeldOverview
+    ) async throws -> JSONObject {
+        let container = disabled.version.subscription.container
         return disabled.json.with(
-            try await health.health(of: disabled.version, in: owner.container),
+            try await health.health(of: disabled.version, in: container),
             held.deliveries(of: disabled.version))
+    }
+
+    private func disabledByID(
+        of owner: SubscriptionOwner
+    ) async throws -> [SubscriptionID: DisabledSubscription] {
+        Dictionary(
+            try await registry.disabledSubscriptions(of: owner)
+                .map { ($0.version.subscription.id, $0) },
+            uniquingKeysWith: { first, _ in first })
     }
 
     // MARK: modify
