@@ -92,6 +92,16 @@ import Testing
                 }
                 #expect(all == ["s4", "s3!", "s2", "s1!", "s0"], "\(limit)")
             }
+            // Their owner looks them up in whatever order.
+            let found = try await relay.post(
+                "subscriptions/lookup", #"{"subscriptions":["s3","s0","s1","none"]}"#)
+            let entries = try #require(found["subscriptions"])
+            #expect(entries.value(at: ["0", "serverErrorCode"]) == "NOT_FOUND", "\(found.text)")
+            #expect(entries.value(at: ["1", "subscriptionID"]) == "s0")
+            #expect(entries.value(at: ["1", "disabled"]) == nil)
+            #expect(entries.value(at: ["2", "subscriptionID"]) == "s1")
+            #expect(entries.value(at: ["2", "disabled", "reason"]) != nil)
+            #expect(entries.value(at: ["3", "serverErrorCode"]) == "NOT_FOUND")
             let shown = try await relay.admin(.get, Self.path)
             #expect(
                 shown["subscriptions"]?.text.contains(
