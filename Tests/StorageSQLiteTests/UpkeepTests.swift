@@ -87,6 +87,32 @@ import Testing
         await store.close()
     }
 
+    @Test func `large entries push out no more than there is no room for`() async throws {
+        let store = try await Self.readyStore(TemporaryStore(in: .memory))
+        func append(_ hundreds: Int, bytes: Int) async throws {
+            var change = Sample.change("r")
+            change.after = RecordImage(["text": .string(String(repeating: "x", count: bytes))])
+            let changes = Array(repeating: ChangeToAppend(change, key: nil), count: 100)
+            for _ in 0..<hundreds {
+                _ = try await store.append(
+                    changes, container: Sample.container, source: Sample.source,
+                    at: Sample.moment(0))
+            }
+        }
+        try await append(10, bytes: 10)
+        try await append(6, bytes: 20_000)
+        try await Self.settle(store, upTo: 1600)
+        var retention = Retention()
+        retention.logAge = nil
+        retention.logBytes = 20_000_000
+        let none = try await store.prune(retention, at: Sample.moment(1), portion: 1000)
+        #expect(none.logEntries == 0)
+        retention.logBytes = 4_000_000
+        let some = try await store.prune(retention, at: Sample.moment(1), portion: 1000)
+        #expect((1380...1450).contains(some.logEntries), "\(some.logEntries)")
+        await store.close()
+    }
+
     @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
     {
         let store = try await Self.readyStore(TemporaryStore())

@@ -28,19 +28,33 @@ struct LogCutoff {
         return low < bounds.lowerBound ? nil : low
     }
 
+    /// Entries that are looked at to know how large the log is.
+    private static let samples = 512
+    /// What a row has besides its body.
+    private static let rowBytes = 48
+
+    /// The last entry beyond the newest of `bytes` altogether, about.
+    ///
+    /// Entries all over the log stand for those around them: of the newest alone, a few hundred
+    /// large ones of one container would push out what the others have there.
     private func positionBySize(_ bytes: Int) throws -> Int64? {
         guard let bounds = try bounds() else { return nil }
-        let average =
-            try Double.fetchOne(
-                db,
-                sql: """
-                    SELECT avg(length(body)) FROM (
-                        SELECT body FROM logEntry ORDER BY position DESC LIMIT 500) AS last
-                    """) ?? 0
-        // What a row has besides its body.
-        let kept = Int64(Double(bytes) / (average + 48))
-        let cutoff = bounds.upperBound - kept
-        return cutoff < bounds.lowerBound ? nil : cutoff
+        let statement = try db.cachedStatement(
+            sql: "SELECT \(db.dialect.bytes(of: "body")) FROM logEntry WHERE position = ?")
+        let stride = max(1, (bounds.count + Self.samples - 1) / Self.samples)
+        var room = bytes
+        var position = bounds.upperBound
+        while position >= bounds.lowerBound {
+            let size = (try Int.fetchOne(statement, arguments: [position]) ?? 0) + Self.rowBytes
+            let count = min(stride, Int(position - bounds.lowerBound) + 1)
+            guard size * count <= room else {
+                let cutoff = position - Int64(max(0, room) / size)
+                return cutoff < bounds.lowerBound ? nil : cutoff
+            }
+            room -= size * count
+            position -= Int64(count)
+        }
+        return nil
     }
 
     private func bounds() throws -> ClosedRange<Int64>? {
