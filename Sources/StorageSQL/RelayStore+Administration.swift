@@ -82,14 +82,36 @@ extension RelayStore {
     }
 
     package func pruneAudit(before cutoff: Timestamp, most: Int) async throws -> Int {
-        try await write { commit in
-            return try commit.db.executeCounting(
+        // Who has most entries loses the oldest of these: even a token that may only read fills the
+        // log with what it is refused, and must not push out what others did.
+        let fullest = try await read { db -> (caller: String, surplus: Int)? in
+            let count =
+                try Int.fetchOne(
+                    db, sql: "SELECT count(*) FROM auditEntry WHERE at >= ?",
+                    arguments: [cutoff.stored]) ?? 0
+            guard count > most else { return nil }
+            let caller = try String.fetchOne(
+                db,
+                sql: """
+                    SELECT caller FROM auditEntry WHERE at >= ?
+                    GROUP BY caller ORDER BY count(*) DESC, caller LIMIT 1
+                    """, arguments: [cutoff.stored])
+            return caller.map { ($0, count - most) }
+        }
+        return try await write { commit in
+            var count = try commit.db.executeCounting(
                 sql: """
                     DELETE FROM auditEntry WHERE id IN (
-                        SELECT id FROM auditEntry
-                        WHERE at < ?1 OR id <= (SELECT max(id) FROM auditEntry) - ?2
-                        ORDER BY id LIMIT 500)
-                    """, arguments: [cutoff.stored, most])
+                        SELECT id FROM auditEntry WHERE at < ? ORDER BY id LIMIT 500)
+                    """, arguments: [cutoff.stored])
+            guard let fullest else { return count }
+            count += try commit.db.executeCounting(
+                sql: """
+                    DELETE FROM auditEntry WHERE id IN (
+                        SELECT id FROM auditEntry WHERE caller = ? AND at >= ?
+                        ORDER BY id LIMIT ?)
+                    """, arguments: [fullest.caller, cutoff.stored, min(500, fullest.surplus)])
+            return count
         }
     }
 }

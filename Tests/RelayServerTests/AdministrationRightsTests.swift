@@ -189,6 +189,21 @@ import Testing
         }
     }
 
+    @Test func `who fills the audit log pushes out their own entries`() async throws {
+        try await TestRelay.with { relay in
+            let reading = try await Self.token(relay, #""access":"read""#)
+            _ = try await relay.admin(.delete, Self.container + "/keys/none")
+            for _ in 0..<10 {
+                _ = try await Self.call(relay, .delete, Self.container + "/keys/none", reading)
+            }
+            let long = TestRelay.now.advanced(by: .seconds(-60))
+            #expect(try await relay.store.pruneAudit(before: long, most: 5) == 7)
+            let callers = try await relay.store.auditEntries(before: nil, limit: 99).map(\.caller)
+            #expect(callers.count { $0 == "admin.token" } == 2)
+            #expect(callers.count == 5)
+        }
+    }
+
     @Test func `a key set without issuer and audience is warned of`() async throws {
         try await TestRelay.with { relay in
             func set(_ members: JSONObject) async throws -> JSONValue? {
