@@ -96,7 +96,8 @@ extension RelayStore {
                     SELECT caller FROM auditEntry WHERE at >= ?
                     GROUP BY caller ORDER BY count(*) DESC, caller LIMIT 1
                     """, arguments: [cutoff.stored])
-            return caller.map { ($0, count - most) }
+            guard let caller else { return nil }
+            return (caller, count - most)
         }
         return try await write { commit in
             var count = try commit.db.executeCounting(

@@ -1,3 +1,4 @@
+import HTTPTypes
 import RelayModel
 import RelayTestKit
 import Storage

@@ -111,7 +111,7 @@ import Testing
     private static func left(_ path: String) throws -> (free: Int?, remains: SecretRemains) {
         let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
         defer { try? queue.close() }
-        return try queue.read { db in
+        return try queue.read { db -> (free: Int?, remains: SecretRemains) in
             let proof = try String.fetchOne(db, sql: "SELECT proof FROM secretSeal") ?? ""
             return (
                 try Int.fetchOne(db, sql: "PRAGMA freelist_count"),

@@ -9,12 +9,13 @@ package enum SecretRemains: Sendable, Hashable {
 }
 
 extension SecretVault {
-    private static let proof = "the key that opens this is the right one"
-    private static let proofBesideRemains = "\(proof); free pages are still to be overwritten"
+    private static let rightKey = "the key that opens this is the right one"
+    private static let rightKeyBesideRemains =
+        "the key that opens this is the right one, and free pages are to be overwritten"
 
     /// What a store keeps, so that another key is found out, and what is still to be done.
     package func proof(_ remains: SecretRemains = .nothing) throws -> String {
-        let text = remains == .nothing ? Self.proof : Self.proofBesideRemains
+        let text = remains == .nothing ? Self.rightKey : Self.rightKeyBesideRemains
         return try seal(text, at: SecretPlace.proof)
     }
 
@@ -41,8 +42,8 @@ extension SecretVault {
                     + "secrets.previousKeyFile")
         }
         switch try open(proof, at: SecretPlace.proof) {
-        case Self.proof: return .nothing
-        case Self.proofBesideRemains: return .inFreePages
+        case Self.rightKey: return .nothing
+        case Self.rightKeyBesideRemains: return .inFreePages
         default:
             throw StorageError.damaged(path: path, reason: "the proof of the secrets' key is wrong")
         }
