@@ -154,6 +154,21 @@ import Testing
         try await turnstile.takeMemory(1, for: TestRelay.container, isBeginning: true)
     }
 
+    @Test func `who administers one container comes so often, and others as ever`() throws {
+        let clock = TestClock()
+        let turnstile = Turnstile(RateSettings(), clock: clock, metrics: PrometheusMetrics())
+        for _ in 0..<1000 { try turnstile.use(administering: TestRelay.container) }
+        let error = #expect(throws: APIError.self) {
+            try turnstile.use(administering: TestRelay.container)
+        }
+        #expect(error?.httpStatus == 429)
+        let other = ContainerKey(
+            container: TestRelay.container.container, environment: .production)
+        try turnstile.use(administering: other)
+        clock.advance(by: .seconds(1))
+        for _ in 0..<100 { try turnstile.use(administering: TestRelay.container) }
+    }
+
     // MARK: Before the body
 
     @Test func `every call that reads a body knows its caller before`() async throws {

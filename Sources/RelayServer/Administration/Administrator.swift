@@ -145,6 +145,10 @@ struct AdministrationAccess: Sendable {
         _ respond: AdministrationRoute.Respond
     ) async throws -> RelayAnswer {
         try shard.check(request)
+        // What changes something, or is refused, is written down, and the writer is everybody's.
+        if let container = administrator.container {
+            try turnstile.use(administering: container)
+        }
         do {
             try need.check(administrator, request)
         } catch {

@@ -27,6 +27,10 @@ package struct RateSettings: Sendable, Hashable {
     /// What a refused credential costs, in requests.
     static let refusedCost = 20.0
 
+    /// Administrative calls with tokens that are good for one container alone: many times what
+    /// pages of the console ask, and far less than what would keep the writer from others.
+    static let administration = RateLimit(perSecond: 100, burst: 1000)
+
     /// The instructions of patterns that are compiled for one user, or for all who are not signed
     /// in: a fiftieth of a processor, and four tenths of a second at once.
     static let patterns = RateLimit(perSecond: 20_000, burst: 400_000)
@@ -70,6 +74,7 @@ package final class Turnstile: Sendable {
         case user(ContainerKey, UserID)
         case patterns(ContainerKey, UserID?)
         case patternsOfAll(ContainerKey)
+        case administration(ContainerKey)
     }
 
     private struct State {
@@ -159,6 +164,19 @@ package final class Turnstile: Sendable {
             $0.others.take(of: .user(container.key, user), limit, at: watch.elapsed())
         }
         if let wait { throw refusal("user", "requests of this user come too often", wait) }
+    }
+
+    /// Counts an administrative call with a token that is good for one container alone.
+    ///
+    /// - Throws: 429 if they come too often.
+    func use(administering container: ContainerKey) throws(APIError) {
+        let wait = state.withLock {
+            $0.others.take(
+                of: .administration(container), RateSettings.administration, at: watch.elapsed())
+        }
+        if let wait {
+            throw refusal("admin", "administrative calls of this container come too often", wait)
+        }
     }
 
     /// Answers a call of a user, or of somebody who is not signed in, and counts the patterns that
