@@ -195,7 +195,13 @@ struct ResultMembers: Sendable {
         since touched: [RecordID: LiveRecord?], _ fates: [RecordID: LiveFate] = [:],
         showing keys: [String]?
     ) -> [LiveItem] {
-        var then = all.filter { touched[$0.record.id] == nil }
+        // Those that were touched and are members still.
+        var kept: Set<RecordID> = []
+        var then = all.filter { member in
+            guard touched[member.record.id] != nil else { return true }
+            kept.insert(member.record.id)
+            return false
+        }
         let earlier = touched.values.compactMap { $0.map(order.member) }.filter(order.admits)
         then = Self.merged(then, earlier.sorted(by: order.precedes), order)
         var past = ResultMembers(order: order, limit: limit)
@@ -228,20 +234,16 @@ struct ResultMembers: Sendable {
             item.before = former.record
             changed.append(item)
         }
-        let members = Set(
-            touched.keys.filter { id in shownThen[id] != nil && !isMember(id, shownNow) })
         let removed = past.shown.filter { !shownNow.contains($0.record.id) }.map { member in
-            let fate = fates[member.record.id] ?? .entered
+            let id = member.record.id
+            // What was not touched, or is a member still, is only shown no more.
+            let isMember = touched[id] == nil || kept.contains(id)
             return LiveItem(
                 operation: .removed,
-                reason: members.contains(member.record.id) ? fate.going : .windowed,
+                reason: isMember ? .windowed : (fates[id] ?? .entered).going,
                 record: member.record, before: member.record)
         }
         return removed + added + changed
-    }
-
-    private func isMember(_ id: RecordID, _ shownNow: Set<RecordID>) -> Bool {
-        shownNow.contains(id) || limit != nil && all.contains { $0.record.id == id }
     }
 
     private init(order: ResultOrder, limit: LiveLimit?) {
