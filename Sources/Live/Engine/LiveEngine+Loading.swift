@@ -42,6 +42,65 @@ extension LiveEngine {
         var found: [Found] = []
         var rows = 0
         var dear: DearChange?
+
+        /// Forgets what was found for some results alone.
+        mutating func forget(_ groups: Set<UInt32>) {
+            guard !groups.isEmpty else { return }
+            found = found.compactMap { row in
+                let rest = row.groups.filter { !groups.contains($0) }
+                return rest.isEmpty ? nil : Found(record: row.record, groups: rest)
+            }
+        }
+    }
+
+    /// The results that a reading is for, as a record is asked for them while it is read.
+    private struct Waiting: Sendable {
+        let index: SubscriptionIndex
+        /// Who may read records that name nobody, in the public database.
+        private let grant: ReadGrant?
+        /// Whose own some are.
+        private var readers: [UInt32: LiveReader] = [:]
+        /// The orders of those that have bounds.
+        private var orders: [UInt32: ResultOrder] = [:]
+
+        init(_ groups: [LiveGroup], in container: LiveContainer, seed: UInt64) {
+            // Only those who wait are looked for: ten thousand of them cost one match per record.
+            index = SubscriptionIndex(seed: seed)
+            grant = groups.first.flatMap { group in
+                group.query.subscription.database == .public ? group.grant : nil
+            }
+            for group in groups {
+                var subscription = group.query.subscription
+                subscription.firesOn = .create
+                if let indexed = try? IndexedSubscription(
+                    subscription, serial: UInt64(group.number))
+                {
+                    index.insert(indexed)
+                }
+                readers[group.number] = group.reader
+                let query = group.query
+                guard query.start != nil || query.end != nil || query.firebase != nil else {
+                    continue
+                }
+                orders[group.number] = container.order(of: query)
+            }
+        }
+
+        /// The record with those who may read it.
+        func granted(_ record: ShadowRecord) -> LiveRecord {
+            let readers = record.readers ?? grant?.readers(createdBy: record.created.userID)
+            return LiveRecord(record, readers: readers)
+        }
+
+        /// The results that a record belongs to, ascending.
+        func results(
+            of record: LiveRecord, in place: RecordPlace
+        ) throws(DearChange) -> [UInt32] {
+            try LiveContainer.results(of: record, in: place, by: index).filter { group in
+                guard readers[group]?.isAmong(record.readers) ?? true else { return false }
+                return orders[group].map { $0.admits($0.member(of: record)) } ?? true
+            }
+        }
     }
 
     private func read(
@@ -51,20 +110,11 @@ extension LiveEngine {
             readings -= 1
             beginReading()
         }
-        let place = container.place(of: tableKey)
-        // Only those who wait are looked for: ten thousand of them cost one match per record.
-        let waiting = SubscriptionIndex(seed: seed)
-        for number in groups {
-            guard let group = container.groups[number] else { continue }
-            var subscription = group.query.subscription
-            subscription.firesOn = .create
-            if let indexed = try? IndexedSubscription(subscription, serial: UInt64(number)) {
-                waiting.insert(indexed)
-            }
-        }
+        let waiting = Waiting(
+            groups.compactMap { container.groups[$0] }, in: container, seed: seed)
         meter.countReading()
         do {
-            let reading = try await self.reading(tableKey, place, by: waiting)
+            let reading = try await self.reading(tableKey, waiting, in: container)
             if let dear = reading.dear { end(dear, in: container) }
             guard reading.rows <= settings.rowsPerReading else {
                 return give(
@@ -87,17 +137,19 @@ extension LiveEngine {
     /// Goes through the records of a type, slice by slice: a record that changes meanwhile is put
     /// aside by whoever follows the log.
     private func reading(
-        _ tableKey: LiveContainer.TableKey, _ place: RecordPlace, by waiting: SubscriptionIndex
+        _ tableKey: LiveContainer.TableKey, _ waiting: Waiting, in container: LiveContainer
     ) async throws -> Reading {
+        let place = container.place(of: tableKey)
         var reading = Reading()
+        var weight = LoadWeight()
         var cursor: RecordID?
         repeat {
             let scan = RecordScan(of: tableKey.type, in: place, after: cursor)
             // Into what is its own: what was found before would be copied for each slice.
             let slice = try await shadow.scanRecords(scan, into: Reading()) { reading, scanned in
-                let record = LiveRecord(scanned.record, readers: scanned.record.readers)
+                let record = waiting.granted(scanned.record)
                 do throws(DearChange) {
-                    let groups = try LiveContainer.results(of: record, in: place, by: waiting)
+                    let groups = try waiting.results(of: record, in: place)
                     if !groups.isEmpty {
                         reading.found.append(Found(record: record, groups: groups))
                     }
@@ -110,6 +162,11 @@ extension LiveEngine {
             reading.dear = slice.value.dear ?? reading.dear
             reading.rows += slice.rows
             cursor = slice.cursor
+            for row in slice.value.found { weight.add(row.record, to: row.groups) }
+            let gone = container.tables[tableKey]?.loading?.aside.count ?? 0
+            let ended = endExcessive(&weight, gone: gone, in: container)
+            for number in ended { waiting.index.remove(serial: UInt64(number)) }
+            reading.forget(ended)
         } while cursor != nil && reading.rows <= settings.rowsPerReading
         return reading
     }
@@ -166,6 +223,7 @@ extension LiveEngine {
             add(record, to: all.filter(there.contains))
         }
         for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
+        crowded.removeAll()
         if container.tables[tableKey]?.unread.isEmpty == false {
             waitingTables.append(tableKey, of: container.key)
         }
@@ -186,9 +244,8 @@ extension LiveEngine {
             ].groups.insertAscending(number)
         }
         weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)
-        if let excess = excess(of: group, in: container) {
-            return end(group, excess, in: container)
-        }
+        if let excess = excess(of: group) { return end(group, excess, in: container) }
+        guard makeRoom(for: group, in: container) else { return }
         if group.reader == nil, group.query.isOrdered,
             records.contains(where: { $0.readers != nil })
         {

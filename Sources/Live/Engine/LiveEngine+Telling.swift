@@ -34,13 +34,17 @@ extension LiveEngine {
     /// Ends the results that have become too large, and makes those everybody's own in which who
     /// looks decides.
     func bound(_ groups: [LiveGroup], _ later: LiveRecord?, in container: LiveContainer) {
-        for group in groups {
-            if let excess = excess(of: group, in: container) {
+        // One may have gone to make room for another.
+        for group in groups where container.groups[group.number] === group {
+            if let excess = excess(of: group) {
                 end(group, excess, in: container)
-            } else if group.reader == nil, later?.readers != nil, group.traits.isOrdered {
+            } else if makeRoom(for: group, in: container), group.reader == nil,
+                later?.readers != nil, group.traits.isOrdered
+            {
                 divide(group, in: container)
             }
         }
+        crowded.removeAll()
     }
 
     /// Counts what a group's members take in memory, for it, its container, and all.
@@ -50,29 +54,22 @@ extension LiveEngine {
         memory += growth
     }
 
-    /// Why a result is too large, if it is.
-    func excess(of group: LiveGroup, in container: LiveContainer) -> APIError? {
-        let count = group.members?.all.count ?? 0
+    /// Why a result is too large by itself, if it is.
+    func excess(of group: LiveGroup) -> APIError? {
+        excess(of: group, records: group.members?.all.count ?? 0, bytes: group.bytes)
+    }
+
+    /// Why a result is too large by itself that has so many members, if it is.
+    func excess(of group: LiveGroup, records: Int, bytes: Int) -> APIError? {
         let isLimited = group.traits.isLimited
         let most = isLimited ? settings.membersPerWindow : settings.recordsPerResult
-        if count > most {
+        if records > most {
             return .tooManyMatches("more than \(most) records fit")
         }
-        if !isLimited, group.bytes > settings.bytesPerResult {
-            return .tooManyMatches(
-                "the records that fit have more than "
-                    + "\(settings.bytesPerResult) bytes")
-        }
-        if container.memory > settings.memory / 2 {
-            return .tooManyMatches(
-                "the results of the container's clients have more than "
-                    + "\(settings.memory / 2) bytes in memory")
-        }
-        if memory > settings.memory {
-            return .tooManyMatches(
-                "the results of all clients have more than \(settings.memory) bytes in memory")
-        }
-        return nil
+        guard !isLimited, bytes > settings.bytesPerResult else { return nil }
+        return .tooManyMatches(
+            "the records that fit have more than "
+                + "\(settings.bytesPerResult) bytes")
     }
 
     /// Ends the groups whose conditions took more than one change may take.

@@ -58,6 +58,8 @@ package actor LiveEngine {
     /// What is coalesced of what is read now.
     var coalescing = Coalescing()
     var memory = 0
+    /// Users whose results have found no room just now: of theirs more go without looking.
+    var crowded: Set<UserID> = []
     /// How often the schema of a container has changed.
     var schemas: [ContainerKey: Int] = [:]
     private let patience: StorePatience

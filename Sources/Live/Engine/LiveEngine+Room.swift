@@ -1,0 +1,120 @@
+import RelayModel
+import Storage
+
+extension LiveEngine {
+    /// Finds room among the members of all results for one that has come, or grown.
+    ///
+    /// What nobody needs goes first, then the largest results of whoever has more than twice as
+    /// much as those who see this one, and if nobody has, this one: who asks for little pays for
+    /// nobody who asks for much.
+    ///
+    /// - Returns: whether it stays.
+    func makeRoom(for group: LiveGroup, in container: LiveContainer) -> Bool {
+        guard let shortage = shortage(beside: container) else { return true }
+        let owner = group.query.subscription.owner
+        // To look for each of thousands would hold up everybody.
+        if !crowded.contains(owner) {
+            let place = shortage.place
+            let idle = place.groups.values.filter { $0.isIdle && $0.bytes > 0 }
+            for other in idle { discard(other, in: place) }
+            var shares = ResultShares()
+            for other in place.groups.values {
+                shares.add(other.number, other.bytes, for: readers(of: other))
+            }
+            let own = place === container ? readers(of: group) : []
+            while let next = self.shortage(beside: container), next.place === place,
+                let number = shares.takeLargest(beside: own), let other = place.groups[number]
+            {
+                end(other, shortage.error, in: place)
+            }
+        }
+        // It may be one of those that nobody needs.
+        guard container.groups[group.number] === group else { return false }
+        guard let rest = self.shortage(beside: container) else { return true }
+        crowded.insert(owner)
+        end(group, rest.error, in: container)
+        return false
+    }
+
+    /// Why there is no room for results, and in which container it is to be found; `nil` if there
+    /// is some.
+    private func shortage(
+        beside container: LiveContainer
+    ) -> (place: LiveContainer, error: APIError)? {
+        if container.memory > settings.memory / 2 {
+            let error = APIError.tooManyMatches(
+                "the results of the container's clients have more than "
+                    + "\(settings.memory / 2) bytes in memory")
+            return (container, error)
+        }
+        guard memory > settings.memory else { return nil }
+        let fullest = containers.values.max { $0.memory < $1.memory } ?? container
+        let isOther = fullest.memory > 2 * container.memory
+        let error = APIError.tooManyMatches(
+            "the results of all clients have more than \(settings.memory) bytes in memory")
+        return (isOther ? fullest : container, error)
+    }
+
+    /// Some of those who see a result, or wait for it: as many as are told apart.
+    private func readers(of group: LiveGroup) -> Set<LiveReader> {
+        if let reader = group.reader, !group.isIdle { return [reader] }
+        // Of those of one reader there may be many.
+        let most = 4 * ResultShares.mostReaders
+        let numbers =
+            Array(group.clients.prefix(most)) + group.waiting.prefix(most).map(\.client)
+        var readers: Set<LiveReader> = []
+        for number in numbers where readers.count < ResultShares.mostReaders {
+            if let reader = clients[number]?.reader { readers.insert(reader) }
+        }
+        return readers
+    }
+
+    /// Ends the results of which a reading has found more than there may be: at its end it would be
+    /// known too late, because all of it is in memory by then.
+    ///
+    /// - Parameters:
+    ///   - weight: what was found for each; what is ended counts no more.
+    ///   - gone: how many of the records may be members no more, because they have changed.
+    /// - Returns: Those for which nothing more is to be kept.
+    func endExcessive(
+        _ weight: inout LoadWeight, gone: Int, in container: LiveContainer
+    ) -> Set<UInt32> {
+        var ended: Set<UInt32> = []
+        for number in weight.groups {
+            guard let group = container.groups[number] else {
+                ended.insert(number)
+                continue
+            }
+            let records = max(0, weight.records(of: number) - gone)
+            let bytes = gone == 0 ? weight.bytes(of: number) : 0
+            guard let excess = excess(of: group, records: records, bytes: bytes) else { continue }
+            end(group, excess, in: container)
+            ended.insert(number)
+        }
+        for number in ended { weight.forget(number) }
+        let most = settings.memory / 2
+        guard weight.bytes > most else { return ended }
+        var shares = ResultShares()
+        for number in weight.groups {
+            guard let group = container.groups[number] else { continue }
+            if group.isIdle {
+                discard(group, in: container)
+                weight.forget(number)
+                ended.insert(number)
+            } else {
+                shares.add(number, weight.bytes(of: number), for: readers(of: group))
+            }
+        }
+        while weight.bytes > most, let number = shares.takeLargest() {
+            weight.forget(number)
+            ended.insert(number)
+            guard let group = container.groups[number] else { continue }
+            end(
+                group,
+                .tooManyMatches(
+                    "what was read for the container's clients has more than \(most) bytes"),
+                in: container)
+        }
+        return ended
+    }
+}

@@ -1,0 +1,179 @@
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import Synchronization
+import Testing
+
+@testable import Live
+
+/// Where the members of all results have no room, whoever asks for most goes without.
+@Suite struct LiveRoomTests {
+    private static func reader(_ name: String) -> LiveReader {
+        .user(Fixtures.identifier(name))
+    }
+
+    /// What one record of these tests takes, about.
+    private static let record = 256 + 5 + 16
+
+    /// Room for a dozen records in the results of one container.
+    private static var settings: LiveSettings {
+        var settings = LiveSettings()
+        settings.memory = 2 * 12 * record
+        return settings
+    }
+
+    private static func come(
+        _ client: ModelClient, _ queries: [String: LiveQuery], to engine: LiveEngine
+    ) async throws {
+        await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
+        try await engine.declare(queries, version: 1, by: client)
+        await client.wait { $0.isComplete }
+    }
+
+    private static func add(_ names: ClosedRange<Int>, _ scenario: LiveScenario) async throws {
+        for name in names {
+            try await scenario.modify([
+                LiveScenario.edit(.create, "r\(name)", ["price": .integer(Int64(name))])
+            ])
+        }
+    }
+
+    /// Results of all records, each of another condition.
+    private static func large(_ count: Int, of owner: String) -> [String: LiveQuery] {
+        (0..<count).reduce(into: [:]) { queries, number in
+            queries["large \(number)"] = LiveScenario.query(
+                .result, where: "price < \(100 + number)", owner: owner)
+        }
+    }
+
+    // MARK: Shares
+
+    @Test func `the largest result goes of whoever has most`() {
+        var shares = ResultShares()
+        shares.add(1, 10, for: [Self.reader("alice")])
+        shares.add(2, 8, for: [Self.reader("bob")])
+        shares.add(3, 9, for: [Self.reader("bob")])
+        shares.add(4, 0, for: [Self.reader("carol")])
+        let taken = Self.taken(&shares)
+        #expect(taken == [3, 1, 2])
+    }
+
+    @Test func `a result that many see is little of each of them`() {
+        var shares = ResultShares()
+        shares.add(1, 30, for: [Self.reader("alice"), Self.reader("bob"), Self.reader("carol")])
+        shares.add(2, 15, for: [Self.reader("dave")])
+        shares.add(3, 1, for: [Self.reader("alice")])
+        let taken = Self.taken(&shares)
+        #expect(taken == [2, 1, 3])
+    }
+
+    @Test func `nobody goes for the sake of whoever has half as much`() {
+        var shares = ResultShares()
+        shares.add(1, 10, for: [Self.reader("alice")])
+        shares.add(2, 5, for: [Self.reader("bob")])
+        shares.add(3, 4, for: [Self.reader("carol")])
+        let forBob = shares.takeLargest(beside: [Self.reader("bob")])
+        #expect(forBob == nil)
+        let forCarol = shares.takeLargest(beside: [Self.reader("carol")])
+        #expect(forCarol == 1)
+    }
+
+    private static func taken(_ shares: inout ResultShares) -> [UInt32] {
+        var taken: [UInt32] = []
+        while let next = shares.takeLargest() { taken.append(next) }
+        return taken
+    }
+
+    // MARK: In the engine
+
+    @Test("who asks for little is shown it where another one has taken all room")
+    func newcomer() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...4, scenario)
+        let greedy = ModelClient(1, as: Self.reader("bob"))
+        let modest = ModelClient(2, as: Self.reader("alice"))
+        try await scenario.withEngine(Self.settings) { engine in
+            // Just as much as there is room for.
+            try await Self.come(greedy, Self.large(3, of: "bob"), to: engine)
+            #expect(greedy.state.withLock { $0.gone } == [])
+            let one = ["one": LiveScenario.query(.result, where: "price == 1")]
+            try await Self.come(modest, one, to: engine)
+            try await engine.fence("f", of: 1)
+            #expect(modest.state.withLock { $0.gone } == [])
+            #expect(modest.state.withLock { $0.shown["one"]?.count } == 1)
+            #expect(greedy.state.withLock { $0.gone.count } == 1)
+            let counted = await engine.counted
+            #expect(counted.memory == counted.members)
+        }
+    }
+
+    @Test("a result that grows by a record goes on where another one has taken all room")
+    func growing() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...2, scenario)
+        let greedy = ModelClient(1, as: Self.reader("bob"))
+        let modest = ModelClient(2, as: Self.reader("alice"))
+        var settings = Self.settings
+        settings.memory = 2 * 9 * Self.record
+        try await scenario.withEngine(settings) { engine in
+            let few = ["few": LiveScenario.query(.result, where: "price == 2 OR price == 3")]
+            try await Self.come(modest, few, to: engine)
+            try await Self.come(greedy, Self.large(4, of: "bob"), to: engine)
+            #expect(greedy.state.withLock { $0.gone } == [])
+            try await Self.add(3...3, scenario)
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            #expect(modest.state.withLock { $0.gone } == [])
+            #expect(modest.state.withLock { $0.shown["few"]?.count } == 2)
+            #expect(greedy.state.withLock { (1..<4).contains($0.gone.count) })
+        }
+    }
+
+    @Test("what is read for one user has bounds before it is read to its end")
+    func reading() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...4, scenario)
+        let greedy = ModelClient(1, as: Self.reader("bob"))
+        let modest = ModelClient(2, as: Self.reader("alice"))
+        try await scenario.withEngine(Self.settings) { engine in
+            for client in [greedy, modest] {
+                await engine.connect(
+                    client.number, at: client, of: Fixtures.container, as: client.reader)
+            }
+            try await engine.declare(Self.large(9, of: "bob"), version: 1, by: greedy)
+            let one = ["one": LiveScenario.query(.result, where: "price == 1")]
+            try await engine.declare(one, version: 1, by: modest)
+            await greedy.wait { $0.isComplete }
+            await modest.wait { $0.isComplete }
+            try await engine.fence("f", of: 1)
+            #expect(modest.state.withLock { $0.gone } == [])
+            #expect(modest.state.withLock { $0.shown["one"]?.count } == 1)
+            // Three have room, and one less where the modest one came while there was none.
+            #expect(greedy.state.withLock { (6...7).contains($0.gone.count) })
+            let counted = await engine.counted
+            #expect(counted.memory == counted.members)
+        }
+    }
+
+    @Test("a result of more records than there may be ends while it is read")
+    func tooMany() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...4, scenario)
+        var settings = LiveSettings()
+        settings.recordsPerResult = 3
+        let client = ModelClient(1, as: Self.reader("alice"))
+        try await scenario.withEngine(settings) { engine in
+            var bounded = LiveScenario.query(.result, order: [LiveSortKey("price")])
+            bounded.start = LiveBound(.integer(2))
+            let queries = [
+                "all": LiveScenario.query(.result), "bounded": bounded,
+                "few": LiveScenario.query(.result, where: "price < 4"),
+            ]
+            try await Self.come(client, queries, to: engine)
+            let state = client.state.withLock { $0 }
+            #expect(state.gone == ["all"])
+            #expect(state.shown["bounded"]?.count == 3)
+            #expect(state.shown["few"]?.count == 3)
+        }
+    }
+}
