@@ -187,6 +187,8 @@ import Testing
             try await connection.send(text)
             let bye = await connection.frame("bye")
             #expect(bye?["reason"] != nil)
+            let word: JSONValue? = code == 4403 ? "revoked" : nil
+            #expect(bye?["liveError"] == word)
             #expect(await connection.frame() == nil)
             #expect(connection.closeCode.withLock { $0 } == code)
         }

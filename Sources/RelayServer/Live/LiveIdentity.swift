@@ -83,9 +83,16 @@ struct LiveEnd: Error, Sendable {
             .quotaExceeded,
             "a frame has at most \(LiveSession.frameBytes) bytes; \"hello\" \(StrangerBytes.most)"))
 
-    /// What refuses a `hello`.
+    /// What refuses a `hello`, for programs by the words that end a connection later.
     init(refusing error: any Error) {
-        let mapped = ErrorMapping(error).apiError
+        var mapped = ErrorMapping(error).apiError
+        if mapped.details["liveError"] == nil {
+            switch mapped.code {
+            case .authenticationRequired: mapped.details["liveError"] = "tokenExpired"
+            case .authenticationFailed: mapped.details["liveError"] = "revoked"
+            default: break
+            }
+        }
         switch mapped.code {
         case .authenticationRequired: self.init(.unauthorized, mapped)
         case .authenticationFailed, .accessDenied, .notFound: self.init(.forbidden, mapped)
