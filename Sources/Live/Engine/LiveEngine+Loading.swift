@@ -72,9 +72,8 @@ extension LiveEngine {
             for group in groups {
                 var subscription = group.query.subscription
                 subscription.firesOn = .create
-                if let indexed = try? IndexedSubscription(
-                    subscription, serial: UInt64(group.number))
-                {
+                let serial = UInt64(group.number)
+                if let indexed = try? IndexedSubscription(subscription, serial: serial) {
                     index.insert(indexed)
                 }
                 readers[group.number] = group.reader

@@ -1,5 +1,4 @@
 import RelayModel
-import Storage
 
 extension LiveEngine {
     /// Finds room among the members of all results for one that has come, or grown.
@@ -60,8 +59,7 @@ extension LiveEngine {
         if let reader = group.reader, !group.isIdle { return [reader] }
         // Of those of one reader there may be many.
         let most = 4 * ResultShares.mostReaders
-        let numbers =
-            Array(group.clients.prefix(most)) + group.waiting.prefix(most).map(\.client)
+        let numbers = Array(group.clients.prefix(most)) + group.waiting.prefix(most).map(\.client)
         var readers: Set<LiveReader> = []
         for number in numbers where readers.count < ResultShares.mostReaders {
             if let reader = clients[number]?.reader { readers.insert(reader) }
@@ -69,13 +67,12 @@ extension LiveEngine {
         return readers
     }
 
-    /// Ends the results of which a reading has found more than there may be: at its end it would be
-    /// known too late, because all of it is in memory by then.
+    /// Ends the results of which a reading has found more than there may be.
     ///
-    /// - Parameters:
-    ///   - weight: what was found for each; what is ended counts no more.
-    ///   - gone: how many of the records may be members no more, because they have changed.
-    /// - Returns: Those for which nothing more is to be kept.
+    /// At its end that would be known too late, because all of it is in memory by then. Of what was
+    /// found `gone` records may be members no more, because they have changed since.
+    ///
+    /// - Returns: Those for which nothing more is to be kept; they count no more.
     func endExcessive(
         _ weight: inout LoadWeight, gone: Int, in container: LiveContainer
     ) -> Set<UInt32> {
