@@ -95,6 +95,47 @@ import Testing
         }
     }
 
+    @Test("what is got once begins nothing anew where a record names readers")
+    func getsAmongReaders() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([
+            LiveScenario.edit(.create, "r1", ["price": .integer(1)], readers: ["alice"])
+        ])
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            let schema = await engine.schema(of: Fixtures.container)
+            let query = LiveScenario.query(.result, order: [LiveSortKey("price")])
+            let declared = DeclaredQuery(id: "g", query, grant: .world, fingerprint: "")
+            try await engine.get("g", declared, under: schema, for: 1)
+            try await engine.fence("f", of: 1)
+            await client.wait { !$0.ends.isEmpty }
+            #expect(client.state.withLock { $0.resets } == [])
+        }
+    }
+
+    @Test("who cannot go on is told the whole result, whatever it asked to be told first")
+    func beginsAnew() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "r1", ["price": .integer(1)])])
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        var query = LiveScenario.query(.result)
+        query.beginning = .none
+        let declared = DeclaredQuery(
+            id: "new", query, grant: .world, fingerprint: "", since: LogPosition(1),
+            reset: .foreign)
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            let schema = await engine.schema(of: Fixtures.container)
+            let set = LiveSet(version: 1, [declared], removing: nil, under: schema)
+            try await engine.declare(set, by: 1)
+            try await engine.fence("f", of: 1)
+            await client.wait { !$0.ends.isEmpty }
+            #expect(client.state.withLock { $0.resets } == ["foreign"])
+            #expect(client.state.withLock { $0.shown["new"]?.count } == 1)
+        }
+    }
+
     @Test("fences that wait are bounded")
     func bounds() async throws {
         let scenario = try await LiveScenario()

@@ -225,6 +225,9 @@ struct LiveWaiter: Hashable {
     let query: String
     /// Where it stands; `nil` begins with the result as it is.
     var since: LogPosition?
+    /// Whether it stood somewhere from where it cannot go on, so that it needs the result as it is,
+    /// whatever it asked to be told first.
+    var isAnew = false
 
     /// A query waits once, wherever it stands.
     static func == (left: LiveWaiter, right: LiveWaiter) -> Bool {

@@ -280,8 +280,9 @@ extension LiveEngine {
         else { return }
         clients[waiter.client]?.queries[waiter.query]?.group = group.number
         clients[waiter.client]?.waiting.insert(waiter.query)
-        clients[waiter.client]?.isToldComplete = false
-        if let client = clients[waiter.client] {
+        // What is got once is of no set.
+        if waiter.getID == nil, let client = clients[waiter.client] {
+            clients[waiter.client]?.isToldComplete = false
             let place: JSONValue = [
                 "id": .string(waiter.query), "group": .integer(Int64(group.number)),
             ]
@@ -319,7 +320,9 @@ extension LiveEngine {
             ])
         }
         let since = reset == nil ? declared.since : nil
-        enter(LiveWaiter(client: number, query: declared.id, since: since), group, in: container)
+        let waiter = LiveWaiter(
+            client: number, query: declared.id, since: since, isAnew: reset != nil)
+        enter(waiter, group, in: container)
     }
 
     /// Tells a client what a group shows, now or once it can be told.
@@ -351,7 +354,8 @@ extension LiveEngine {
     /// What a query is told first: the result, if it asks for one.
     func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
         let query = clients[waiter.client]?.queries[waiter.query]?.query
-        return query?.beginning == .current ? result(of: group, for: waiter) : nil
+        let isAsked = waiter.isAnew || query?.beginning == .current
+        return isAsked ? result(of: group, for: waiter) : nil
     }
 
     /// The result as one reader sees it.

@@ -139,15 +139,20 @@ extension LiveEngine {
         if containers[container.key] == nil { containers[container.key] = container }
         for (number, id) in queries {
             guard let client = clients[number], let declared = client.queries[id] else { continue }
-            client.hub.post([
-                .leave(number, group.number),
-                .send(
-                    number,
-                    [FrameWriter.reset(group.number, .readers, from: nil, to: position)]),
-            ])
-            join(
-                LiveWaiter(client: number, query: id), declared.query, declared.grant,
-                reader: client.reader, in: container)
+            var waiter = LiveWaiter(client: number, query: id)
+            let former = group.waiting.firstIndex(of: waiter).map { group.waiting[$0] }
+            waiter.isAnew =
+                group.clients.contains(number) || former?.isAnew == true || former?.since != nil
+            // Of what is got once nothing was shown yet that could begin anew.
+            if waiter.getID == nil {
+                client.hub.post([
+                    .leave(number, group.number),
+                    .send(
+                        number,
+                        [FrameWriter.reset(group.number, .readers, from: nil, to: position)]),
+                ])
+            }
+            join(waiter, declared.query, declared.grant, reader: client.reader, in: container)
         }
     }
 }
