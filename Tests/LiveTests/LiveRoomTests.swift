@@ -176,4 +176,32 @@ import Testing
             #expect(state.shown["few"]?.count == 3)
         }
     }
+
+    @Test("of a table that was read for nobody who is there still nothing is kept")
+    func forgetsTables() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...4, scenario)
+        var settings = LiveSettings()
+        settings.recordsPerResult = 3
+        // The second table is read once the first has been.
+        settings.readings = 1
+        let client = ModelClient(1, as: Self.reader("alice"))
+        let other = LiveQuery(
+            .result, Fixtures.subscription("other", on: "Other"), form: LiveForm())
+        let new = LiveScenario.query(.changes)
+        try await scenario.withEngine(settings) { engine in
+            try await Self.come(
+                client, ["all": LiveScenario.query(.result), "new": new], to: engine)
+            #expect(client.state.withLock { $0.gone } == ["all"])
+            try await engine.declare(["new": new, "other": other], version: 2, by: client)
+            await client.wait { $0.isComplete }
+            let tables = await engine.tables
+            #expect(tables == 1)
+        }
+    }
+}
+
+private extension LiveEngine {
+    /// The tables of which something is kept.
+    var tables: Int { containers.values.reduce(0) { $0 + $1.tables.count } }
 }

@@ -146,7 +146,15 @@ final class LiveContainer {
             table.records[id]?.groups.removeAscending(group.number)
             if table.records[id]?.groups.isEmpty == true { table.records[id] = nil }
         }
-        if table.groups.isEmpty, table.loading == nil { tables[tableKey] = nil }
+        forgetIfUnused(tableKey)
+    }
+
+    /// Forgets a table on which there is no result any more, and that nobody reads.
+    func forgetIfUnused(_ tableKey: TableKey) {
+        guard let table = tables[tableKey], table.groups.isEmpty, table.loading == nil else {
+            return
+        }
+        tables[tableKey] = nil
     }
 
     // MARK: Matching

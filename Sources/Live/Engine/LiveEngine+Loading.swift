@@ -180,6 +180,7 @@ extension LiveEngine {
             guard let group = container.groups[number] else { continue }
             end(group, error, in: container)
         }
+        container.forgetIfUnused(tableKey)
     }
 
     /// Makes members of what was read, as of the position that the engine has reached.
@@ -189,6 +190,8 @@ extension LiveEngine {
     ) {
         guard let loading = container.tables[tableKey]?.loading else { return }
         container.tables[tableKey]?.loading = nil
+        // All that wanted it may have gone meanwhile.
+        defer { container.forgetIfUnused(tableKey) }
         let there = groups.filter { container.groups[$0] != nil }
         if loading.isTooFar {
             container.tables[tableKey]?.unread.formUnion(there)
