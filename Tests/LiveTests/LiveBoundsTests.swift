@@ -291,4 +291,31 @@ import Testing
             #expect(client.state.withLock { $0.changes["new"]?.count } == 3)
         }
     }
+
+    @Test("a query that ends with one change is told no other, and divides nobody's request")
+    func dividesNothing() async throws {
+        let scenario = try await LiveScenario()
+        var once = LiveScenario.query(.changes, owner: "bob")
+        once.isOnce = true
+        let hasty = Self.client(2, "bob")
+        let patient = Self.client(1)
+        let (first, all) = (["once": once], ["new": LiveScenario.query(.changes)])
+        let changes = (1...3).map { number in
+            var change = RecordChange(
+                .create, of: LiveScenario.type,
+                RecordID(recordName: Fixtures.identifier("r\(number)")))
+            change.after = RecordImage(["price": .integer(Int64(number))])
+            return change
+        }
+        try await scenario.withEngine { engine in
+            try await Self.come(hasty, first, to: engine)
+            try await Self.come(patient, all, to: engine)
+            try await scenario.append(changes)
+            try await engine.reachHead()
+            #expect(hasty.state.withLock { $0.changes["once"]?.count } == 1)
+            #expect(patient.state.withLock { $0.changes["new"]?.count } == 3)
+            // Nothing when the set was told, and then all of the request.
+            #expect(patient.state.withLock { $0.ends } == [0, 3])
+        }
+    }
 }

@@ -124,8 +124,10 @@ package final class ModelClient: LiveHub {
         case .join(let number, let group) where number == self.number: state.groups.insert(group)
         case .leave(let number, let group) where number == self.number: state.groups.remove(group)
         case .deliver(let all, let at, _):
-            frames = all.filter { state.groups.contains($0.group) }
-                .compactMap { $0.frame(for: reader, on: nil) }
+            let told = all.filter { frame in
+                state.groups.contains(frame.group) && !frame.except.contains(number)
+            }
+            frames = told.compactMap { $0.frame(for: reader, on: nil) }
             if !frames.isEmpty { frames.append(at) }
         default: break
         }

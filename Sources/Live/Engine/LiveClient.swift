@@ -177,6 +177,8 @@ final class LiveGroup {
     var clients: Set<UInt64> = []
     /// Queries that end with the first change that they are told.
     var once: Set<LiveWaiter> = []
+    /// Clients whose queries end with what is told next: they are told nothing behind it.
+    var ended: Set<UInt64> = []
     /// Queries of clients that wait until the members are loaded, or until they have caught up.
     var waiting: Set<LiveWaiter> = []
     /// How often nobody needed it when the engine looked.

@@ -320,7 +320,7 @@ extension LiveEngine {
     }
 
     /// Whether all of a client's queries that a group shows end with one change.
-    private func endsWithOne(_ client: LiveClient, in group: LiveGroup) -> Bool {
+    func endsWithOne(_ client: LiveClient, in group: LiveGroup) -> Bool {
         client.queries.values.allSatisfy { $0.group != group.number || $0.query.isOnce }
     }
 

@@ -146,8 +146,9 @@ package actor LiveEngine {
             work(entry)
             let next = entries.index(after: index)
             let endsRequest = next == entries.endIndex || !entries[next].continuesRequest
-            // A query that ends with one change is told no other one.
-            if !ending.isEmpty || (weight.isFull && endsRequest) {
+            // Of a query that ends with one change, and is told the last of several, that is now.
+            let isHasty = ending.contains { $0.1.traits.coalesces }
+            if isHasty || (weight.isFull && endsRequest) {
                 try await advance(to: entry.position)
             }
         }
@@ -232,6 +233,7 @@ package actor LiveEngine {
                 guard let user = admit(group) else { continue }
                 var told = frame(of: change, entry, for: group, hearing.transition)
                 told.position = entry.position
+                told.except = group.ended
                 if group.traits.coalesces {
                     coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
                 }
@@ -272,6 +274,7 @@ package actor LiveEngine {
                 told.frame(for: client.reader, on: client.device) != nil
             else { continue }
             group.once.remove(waiter)
+            if endsWithOne(client, in: group) { group.ended.insert(waiter.client) }
             ending.append((waiter, group))
         }
     }
@@ -282,6 +285,7 @@ package actor LiveEngine {
             clients[waiter.client]?.queries[waiter.query]?.group = 0
             clients[waiter.client]?.queries[waiter.query]?.ended = position
             leave(group, waiter)
+            group.ended = []
         }
         ending.removeAll()
     }

@@ -61,6 +61,8 @@ package struct LiveGroupFrame: Sendable {
     package var suppressed: Suppressed?
     /// The change that it tells of, where it is one alone.
     package var position: LogPosition?
+    /// Members that are not told it, because their queries have ended with one before it.
+    package var except: Set<UInt64> = []
 
     /// A change that its own device, or user, is not told of.
     package struct Suppressed: Sendable {
@@ -82,7 +84,9 @@ package struct LiveGroupFrame: Sendable {
     }
 
     /// Whether who looks makes no difference.
-    package var isForAll: Bool { readers == nil && readersBefore == nil && suppressed == nil }
+    package var isForAll: Bool {
+        readers == nil && readersBefore == nil && suppressed == nil && except.isEmpty
+    }
 
     /// The form for one member; `nil` tells nothing.
     package func frame(for reader: LiveReader, on device: DeviceID?) -> LiveFrame? {

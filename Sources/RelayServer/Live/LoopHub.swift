@@ -188,7 +188,7 @@ final class LoopSockets {
     ) {
         let audience = LiveAudience(frame, of: group.count)
         var forms: [ObjectIdentifier: ByteBuffer] = [:]
-        for socket in group {
+        for socket in group where !frame.except.contains(socket.number) {
             guard let looker = socket.looker,
                 let form = audience.frame(for: looker.reader, on: looker.device)
             else { continue }

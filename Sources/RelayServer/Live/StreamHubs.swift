@@ -79,7 +79,8 @@ final class StreamHubs: LiveHub {
         case .deliver(let frames, let at, let position):
             var told: [UInt64: [LiveGroupFrame]] = [:]
             for frame in frames {
-                for number in state.members[frame.group] ?? [] {
+                for number in state.members[frame.group] ?? []
+                where !frame.except.contains(number) {
                     told[number, default: []].append(frame)
                 }
             }
