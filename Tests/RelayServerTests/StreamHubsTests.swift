@@ -45,6 +45,16 @@ import Testing
         }
     }
 
+    @Test func `a client whose query has ended is told nothing behind it`() {
+        let (one, two) = (stream(1), stream(2))
+        hubs.post([.join(1, 7), .join(2, 7)])
+        var later = Self.told(7, "later")
+        later.except = [1]
+        hubs.post([Self.deliver(Self.told(7, "a"), later, at: "t1")])
+        #expect(Self.heard(one) == ["a", "t1"])
+        #expect(Self.heard(two) == ["a", "later", "t1"])
+    }
+
     @Test func `what groups are told comes to their members alone, closed once`() {
         let (one, two, none) = (stream(1), stream(2), stream(3))
         hubs.post([.join(1, 7), .join(1, 8), .join(2, 8)])
