@@ -95,7 +95,8 @@ extension LiveEngine {
         func results(
             of record: LiveRecord, in place: RecordPlace
         ) throws(DearChange) -> [UInt32] {
-            try LiveContainer.results(of: record, in: place, by: index).filter { group in
+            let all = try LiveContainer.results(of: record, in: place, by: index)
+            return all.filter { group in
                 guard readers[group]?.isAmong(record.readers) ?? true else { return false }
                 return orders[group].map { $0.admits($0.member(of: record)) } ?? true
             }

@@ -37,7 +37,7 @@ extension ConfigurationKeys {
             "The records among which a result with a limit is chosen."),
         ConfigurationKey(
             "live.memoryMegabytes", number: \.live.engine.memory, 1...65_536, unit: .mebibyte,
-            "The memory for what all results hold, about; beyond, queries are refused."),
+            "The memory for what all results hold, about; beyond, those of whoever has most end."),
         ConfigurationKey(
             "live.readings", number: \.live.engine.readings, 1...64,
             "The results that are read from the store at the same time."),
