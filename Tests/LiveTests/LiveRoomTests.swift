@@ -177,6 +177,37 @@ import Testing
         }
     }
 
+    @Test("the different queries of one user have bounds, whatever they show")
+    func boundsQueries() async throws {
+        let scenario = try await LiveScenario()
+        let size = LiveScenario.query(.result, where: "price < 100").ownBytes
+        var settings = LiveSettings()
+        settings.queryBytesPerUser = 3 * size + size / 2
+        let (greedy, again) = (
+            ModelClient(1, as: Self.reader("bob")), ModelClient(2, as: Self.reader("bob"))
+        )
+        let modest = ModelClient(3, as: Self.reader("alice"))
+        try await scenario.withEngine(settings) { engine in
+            try await Self.come(greedy, Self.large(3, of: "bob"), to: engine)
+            // What is there already takes nothing more, however often it is asked for.
+            try await Self.come(again, Self.large(3, of: "bob"), to: engine)
+            await #expect(throws: APIError.self) {
+                try await engine.declare(Self.large(4, of: "bob"), version: 2, by: again)
+            }
+            let version = await engine.version(of: 2)
+            #expect(version == 1)
+            let schema = await engine.schema(of: Fixtures.container)
+            let other = LiveScenario.query(.result, where: "price > 100", owner: "bob")
+            let got = DeclaredQuery(id: "g", other, grant: .world, fingerprint: "")
+            await #expect(throws: APIError.self) {
+                try await engine.get("g", got, under: schema, for: 1)
+            }
+            let own = ["own": LiveScenario.query(.result, where: "price > 200")]
+            try await Self.come(modest, own, to: engine)
+            #expect(modest.state.withLock { $0.shown["own"]?.count } == 0)
+        }
+    }
+
     @Test("of a table that was read for nobody who is there still nothing is kept")
     func forgetsTables() async throws {
         let scenario = try await LiveScenario()

@@ -168,6 +168,10 @@ final class LiveGroup {
     private weak var shown: ShownRecords?
     /// What the members take in memory, about.
     var bytes = 0
+    /// What it takes besides them, about.
+    let ownBytes: Int
+    /// Who asked for it first, and pays for that.
+    var payer: LiveReader?
     /// Of a result that coalesces: the records that were changed by what is read now, as they were
     /// members before it; `nil` for those that were none.
     var touched: [RecordID: LiveRecord?] = [:]
@@ -190,6 +194,7 @@ final class LiveGroup {
     ) {
         self.number = number
         content = LiveShown(query, grant: grant)
+        ownBytes = query.ownBytes
         self.identity = identity
         self.reader = reader
     }

@@ -51,6 +51,8 @@ final class LiveContainer {
     var memory = 0
     /// Groups that are told changes.
     var changeGroups = 0
+    /// What the groups of each user take in memory besides their members, about.
+    private(set) var ownBytes: [UserID: Int] = [:]
     /// The orders without bounds by which its results are sorted.
     private var orders: [[LiveSortKey]: ResultOrder] = [:]
     /// How many of them are remembered.
@@ -117,11 +119,25 @@ final class LiveContainer {
         }
         groups[group.number] = group
         byIdentity[group.identity] = group
+        pay(group.ownBytes, for: group)
+    }
+
+    private func pay(_ bytes: Int, for group: LiveGroup) {
+        // A server may ask for what it likes.
+        guard case .user(let user)? = group.payer else { return }
+        let sum = ownBytes[user, default: 0] + bytes
+        ownBytes[user] = sum > 0 ? sum : nil
+    }
+
+    /// Whether there is a group that shows a query to a reader.
+    func shows(_ query: LiveQuery, to reader: LiveReader) -> Bool {
+        byIdentity[query.identity(of: nil)] != nil || byIdentity[query.identity(of: reader)] != nil
     }
 
     /// Takes a group out.
     func remove(_ group: LiveGroup) {
         guard groups.removeValue(forKey: group.number) != nil else { return }
+        pay(-group.ownBytes, for: group)
         if byIdentity[group.identity] === group { byIdentity[group.identity] = nil }
         let serial = UInt64(group.number)
         switch group.query.kind {

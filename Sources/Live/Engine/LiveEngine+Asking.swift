@@ -75,6 +75,7 @@ extension LiveEngine {
     ) throws(APIError) {
         guard let client = clients[number] else { return }
         try check(schema, of: client.container)
+        try checkRoom(for: [declared], of: client)
         guard client.queries[LiveWaiter.getMark + id] == nil else {
             throw APIError(
                 .exists, "id: a get of this name has not been answered yet",

@@ -67,6 +67,28 @@ extension LiveEngine {
         return readers
     }
 
+    /// Refuses queries that would have those of one user take more memory than there is for them,
+    /// whatever they show.
+    ///
+    /// - Throws: 413.
+    func checkRoom(
+        for queries: [DeclaredQuery], of client: LiveClient
+    ) throws(APIError) {
+        guard case .user(let user) = client.reader else { return }
+        let most = settings.queryBytesPerUser
+        let container = containers[client.container]
+        let there = container?.ownBytes[user] ?? 0
+        let asked = queries.filter { $0.query.kind != .notifications }
+        // Nearly always it is clear without looking for what is there.
+        guard asked.reduce(there, { $0 + $1.query.ownBytes }) > most else { return }
+        let new = asked.filter { container?.shows($0.query, to: client.reader) != true }
+        guard !new.isEmpty, new.reduce(there, { $0 + $1.query.ownBytes }) > most else { return }
+        throw APIError(
+            .quotaExceeded,
+            "the different queries of one user have at most \(most) bytes, of which each takes "
+                + "2048 and its text; what was asked for of late counts for a while")
+    }
+
     /// Ends the results of which a reading has found more than there may be.
     ///
     /// At its end that would be known too late, because all of it is in memory by then. Of what was

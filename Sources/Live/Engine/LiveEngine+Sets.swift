@@ -100,6 +100,7 @@ extension LiveEngine {
     package func declare(_ set: LiveSet, by number: UInt64) throws(APIError) {
         guard var client = clients[number] else { return }
         try check(set.schema, of: client.container)
+        try checkRoom(for: set.queries, of: client)
         let names = Set(set.queries.map(\.id))
         let removed =
             set.removed
@@ -247,14 +248,16 @@ extension LiveEngine {
             ? query.identity(of: own) : shared
         if let group = container.byIdentity[identity] { return group }
         return newGroup(
-            query, identity: identity, grant, reader: identity == shared ? nil : own, in: container)
+            query, identity: identity, grant, reader: identity == shared ? nil : own,
+            for: reader, in: container)
     }
 
     private func newGroup(
         _ query: LiveQuery, identity: String, _ grant: ReadGrant, reader: LiveReader?,
-        in container: LiveContainer
+        for payer: LiveReader, in container: LiveContainer
     ) -> LiveGroup? {
         let group = LiveGroup(nextGroup, query, identity: identity, grant: grant, reader: reader)
+        group.payer = payer
         do {
             try container.insert(group)
         } catch {
@@ -276,7 +279,8 @@ extension LiveEngine {
         let identity = query.identity(of: reader)
         guard
             let group = container.byIdentity[identity]
-                ?? newGroup(query, identity: identity, grant, reader: reader, in: container)
+                ?? newGroup(
+                    query, identity: identity, grant, reader: reader, for: reader, in: container)
         else { return }
         clients[waiter.client]?.queries[waiter.query]?.group = group.number
         clients[waiter.client]?.waiting.insert(waiter.query)
@@ -349,22 +353,6 @@ extension LiveEngine {
                 waiter, group, [],
                 waiter.since == nil ? beginning(of: group, for: waiter) : nil)
         }
-    }
-
-    /// What a query is told first: the result, if it asks for one.
-    func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
-        let query = clients[waiter.client]?.queries[waiter.query]?.query
-        let isAsked = waiter.isAnew || query?.beginning == .current
-        return isAsked ? result(of: group, for: waiter) : nil
-    }
-
-    /// The result as one reader sees it.
-    func result(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
-        guard let reader = clients[waiter.client]?.reader else { return nil }
-        let result = LiveResult(
-            group.shownRecords(), of: group.query, group.number,
-            for: group.reader == nil ? reader : nil, by: writer)
-        return waiter.getID.map(result.got) ?? result
     }
 
     /// Makes a client's query one that is told what comes, after it was told what there is.

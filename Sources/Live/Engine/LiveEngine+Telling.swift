@@ -29,6 +29,24 @@ extension LiveEngine {
         return told
     }
 
+    // MARK: Results
+
+    /// What a query is told first: the result, if it asks for one.
+    func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
+        let query = clients[waiter.client]?.queries[waiter.query]?.query
+        let isAsked = waiter.isAnew || query?.beginning == .current
+        return isAsked ? result(of: group, for: waiter) : nil
+    }
+
+    /// The result as one reader sees it.
+    func result(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
+        guard let reader = clients[waiter.client]?.reader else { return nil }
+        let result = LiveResult(
+            group.shownRecords(), of: group.query, group.number,
+            for: group.reader == nil ? reader : nil, by: writer)
+        return waiter.getID.map(result.got) ?? result
+    }
+
     // MARK: Bounds
 
     /// Ends the results that have become too large, and makes those everybody's own in which who

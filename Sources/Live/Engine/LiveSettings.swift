@@ -23,6 +23,8 @@ package struct LiveSettings: Sendable, Hashable {
     package var membersPerWindow = 100_000
     /// Bytes of all members, about.
     package var memory = 256 * 1024 * 1024
+    /// Bytes of what one user's different queries take besides that, about.
+    package var queryBytesPerUser = 16 * 1024 * 1024
     /// Bytes that are written of one change for the queries of one user, about.
     package var bytesPerChange = 32 * 1024 * 1024
     /// Entries that are read for those who come back, before they begin anew.

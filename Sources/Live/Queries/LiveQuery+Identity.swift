@@ -40,6 +40,14 @@ extension LiveQuery {
         Hexadecimal.encode(SHA256.hash(data: Array(joined(parts).utf8)))
     }
 
+    /// What it takes in memory besides what it shows, about: a group, and all that it says.
+    var ownBytes: Int {
+        parts(for: nil).reduce(Self.groupBytes) { $0 + $1.utf8.count }
+    }
+
+    /// What a group takes that shows nothing, about.
+    private static let groupBytes = 2048
+
     /// Two conditions with the same canonical text are the same, whatever they were written in.
     private var scopeText: String {
         func text(_ zoneID: ZoneID?) -> String { zoneID?.json.text ?? "*" }

@@ -342,6 +342,9 @@ final class LiveSession: Sendable {
     private func get(_ reader: JSONReader, _ identity: LiveIdentity) async {
         do {
             let id = try reader.require("id", try reader.string("id"))
+            guard id.utf8.count <= 255 else {
+                throw reader.failure("id", "a name of at most 255 bytes is expected")
+            }
             let json = try reader.require("query", reader.value("query"))
             let reading = try await access.reading(for: identity)
             let query = try await reading.declared(json, path: "query").query
