@@ -92,9 +92,7 @@ extension LiveEngine {
         }
 
         /// The results that a record belongs to, ascending.
-        func results(
-            of record: LiveRecord, in place: RecordPlace
-        ) throws(DearChange) -> [UInt32] {
+        func results(of record: LiveRecord, in place: RecordPlace) throws(DearChange) -> [UInt32] {
             let all = try LiveContainer.results(of: record, in: place, by: index)
             return all.filter { group in
                 guard readers[group]?.isAmong(record.readers) ?? true else { return false }

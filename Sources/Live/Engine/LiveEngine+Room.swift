@@ -71,9 +71,7 @@ extension LiveEngine {
     /// whatever they show.
     ///
     /// - Throws: 413.
-    func checkRoom(
-        for queries: [DeclaredQuery], of client: LiveClient
-    ) throws(APIError) {
+    func checkRoom(for queries: [DeclaredQuery], of client: LiveClient) throws(APIError) {
         guard case .user(let user) = client.reader else { return }
         let most = settings.queryBytesPerUser
         let container = containers[client.container]
