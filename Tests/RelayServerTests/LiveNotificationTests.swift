@@ -92,7 +92,9 @@ import Testing
                 #expect(state["state"] == "error")
                 return JSONValue.object(state).text
             }
-            #expect(await refusal(page).contains("keeps no notifications"))
+            let unkept = await refusal(page)
+            #expect(unkept.contains("kind: this container keeps no notifications"))
+            #expect(unkept.contains("notKept"), "\(unkept)")
             try await Self.prepare(relay)
             // Who was connected then need not come again.
             try await page.send(Self.set(2))

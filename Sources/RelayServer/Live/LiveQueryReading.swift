@@ -184,10 +184,11 @@ struct LiveQueryReading {
             throw reader.failure(name, "is not of notifications, which are told as they were sent")
         }
         guard try await keepsInbox() else {
-            throw reader.failure(
-                "kind",
-                "this container keeps no notifications: an operator switches it on with "
-                    + "`belfry containers set --inbox on`")
+            throw APIError(
+                .badRequest,
+                "\(reader.path(of: "kind")): this container keeps no notifications: an operator "
+                    + "switches it on with `belfry containers set --inbox on`",
+                details: ["liveError": "notKept"])
         }
         let database: DatabaseScope? = try reader.choice("database")
         let user = client.user
