@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import RelayModel
 import RelayTestKit
 import Synchronization
@@ -14,6 +15,24 @@ import Testing
         try await LiveConnection.open(
             try await relay.relay.ports.port(of: "http"), path: Live.path(relay)
         ).0
+    }
+
+    @Test func `of the head of an upgrade what says who asks stays, and nothing else`() {
+        let sent = [
+            "Authorization": "Bearer x", "ckAPIToken": "y", "Origin": "https://example.com",
+            "X-Belfry-User": "alice", "X-Apple-CloudKit-Request-KeyID": "k", "Cookie": "a=b",
+            "X-Forwarded-For": "192.0.2.1", "X-Whatever": String(repeating: "z", count: 60_000),
+        ]
+        var fields = HTTPFields()
+        for (name, value) in sent {
+            if let name = HTTPField.Name(name) { fields[name] = value }
+        }
+        let kept = LiveSockets.kept(fields).map(\.name.canonicalName).sorted()
+        #expect(
+            kept == [
+                "authorization", "ckapitoken", "origin", "x-apple-cloudkit-request-keyid",
+                "x-belfry-user",
+            ])
     }
 
     @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {

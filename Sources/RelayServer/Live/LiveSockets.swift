@@ -74,19 +74,26 @@ final class LiveSockets: Sendable {
         return request
     }
 
-    /// What is kept of a head for as long as its connection stands: what says who it is.
-    private static func kept(_ fields: HTTPFields) -> HTTPFields {
+    /// What is kept of a head for as long as its connection stands: what says who it is, and nothing
+    /// of what browsers, proxies and whoever likes send besides.
+    static func kept(_ fields: HTTPFields) -> HTTPFields {
         var kept = HTTPFields()
-        for field in fields where !useless.contains(field.name) { kept.append(field) }
+        for field in fields
+        where useful.contains(field.name.canonicalName)
+            && field.value.utf8.count <= longestField
+        {
+            kept.append(field)
+        }
         return kept
     }
 
-    /// What browsers and proxies send besides, and what belongs to the upgrade.
-    private static let useless: Set<HTTPField.Name> = [
-        .accept, .acceptEncoding, .acceptLanguage, .cacheControl, .connection, .cookie,
-        .forwardedFor, .secWebSocketAccept, .secWebSocketExtensions,
-        .secWebSocketKey, .secWebSocketProtocol, .secWebSocketVersion, .upgrade, .userAgent,
+    /// The fields that are asked for when somebody says `hello`, or renews a token.
+    private static let useful: Set<String> = [
+        "authorization", "ckapitoken", "host", "origin", "x-apple-cloudkit-request-iso8601date",
+        "x-apple-cloudkit-request-keyid", "x-apple-cloudkit-request-signaturev1", "x-belfry-user",
     ]
+    /// No token has as many bytes.
+    private static let longestField = 16 * 1024
 
     /// Counts a connection among the open ones again, once HTTP has left it.
     func note(_ channel: any Channel) {
