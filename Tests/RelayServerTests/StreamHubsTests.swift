@@ -45,6 +45,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `of what a stream was asked for with its set does not stay`(isServer: Bool) {
+        let identity = LiveIdentity(
+            settings: ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
+            user: Fixtures.identifier("alice"), namesUser: true, device: nil, isServer: isServer,
+            keyID: "key", session: nil, endsAt: nil, form: LiveForm(isPlain: true))
+        let request = RelayRequest(
+            method: "POST", target: "/live/1/a/b/stream?ckAPIToken=x", body: Array("{}".utf8),
+            uuid: "u", receivedAt: Fixtures.moment)
+        let kept = LiveRoutes.kept(request, by: identity)
+        // A signature is of the body too.
+        #expect(kept.body == (isServer ? request.body : []))
+        #expect(kept.query["ckAPIToken"] == "x")
+    }
+
     @Test func `a client whose query has ended is told nothing behind it`() {
         let (one, two) = (stream(1), stream(2))
         hubs.post([.join(1, 7), .join(2, 7)])

@@ -181,7 +181,8 @@ struct LiveRoutes: Sendable {
         if let set { await session.declare(set, identity) }
         try note(session, at: hub, of: identity, since: mark)
         let secret = access.identifiers.digits(bytes: 24)
-        access.held.hold(HeldSession(session, at: hub, identity, access, head: request), as: secret)
+        let head = Self.kept(request, by: identity)
+        access.held.hold(HeldSession(session, at: hub, identity, access, head: head), as: secret)
         return RelayAnswer(
             status: 200,
             json: [
@@ -294,12 +295,22 @@ struct LiveRoutes: Sendable {
         return answer
     }
 
+    /// What is kept of a request for as long as its client is there: what says who it is.
+    static func kept(_ request: RelayRequest, by identity: LiveIdentity) -> RelayRequest {
+        var kept = request
+        kept.headers = LiveSockets.kept(request.headers)
+        // What a server has signed is all of it.
+        if !identity.isServer { kept.body = [] }
+        return kept
+    }
+
     private func begin(
         _ request: RelayRequest, _ admission: HeadAdmission
     ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
         let (identity, welcome) = try access.identity(request.jsonBody(), admission, request)
         let hub = StreamHub(identity, try access.backlog)
-        let session = LiveSession(try access, at: try access.streams, head: request)
+        let head = Self.kept(request, by: identity)
+        let session = LiveSession(try access, at: try access.streams, head: head)
         try access.streams.add(hub, of: session.number)
         do throws(LiveEnd) {
             try await session.begin(as: identity, LiveFrame(welcome))
