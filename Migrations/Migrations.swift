@@ -114,6 +114,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0025_checkByComparing",
             sql: EmbeddedFile("v0025_checkByComparing.sql").text,
             checksum: "f284760e3a4c06d421c8f3928f6108065f1ebb99813e7e7fb06d5fa2d36597e7"),
+        Migration(
+            name: "v0026_markIndexed",
+            sql: EmbeddedFile("v0026_markIndexed.sql").text,
+            checksum: "3f630a7950569b7205933734f6cc4508fb477542db96c8f432d43768787c85c9"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -144,5 +148,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0006_nameMachines",
             sql: EmbeddedFile("p0006_nameMachines.sql").text,
             checksum: "f064d7edc43143680a5ba5a1860fda0915a2b8473a71913834fe1e9bbfd93be2"),
+        Migration(
+            name: "p0007_markIndexed",
+            sql: EmbeddedFile("p0007_markIndexed.sql").text,
+            checksum: "dab514825d8ed7a26d858a6e128cf6750748b06d41068f56cd159365e51d899a"),
     ]
 }

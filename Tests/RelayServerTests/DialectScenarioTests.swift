@@ -99,6 +99,43 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (#""rql":"store == 1""#, true), (#""rql":"store IN {1, 2} AND (n > 5 OR n < 3)""#, true),
+        (#""predicate":"store == 1 AND n > 5""#, true),
+        (#""rql":"store IN {1, 2} OR n == 1""#, false),
+        (#""rql":"store == 1 AND n < 5 OR n < 10""#, false),
+        (#""rql":"store > 2 AND n == 1""#, false), (#""rql":"n == 1""#, false),
+        (#""rql":"TRUEPREDICATE""#, false), (#""predicate":"n > 5""#, false),
+        (#""where":{"n":{"$gt":5}}"#, false),
+    ])
+    func `an indexed field is held to constants by each condition`(
+        query: String, isTaken: Bool
+    ) async throws {
+        try await TestRelay.with { relay in
+            let path = "containers/iCloud.com.example.Art/development/schema"
+            let fields = ["store", "n"].map { name -> JSONValue in
+                var field: JSONObject = [
+                    "name": .string(name), "type": "INT64", "queryable": true,
+                ]
+                if name == "store" { field["indexed"] = true }
+                return .object(field)
+            }
+            let type: JSONValue = ["name": "Order", "fields": .array(fields)]
+            let schema: JSONValue = ["recordTypes": [type]]
+            let defined = try await relay.admin(.put, path, schema.text)
+            #expect(defined.status == 200, "\(defined.text)")
+            // CloudKit's text has no word for it, and takes nothing away.
+            let text = "DEFINE SCHEMA RECORD TYPE Order (n INT64 QUERYABLE, store INT64 QUERYABLE);"
+            let imported = try await relay.admin(
+                .put, path, JSONValue.object(["text": .string(text)]).text)
+            #expect(imported.status == 200, "\(imported.text)")
+            #expect(imported.text.contains(#""indexed":true"#), "\(imported.text)")
+            let saved = try await Self.save(relay, query, type: "Order")
+            let isRefused = saved?.value(at: ["serverErrorCode"]) == "BAD_REQUEST"
+            #expect(isRefused != isTaken, "\(saved?.text ?? "")")
+        }
+    }
+
     @Test func `a field in brackets is held to the schema as one without`() async throws {
         try await TestRelay.with { relay in
             try await Self.define(relay)

@@ -131,13 +131,14 @@ extension FieldDefinition {
         for (word, use) in FieldUses.words {
             object[word.lowercased()] = .bool(uses.contains(use))
         }
+        object["indexed"] = uses.contains(.indexed) ? true : nil
         object["encrypted"] = isEncrypted ? true : nil
         return object
     }
 
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly([
-            "name", "type", "queryable", "sortable", "searchable", "encrypted",
+            "name", "type", "queryable", "sortable", "searchable", "indexed", "encrypted",
         ])
         let word = try reader.require("type", try reader.string("type"))
         guard let type = SchemaFieldType(word: word) else {
@@ -148,6 +149,12 @@ extension FieldDefinition {
         var uses: FieldUses = []
         for (word, use) in FieldUses.words where try reader.bool(word.lowercased()) == true {
             uses.insert(use)
+        }
+        if try reader.bool("indexed") == true {
+            guard uses.contains(.queryable) else {
+                throw reader.failure("indexed", "a field that is indexed is queryable, too")
+            }
+            uses.insert(.indexed)
         }
         self.init(type, uses: uses, isEncrypted: try reader.bool("encrypted") ?? false)
     }

@@ -54,6 +54,14 @@ public struct RecordTypeDefinition: Sendable, Hashable {
         return meant
     }
 
+    /// Takes over what the text of a schema has no words for: which fields are indexed.
+    public mutating func keepMarks(of known: RecordTypeDefinition) {
+        for (name, field) in known.fields where field.uses.contains(.indexed) {
+            guard fields[name]?.uses.contains(.queryable) == true else { continue }
+            fields[name]?.uses.insert(.indexed)
+        }
+    }
+
     /// Whether everybody of `role` may do this.
     public func grants(_ permission: RecordGrant.Permission, to role: RoleName) -> Bool {
         grants.contains(RecordGrant(permission, to: role))
@@ -118,6 +126,8 @@ public struct FieldUses: OptionSet, Sendable, Hashable {
     public static let sortable = FieldUses(rawValue: 2)
     /// A token search looks into it.
     public static let searchable = FieldUses(rawValue: 4)
+    /// The condition of each subscription holds it to constants (Realm's indexed queryable field).
+    public static let indexed = FieldUses(rawValue: 8)
 
     /// The words of CloudKit's schema language, in its order.
     public static let words: [(word: String, use: FieldUses)] = [

@@ -48,6 +48,7 @@ struct SchemaAdministration: AdministrationTable {
             let before = try await shadow.schema(of: container)
             for (name, known) in before.recordTypes where !known.isInferred {
                 schema.recordTypes[name]?.isKept = known.isKept
+                schema.recordTypes[name]?.keepMarks(of: known)
             }
         } else {
             schema = try ContainerSchema(json: .object(body.object))

@@ -12,6 +12,15 @@ extension RecordSchema {
         self.init(fields)
     }
 
+    /// What the condition of a subscription may use of a record type, and has to.
+    static func ofConditions(_ definition: RecordTypeDefinition) -> RecordSchema {
+        var schema = RecordSchema(definition)
+        for (name, field) in definition.fields where field.uses.contains(.indexed) {
+            schema.fields[name]?.isIndexedQueryable = true
+        }
+        return schema
+    }
+
     /// What may be taken from what was inferred: which fields hold references, because a text in
     /// the place of one never matches, and nobody is told.
     static func inferred(_ definition: RecordTypeDefinition) -> RecordSchema {

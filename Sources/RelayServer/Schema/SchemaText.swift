@@ -22,6 +22,9 @@ enum SchemaText {
                 comments.append("        // \(quoted(name)) \(field.type): no type of CloudKit's")
                 continue
             }
+            if field.uses.contains(.indexed) {
+                comments.append("        // \(quoted(name)) is indexed: no word of CloudKit's")
+            }
             let element = (field.isEncrypted ? "ENCRYPTED " : "") + field.type.element.rawValue
             let words =
                 [quoted(name), field.type.isList ? "LIST<\(element)>" : element]

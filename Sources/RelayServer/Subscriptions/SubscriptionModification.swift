@@ -234,7 +234,7 @@ struct SubscriptionOperationReading {
     /// record is known, and which fields had references.
     private func known(of type: RecordType) -> RecordSchema {
         guard let definition = schema.recordTypes[type] else { return .ofAnyRecord }
-        return definition.isInferred ? .inferred(definition) : RecordSchema(definition)
+        return definition.isInferred ? .inferred(definition) : .ofConditions(definition)
     }
 }
 
