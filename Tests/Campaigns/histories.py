@@ -11,7 +11,7 @@ relay.
   python3 Tests/Campaigns/histories.py --seconds 20
   python3 Tests/Campaigns/histories.py --outbox --kills 6 --seed 7
 """
-import argparse, base64, datetime, decimal, json, os, random, re, shutil, signal, sqlite3, subprocess, sys, tempfile
+import argparse, base64, datetime, decimal, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile
 import time
 from postgres import Postgres
 from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port
@@ -373,10 +373,8 @@ class Field:
             self.relay.kill()
             time.sleep(chance.random())
             self.start_relay()
-        elif process := self.server.server():
-            # The server then ends all others too, and recovers.
-            os.kill(process, signal.SIGKILL)
-            self.server.wait()
+        else:
+            self.server.kill_one()
         return victim
 
     def drained(self):

@@ -113,6 +113,21 @@ class Postgres:
         found = self.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'belfry'")
         return int(random.choice(found.split("\n"))) if found else None
 
+    def kill_one(self):
+        """Kills the process that serves whoever follows, if one does: the server then ends all others
+        too, and recovers. Returns once it lets in again whoever comes."""
+        process = self.server()
+        if process is None:
+            return
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        # Until the server has heard of it, it lets in others, and throws them out afterwards.
+        while os.path.exists(f"/proc/{process}"):
+            time.sleep(0.01)
+        self.wait()
+
     def confirmed(self, position):
         return self.sql("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'belfry' "
                         f"AND confirmed_flush_lsn >= '{position}'") == "1"
@@ -197,13 +212,8 @@ class Field:
             self.relay.kill()
             time.sleep(random.random())
             self.start_relay()
-        elif process := self.postgres.server():
-            # The server then ends all others too, and recovers.
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                return
-            self.postgres.wait()
+        else:
+            self.postgres.kill_one()
 
     def drained(self, every=0.05):
         """Waits until the server has heard that all it has so far is in the relay, and asks it
