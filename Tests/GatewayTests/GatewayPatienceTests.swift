@@ -87,8 +87,8 @@ import Testing
         let simulated = Mutex<SimulatedGateway?>(nil)
         try await GatewayRig.run {
             $0.streamLimit = 4
-            $0.script = .all(
-                ScriptedAnswer(.accept, delay: .milliseconds(50) ... .milliseconds(50)))
+            // Long enough that all four have come before the first of them is answered.
+            $0.script = .all(ScriptedAnswer(.accept, delay: .seconds(1) ... .seconds(1)))
         } world: { world in
             // Once the gateway has the first one and four beside each other.
             world.hasEnded = { _ in simulated.withLock { $0?.totals.received ?? 0 } >= 5 }
@@ -218,7 +218,7 @@ import Testing
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(.accept, times: 1),
-                ScriptedAnswer(.accept, delay: .seconds(2) ... .seconds(2)))
+                ScriptedAnswer(.accept, delay: .seconds(1) ... .seconds(1)))
         } world: {
             $0.credentials = { _, _ in
                 isChanged.isSet ? .sample(keys[1], keyID: "NEW") : .sample(keys[0])

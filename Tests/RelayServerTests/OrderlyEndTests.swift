@@ -74,7 +74,8 @@ import Testing
 
     @Test func `a live poll that is held is answered, and keeps no end waiting`() async throws {
         let (polls, poll) = AsyncStream.makeStream(of: RawConnection.self)
-        try await RunningRelay.with(["--shutdown-grace-seconds", "5"]) { relay in
+        // Less than the poll would be held, and much for a busy machine.
+        try await RunningRelay.with(["--shutdown-grace-seconds", "20"]) { relay in
             let body = #"""
                 {"wait":25,"set":{"version":1,"queries":[
                     {"id":"a","kind":"changes","recordType":"Artwork"}]}}
