@@ -6,7 +6,7 @@ import Testing
 @testable import belfry
 
 /// Which Belfry an executable says that it is.
-@Suite(.timeLimit(.minutes(5))) struct BuildStampTests {
+@Suite(.timeLimit(.minutes(15))) struct BuildStampTests {
     @Test(arguments: [
         ("", BuildStamp.development, "belfry development (not packaged)"),
         ("\nabc", .development, "belfry development (not packaged)"),

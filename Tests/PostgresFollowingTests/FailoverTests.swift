@@ -9,7 +9,7 @@ import Testing
 /// A server is followed by another one that lacks the end of what it had told, or is put back.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(15)))
 struct FailoverTests {
     /// A server with a standby that has its first rows and gets nothing more.
     private static func pair() throws -> (PostgresServer, PostgresServer) {

@@ -7,7 +7,7 @@ import Testing
 /// A real server is followed, and what is posted is looked at.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(15)))
 struct FollowingTests {
     @Test func `rows as they are come first, then each transaction, whole and in order`()
         async throws

@@ -8,7 +8,7 @@ import Testing
 /// A real server without logical log is followed by what triggers write.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(15)))
 struct OutboxTests {
     /// What is not deleted of an outbox.
     private static let left = "SELECT count(*) FROM belfry.outbox"

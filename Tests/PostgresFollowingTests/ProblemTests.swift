@@ -7,7 +7,7 @@ import Testing
 /// What keeps a database from being followed, made on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(15)))
 struct ProblemTests {
     private func problem(
         _ database: String, on server: PostgresServer,

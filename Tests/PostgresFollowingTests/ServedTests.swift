@@ -11,7 +11,7 @@ import Testing
 /// A relay follows the databases of its sources by itself.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .serialized, .timeLimit(.minutes(5)))
+    .serialized, .timeLimit(.minutes(15)))
 struct ServedTests {
     private static func follow(
         _ server: PostgresServer, _ database: String, _ members: JSONObject = [:]

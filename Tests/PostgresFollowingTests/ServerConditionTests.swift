@@ -7,7 +7,7 @@ import Testing
 /// What the server is like: what it keeps for a slot, and how it proves who it is.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(15)))
 struct ServerConditionTests {
     @Test func `what the server keeps for a slot is warned of`() async throws {
         let server = try PostgresServer.shared()

@@ -9,7 +9,7 @@ import Testing
 @testable import RelayServer
 
 /// The calls that the console's pages make besides everybody's.
-@Suite(.timeLimit(.minutes(5))) struct ConsoleCallTests {
+@Suite(.timeLimit(.minutes(15))) struct ConsoleCallTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 
     private static func addSource(_ relay: TestRelay) async throws {

@@ -12,7 +12,7 @@ import Testing
 @testable import RelayServer
 
 /// Calls that one relay hands to another, over real sockets; who owns a store is said by the test.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct ForwardingTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ForwardingTests {
     /// The listeners of one relay, without a relay.
     private struct Listeners {
         let listeners: NodeListeners

@@ -7,7 +7,7 @@ import Testing
 @testable import RelayServer
 
 /// The call that waits for what happens to changes.
-@Suite(.timeLimit(.minutes(5))) struct ListeningTests {
+@Suite(.timeLimit(.minutes(15))) struct ListeningTests {
     /// One call on a running relay.
     private static func listen(
         _ relay: RunningRelay, _ query: String = ""

@@ -15,7 +15,7 @@ import Testing
 /// asked, and takes the first one's place.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .serialized, .timeLimit(.minutes(10)))
+    .serialized, .timeLimit(.minutes(30)))
 struct NodeScenarioTests {
     private struct Pair: Sendable {
         let first: RunningNode

@@ -5,7 +5,7 @@ import Testing
 
 /// What `sources show` tells to paste, and the programs of docs/webhook-signing.md, run as they
 /// stand against a relay.
-@Suite(.timeLimit(.minutes(10))) struct SenderScenarioTests {
+@Suite(.timeLimit(.minutes(30))) struct SenderScenarioTests {
     /// A language, and what runs it.
     struct Language: Sendable, CustomTestStringConvertible {
         let name: String

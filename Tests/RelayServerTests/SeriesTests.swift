@@ -6,7 +6,7 @@ import Testing
 @testable import RelayServer
 
 /// How the last hour went.
-@Suite(.timeLimit(.minutes(5))) struct SeriesTests {
+@Suite(.timeLimit(.minutes(15))) struct SeriesTests {
     private static func reading(_ changes: UInt64, behind: UInt64 = 0) -> SeriesReading {
         var reading = SeriesReading()
         reading.changes = changes

@@ -13,7 +13,7 @@ import Testing
 /// in the store where it lies.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .serialized, .timeLimit(.minutes(10)))
+    .serialized, .timeLimit(.minutes(30)))
 struct ShardScenarioTests {
     private struct Service: Sendable {
         /// The relay that owns the first shard, and the one that owns the second.

@@ -5,7 +5,7 @@ import Testing
 @testable import RelayServer
 
 /// A body that comes byte by byte costs the other connections of its event loop little.
-@Suite(.timeLimit(.minutes(5))) struct SmallPartsTests {
+@Suite(.timeLimit(.minutes(15))) struct SmallPartsTests {
     private static func texts(_ parts: [ByteBuffer]) -> [String] {
         parts.map { String(buffer: $0) }
     }

@@ -13,7 +13,7 @@ import Testing
 /// Two machines, and two stores in two schemas of a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
-    .serialized, .timeLimit(.minutes(10)))
+    .serialized, .timeLimit(.minutes(30)))
 struct SpreadScenarioTests {
     /// A relay of one store on one machine, which begins again when it has handed its store over.
     private final class Node: Sendable {

@@ -7,7 +7,7 @@ import Testing
 @testable import RelayServer
 
 /// What is posted to all who are answered over HTTP comes to those whom it concerns, in order.
-@Suite(.timeLimit(.minutes(1))) struct StreamHubsTests {
+@Suite(.timeLimit(.minutes(15))) struct StreamHubsTests {
     private let hubs = StreamHubs()
 
     /// Lets a client in.

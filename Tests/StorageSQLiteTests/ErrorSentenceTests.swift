@@ -46,7 +46,7 @@ import Testing
     }
 
     /// Opening a pipe to read waits for whoever writes to it.
-    @Test(.timeLimit(.minutes(1)), arguments: ["", "-wal", "-shm", "-witness", ".lock"])
+    @Test(.timeLimit(.minutes(15)), arguments: ["", "-wal", "-shm", "-witness", ".lock"])
     func `a pipe in the place of a file is named, and not waited for`(
         ending: String
     ) async throws {
