@@ -44,6 +44,7 @@ struct FailoverTests {
     @Test(arguments: [false, true])
     func `what is changed after lost changes is newer than these`(outbox: Bool) async throws {
         let (first, second) = try Self.pair()
+        defer { second.end() }
         let followed = Followed()
         let settings = try Self.settings(first, second, outbox: outbox)
         try await followed.run(settings) { _ in
@@ -122,6 +123,7 @@ struct FailoverTests {
             // So that it writes the same timeline.
             try files.removeItem(atPath: folder + "/data/standby.signal")
         }
+        defer { second.end() }
         let place = second.folder + "/place"
         try files.createSymbolicLink(atPath: place, withDestinationPath: first.folder)
         var settings = try first.settings("postgres") { $0.slot = "shop" }

@@ -50,10 +50,7 @@ package final class PostgresServer: Sendable {
     ) throws {
         self.port = port
         let programs = Self.programs ?? ""
-        // In memory where the system has such a place: there a sync costs nothing.
-        let place =
-            FileManager.default.isWritableFile(atPath: "/dev/shm")
-            ? "/dev/shm/" : NSTemporaryDirectory()
+        let place = MemoryFolder.path.map { $0 + "/" } ?? NSTemporaryDirectory()
         folder = place + "belfry-postgres-\(UInt64.random(in: 0...UInt64.max))"
         let folder = folder
         try FileManager.default.createDirectory(

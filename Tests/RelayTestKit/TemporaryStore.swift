@@ -15,14 +15,12 @@ package final class TemporaryStore: Sendable {
     package enum Place: Sendable {
         /// Among the temporary files.
         case disk
-        /// In memory where the system has such a place, for tests whose crashes end no process:
-        /// there a sync costs nothing.
+        /// In memory where the system has such a place, for tests whose crashes end no process.
         case memory
 
         var directory: URL {
-            let shared = "/dev/shm"
-            return self == .memory && FileManager.default.isWritableFile(atPath: shared)
-                ? URL(filePath: shared) : FileManager.default.temporaryDirectory
+            let shared = self == .memory ? MemoryFolder.path : nil
+            return shared.map { URL(filePath: $0) } ?? FileManager.default.temporaryDirectory
         }
     }
 
