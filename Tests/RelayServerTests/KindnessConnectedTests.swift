@@ -171,12 +171,16 @@ import Testing
             let page = try await Self.page(
                 relay, seeing: ["kind": "changes", "recordType": "Artist"])
             try await Self.reading(page) {
-                let began = World.real.now()
-                try await relay.container.post(.change("create", "a1"))
-                _ = try await relay.pushes(2)
-                // It did not wait for a connection that will not tell.
-                let took = World.real.now().duration(since: began)
-                #expect(took < .seconds(9), "\(took)")
+                // It does not wait for a connection that will not tell. Others on the machine make
+                // one wait, and not all of them.
+                var least = Duration.patience
+                for number in 1...5 where least >= .seconds(9) {
+                    let began = World.real.now()
+                    try await relay.container.post(.change("create", "a\(number)"))
+                    _ = try await relay.pushes(2 * number)
+                    least = min(least, World.real.now().duration(since: began))
+                }
+                #expect(least < .seconds(9), "\(least)")
             }
             #expect(try await Self.accounts(relay).seen == 0)
         }

@@ -237,7 +237,8 @@ struct NodeScenarioTests {
     @Test func `who stood by answers by itself once the owner ends, on the same connections`()
         async throws
     {
-        try await Self.with { pair in
+        // However long a busy machine takes to open the store.
+        try await Self.with(["--nodes-wait-seconds", "60"]) { pair in
             for device in SampleDevice.usual { try await pair.container.register(device) }
             try await pair.container.save(.query("q", info: ["alertBody": "New"]))
             let connection = try await RawConnection.open(
