@@ -19,10 +19,10 @@ struct FailoverTests {
     }
 
     /// Has the standby get nothing from here on.
-    private static func part(_ first: PostgresServer, _ second: PostgresServer) throws {
+    private static func part(_ first: PostgresServer, _ second: PostgresServer) async throws {
         try second.sql("ALTER SYSTEM SET primary_conninfo = ''")
         try second.sql("SELECT pg_reload_conf()")
-        try first.wait(
+        try await first.wait(
             for: "0",
             of: "SELECT count(*) FROM pg_stat_replication WHERE application_name = 'walreceiver'")
     }
@@ -50,9 +50,9 @@ struct FailoverTests {
         try await followed.run(settings) { _ in
             await followed.until { $0.words.last == "following" }
             // The outbox is made meanwhile.
-            try second.wait(
+            try await second.wait(
                 for: "t", of: "SELECT pg_last_wal_replay_lsn() >= '\(try Self.written(first))'")
-            try Self.part(first, second)
+            try await Self.part(first, second)
             try first.sql(Self.lost)
             await followed.until { $0.rows.count == 2000 }
             try second.sql("SELECT pg_promote()")

@@ -238,7 +238,7 @@ struct FollowingTests {
             return try #require(follower.status.confirmed)
         }
         // It is told twice a second otherwise, and not after the end.
-        try server.wait(
+        try await server.wait(
             for: "t",
             of: "SELECT confirmed_flush_lsn >= '\(confirmed)' FROM pg_replication_slots "
                 + "WHERE slot_name = '\(name)'")

@@ -62,7 +62,7 @@ struct OutboxTests {
             try slow.run("BEGIN; INSERT INTO t VALUES (1)")
             try server.sql("INSERT INTO t VALUES (2)", in: name)
             // It has been woken, and has seen the second one.
-            try server.wait(
+            try await server.wait(
                 for: "0",
                 of: "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 "
                     + "AND mode = 'ExclusiveLock' AND database = "
@@ -179,7 +179,7 @@ struct OutboxTests {
             followed.refuse(1)
             try server.sql("INSERT INTO t SELECT n, 'v' FROM generate_series(1, 2300) n", in: name)
             await followed.until { $0.rows.count == 2300 }
-            try server.wait(for: "0", of: Self.left, in: name)
+            try await server.wait(for: "0", of: Self.left, in: name)
             return followed.seen
         }
         #expect(seen.requests.map(\.count) == [500, 500, 500, 500, 300])
@@ -338,7 +338,7 @@ struct OutboxTests {
             await followed.until { $0.words.last == "following" }
             try server.sql("UPDATE t SET v = 'b'", in: name)
             await followed.until { $0.rows.count == 2 }
-            try server.wait(for: "0", of: Self.left, in: name)
+            try await server.wait(for: "0", of: Self.left, in: name)
             return followed.seen.rows
         }
         #expect(

@@ -149,7 +149,7 @@ struct ServedTests {
             ).expect(200)
             #expect(
                 gone.text.contains("SELECT pg_drop_replication_slot('\(name)')"), "\(gone.text)")
-            try server.wait(
+            try await server.wait(
                 for: "f",
                 of: "SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'")
             try await relay.client.administer("PUT", path, ["follow": .null]).expect(200)
@@ -189,7 +189,7 @@ struct ServedTests {
             try await relay.container.set(source: "shop", Self.follow(server, name))
             _ = try await relay.source("shop", is: "following")
             try server.sql("\(Self.goodbye) '\(name)'")
-            try server.wait(
+            try await server.wait(
                 for: "1",
                 of: "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
                     + "WHERE slot_name = '\(name)' AND NOT active")
@@ -228,7 +228,7 @@ struct ServedTests {
                 $0.value(at: ["following", "rows"]) == 1
             }
             // What is not confirmed would come again, and nothing would be missing.
-            try server.wait(
+            try await server.wait(
                 for: "t",
                 of: "SELECT confirmed_flush_lsn >= '\(inserted)' FROM pg_replication_slots "
                     + "WHERE slot_name = '\(name)'")

@@ -139,11 +139,14 @@ package final class PostgresServer: Sendable {
         ])
     }
 
-    /// Asks until the answer is `answer`.
+    /// Asks until the answer is `answer`; others, by whom it may become so, go on meanwhile.
     package func wait(
         for answer: String, of question: String, in database: String = "postgres"
-    ) throws {
-        while try sql(question, in: database) != answer { try Task.checkCancellation() }
+    ) async throws {
+        while try sql(question, in: database) != answer {
+            try Task.checkCancellation()
+            await Turns.pass(20)
+        }
     }
 
     @discardableResult package static func run(_ arguments: [String]) throws -> String {

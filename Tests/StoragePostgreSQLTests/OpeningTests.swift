@@ -171,7 +171,7 @@ struct OpeningTests {
         return role
     }
 
-    @Test func `a server with fewer connections than a relay needs says how many`() throws {
+    @Test func `a server with fewer connections than a relay needs says how many`() async throws {
         let test = try TestPlace()
         let role = try Self.role(of: test, limit: 3)
         let place = try test.place(role: role)
@@ -180,12 +180,12 @@ struct OpeningTests {
         #expect(told.contains("has 3 of the 7 connections left"), "\(told)")
         #expect(told.contains("raise max_connections"), "\(told)")
         let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = '\(role)'"
-        try test.server.wait(for: "0", of: count)
+        try await test.server.wait(for: "0", of: count)
         try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 7")
         // Once it is seen that there are enough, there are.
         for _ in 0..<3 {
             try place.checkConnections()
-            try test.server.wait(for: "0", of: count)
+            try await test.server.wait(for: "0", of: count)
         }
     }
 

@@ -32,7 +32,7 @@ struct RelayNodesTests {
         let (first, second) = (Self.claimant("first"), Self.claimant("second", "1.3.0"))
         let store = try Self.open(place, first)
         #expect(throws: StorageError.self) { try Self.open(place, second) }
-        try test.server.wait(
+        try await test.server.wait(
             for: "2", of: "SELECT count(*) FROM \(test.schema).relayNode")
         let nodes = try RelayStore.nodes(place)
         #expect(nodes.map(\.name) == ["first", "second"])

@@ -138,7 +138,7 @@ struct ShardWatchTests {
             let waiting = Task {
                 try await second.claiming(Self.key("b")) { _ in order.add("second") }
             }
-            try test.server.wait(
+            try await test.server.wait(
                 for: "t",
                 of: """
                     SELECT EXISTS (

@@ -52,7 +52,7 @@ struct StoreCensusTests {
         let second = try places[1].session().connect()
         // The owners show themselves with the first beat.
         for place in places {
-            try place.server.wait(
+            try await place.server.wait(
                 for: "1",
                 of: "SELECT count(*) FROM \(place.schema).relayNode WHERE machine = 'north'")
         }
