@@ -58,16 +58,25 @@ def judge_in_folder(name, run, keep=False, note="", logs=("relay.log",)):
         sys.exit(f"NOT AS PROMISED{note}: {', '.join(bad)}")
 
 
+GIVEN = set()
+
+
 def free_port():
-    """A port that nobody listens on, below those that the kernel gives to clients."""
+    """A port that nobody listens on, below those that the kernel gives to clients; nobody else here was
+    given it, who may begin to listen later."""
+    if len(GIVEN) > 8_000:
+        GIVEN.clear()
     while True:
         port = random.SystemRandom().randrange(15_000, 32_000)
+        if port in GIVEN:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
-                return port
             except OSError:
                 continue
+        GIVEN.add(port)
+        return port
 
 
 def build_shim(folder):
