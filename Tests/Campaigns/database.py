@@ -106,8 +106,9 @@ class Wire:
 
     def __init__(self, port):
         self.target, self.is_cut, self.pairs = port, threading.Event(), []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        # Not one that the kernel gives to clients, or one of them might have it while nobody listens here.
+        self.port = free_port()
+        self.listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
