@@ -145,7 +145,7 @@ package final class PostgresServer: Sendable {
     ) async throws {
         while try sql(question, in: database) != answer {
             try Task.checkCancellation()
-            await Turns.pass(20)
+            await Turns.pass(5)
         }
     }
 
