@@ -521,10 +521,13 @@ class Field:
         before = self.primary.sql(question)
         for node in self.doors:
             node.wires[0].begin_again()
-        began = time.monotonic()
+        began, record, owner = time.monotonic(), self.gateway.size(), self.owner
         self.standby.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                          "WHERE application_name LIKE 'belfry%'")
         self.answering(began, "former primary came back")
+        if self.owner is not owner:
+            # Too slow for its lease, as on a busy machine: what it had under way may come once more.
+            self.ledger.write(kill=self.round, offset=record, until=self.record_at_rest())
         if self.primary.sql(question) != before:
             raise SystemExit("the former primary was gone on with")
 
