@@ -218,7 +218,7 @@ import Testing
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(.accept, times: 1),
-                ScriptedAnswer(.accept, delay: .seconds(1) ... .seconds(1)))
+                ScriptedAnswer(.accept, delay: .seconds(2) ... .seconds(2)))
         } world: {
             $0.credentials = { _, _ in
                 isChanged.isSet ? .sample(keys[1], keyID: "NEW") : .sample(keys[0])
