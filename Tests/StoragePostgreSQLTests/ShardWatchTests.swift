@@ -203,7 +203,7 @@ struct ShardWatchTests {
         let sessions = """
             FROM pg_stat_activity WHERE application_name = '\(claimant.sessionName)'
             """
-        try test.server.wait(for: "t", of: "SELECT count(*) >= 2 \(sessions)")
+        try await test.server.wait(for: "t", of: "SELECT count(*) >= 2 \(sessions)")
         let stays = await Turns.keeps {
             let rows = try? holder.query("SELECT count(*) \(sessions)")
             // Two wait; two more may be on their way out.
