@@ -66,8 +66,9 @@ struct SchemaAdministration: AdministrationTable {
         let body = try AdministrationCall.keepRecords.body(of: request)
         let isKept = try body.require("shadow", try body.bool("shadow"))
         var schema = try await shadow.schema(of: container)
-        guard schema.recordTypes[name] != nil
-            || schema.recordTypes.count < Limits.maximumRecordTypes
+        guard
+            schema.recordTypes[name] != nil
+                || schema.recordTypes.count < Limits.maximumRecordTypes
         else {
             throw APIError(
                 .quotaExceeded, "a container has at most \(Limits.maximumRecordTypes) record types")
