@@ -95,8 +95,8 @@ struct ShippingRound {
     /// How often it is looked whether the last copy is there.
     private static let lookingInterval = Duration.seconds(600)
 
-    /// Ends the chain if somebody took its last copy away: nothing of it could be restored until the
-    /// next copy is due, a day later perhaps.
+    /// Ends the chain if somebody took its last copy away: nothing of it could be restored until
+    /// the next copy is due, a day later perhaps.
     private mutating func checkBase() async throws {
         guard let base = lastBase, base.chain == spool.chainName else { return }
         let now = shipper.now()

@@ -74,8 +74,8 @@ final class LiveSockets: Sendable {
         return request
     }
 
-    /// What is kept of a head for as long as its connection stands: what says who it is, and nothing
-    /// of what browsers, proxies and whoever likes send besides.
+    /// What is kept of a head for as long as its connection stands: what says who it is, and
+    /// nothing of what browsers, proxies and whoever likes send besides.
     static func kept(_ fields: HTTPFields) -> HTTPFields {
         var kept = HTTPFields()
         for field in fields
