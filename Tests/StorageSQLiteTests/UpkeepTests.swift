@@ -113,6 +113,32 @@ import Testing
         await store.close()
     }
 
+    @Test func `one large entry stands for no more than it is`() async throws {
+        let store = try await Self.readyStore(TemporaryStore(in: .memory))
+        func append(_ count: Int, bytes: Int) async throws {
+            var change = Sample.change("r")
+            change.after = RecordImage(["text": .string(String(repeating: "x", count: bytes))])
+            _ = try await store.append(
+                Array(repeating: ChangeToAppend(change, key: nil), count: count),
+                container: Sample.container, source: Sample.source, at: Sample.moment(0))
+        }
+        // Of 2000 entries each fourth is looked at first, from the newest on.
+        for _ in 0..<9 { try await append(111, bytes: 10) }
+        try await append(1, bytes: 500_000)
+        for _ in 0..<10 { try await append(100, bytes: 10) }
+        #expect(try await store.head() == LogPosition(2000))
+        try await Self.settle(store, upTo: 2000)
+        var retention = Retention()
+        retention.logAge = nil
+        retention.logBytes = 1_900_000
+        let none = try await store.prune(retention, at: Sample.moment(1), portion: 1000)
+        #expect(none.logEntries == 0)
+        retention.logBytes = 400_000
+        let some = try await store.prune(retention, at: Sample.moment(1), portion: 1000)
+        #expect(some.logEntries >= 1000, "\(some.logEntries)")
+        await store.close()
+    }
+
     @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
     {
         let store = try await Self.readyStore(TemporaryStore())

@@ -28,33 +28,60 @@ struct LogCutoff {
         return low < bounds.lowerBound ? nil : low
     }
 
-    /// Entries that are looked at to know how large the log is.
-    private static let samples = 512
+    /// Entries that are looked at to know about how large the log is, and whether that is right.
+    private static let samples = (few: 512, many: 8192)
+    /// Entries that one statement looks at.
+    private static let batch = 64
     /// What a row has besides its body.
     private static let rowBytes = 48
 
     /// The last entry beyond the newest of `bytes` altogether, about.
     ///
     /// Entries all over the log stand for those around them: of the newest alone, a few hundred
-    /// large ones of one container would push out what the others have there.
+    /// large ones of one container would push out what the others have there. Before anything goes,
+    /// many are looked at: of few, in a log of ten millions, one that is large stands for more than
+    /// the log may have, and each minute others are looked at.
     private func positionBySize(_ bytes: Int) throws -> Int64? {
-        guard let bounds = try bounds() else { return nil }
-        let statement = try db.cachedStatement(
-            sql: "SELECT \(db.dialect.bytes(of: "body")) FROM logEntry WHERE position = ?")
-        let stride = max(1, (bounds.count + Self.samples - 1) / Self.samples)
+        guard let bounds = try bounds(),
+            try lastBeyond(bytes, in: bounds, Self.samples.few) != nil
+        else { return nil }
+        return try lastBeyond(bytes, in: bounds, Self.samples.many)
+    }
+
+    private func lastBeyond(
+        _ bytes: Int, in bounds: ClosedRange<Int64>, _ samples: Int
+    ) throws -> Int64? {
+        let stride = Int64(max(1, (bounds.count + samples - 1) / samples))
         var room = bytes
-        var position = bounds.upperBound
-        while position >= bounds.lowerBound {
-            let size = (try Int.fetchOne(statement, arguments: [position]) ?? 0) + Self.rowBytes
-            let count = min(stride, Int(position - bounds.lowerBound) + 1)
-            guard size * count <= room else {
-                let cutoff = position - Int64(max(0, room) / size)
-                return cutoff < bounds.lowerBound ? nil : cutoff
+        var next = bounds.upperBound
+        while next >= bounds.lowerBound {
+            let positions = (0..<Int64(Self.batch)).map { next - $0 * stride }
+            let sizes = try sizes(at: positions)
+            for position in positions where position >= bounds.lowerBound {
+                let size = sizes[position, default: 0] + Self.rowBytes
+                let count = Int(min(stride, position - bounds.lowerBound + 1))
+                guard size * count <= room else {
+                    let cutoff = position - Int64(max(0, room) / size)
+                    return cutoff < bounds.lowerBound ? nil : cutoff
+                }
+                room -= size * count
             }
-            room -= size * count
-            position -= Int64(count)
+            next -= Int64(Self.batch) * stride
         }
         return nil
+    }
+
+    /// The bytes of the bodies at these positions, as many as a batch has.
+    private func sizes(at positions: [Int64]) throws -> [Int64: Int] {
+        let marks = Array(repeating: "?", count: Self.batch).joined(separator: ", ")
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT position, \(db.dialect.bytes(of: "body")) FROM logEntry
+                WHERE position IN (\(marks))
+                """)
+        let rows = try Row.fetchAll(statement, arguments: StatementArguments(positions))
+        return Dictionary(
+            rows.map { ($0[0] as Int64, $0[1] as Int) }, uniquingKeysWith: { first, _ in first })
     }
 
     private func bounds() throws -> ClosedRange<Int64>? {
