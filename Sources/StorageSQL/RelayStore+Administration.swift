@@ -82,38 +82,71 @@ extension RelayStore {
     }
 
     package func pruneAudit(before cutoff: Timestamp, most: Int) async throws -> Int {
-        // Who has most entries loses the oldest of these: even a token that may only read fills the
-        // log with what it is refused, and must not push out what others did.
-        let fullest = try await read { db -> (caller: String, surplus: Int)? in
-            let count =
-                try Int.fetchOne(
-                    db, sql: "SELECT count(*) FROM auditEntry WHERE at >= ?",
-                    arguments: [cutoff.stored]) ?? 0
-            guard count > most else { return nil }
-            let caller = try String.fetchOne(
-                db,
-                sql: """
-                    SELECT caller FROM auditEntry WHERE at >= ?
-                    GROUP BY caller ORDER BY count(*) DESC, caller LIMIT 1
-                    """, arguments: [cutoff.stored])
-            guard let caller else { return nil }
-            return (caller, count - most)
+        let count = try await inPortions(Self.auditPortion) { store in
+            try await store.write { commit in
+                return try commit.db.executeCounting(
+                    sql: """
+                        DELETE FROM auditEntry WHERE id IN (
+                            SELECT id FROM auditEntry WHERE at < ? ORDER BY at LIMIT ?)
+                        """, arguments: [cutoff.stored, Self.auditPortion])
+            }
         }
-        return try await write { commit in
-            var count = try commit.db.executeCounting(
-                sql: """
-                    DELETE FROM auditEntry WHERE id IN (
-                        SELECT id FROM auditEntry WHERE at < ? ORDER BY id LIMIT 500)
-                    """, arguments: [cutoff.stored])
-            guard let fullest else { return count }
-            count += try commit.db.executeCounting(
-                sql: """
-                    DELETE FROM auditEntry WHERE id IN (
-                        SELECT id FROM auditEntry WHERE caller = ? AND at >= ?
-                        ORDER BY id LIMIT ?)
-                    """, arguments: [fullest.caller, cutoff.stored, min(500, fullest.surplus)])
+        let shares = try await auditShares(beyond: most)
+        guard let level = EvenLevel(of: shares.map { $0.count }, within: most).level else {
             return count
         }
+        // Who has most entries loses the oldest of these: even a token that may only read fills the
+        // log with what it is refused, and must not push out what others did.
+        var dropped = 0
+        for share in shares where share.count > level {
+            dropped += try await dropAudit(of: share.caller, share.count - level)
+        }
+        return count + dropped
+    }
+
+    /// Entries of the audit log that one transaction deletes.
+    private static let auditPortion = 500
+
+    /// How many entries each caller has; none if there are no more than `most`.
+    private func auditShares(
+        beyond most: Int
+    ) async throws -> [(caller: String, count: Int)] {
+        try await read { db -> [(caller: String, count: Int)] in
+            // No more than these can be there, and to count them takes longer.
+            let span = try Int.fetchOne(db, sql: "SELECT max(id) - min(id) + 1 FROM auditEntry")
+            guard span ?? 0 > most else { return [] }
+            return try Row.fetchAll(
+                db, sql: "SELECT caller, count(*) FROM auditEntry GROUP BY caller"
+            ).map { (caller: $0[0] as String, count: $0[1] as Int) }
+        }
+    }
+
+    /// Deletes the oldest entries of a caller, so many of them.
+    private func dropAudit(of caller: String, _ count: Int) async throws -> Int {
+        var last: Int64 = 0
+        var rest = count
+        while rest > 0 {
+            try Task.checkCancellation()
+            let (after, portion) = (last, min(rest, Self.auditPortion))
+            // Each portion begins behind the one before: what lies between is others'.
+            let ids = try await read { db in
+                try Int64.fetchAll(
+                    db,
+                    sql: """
+                        SELECT id FROM auditEntry WHERE id > ? AND caller = ?
+                        ORDER BY id LIMIT ?
+                        """, arguments: [after, caller, portion])
+            }
+            guard let end = ids.last else { break }
+            let gone = try await write { commit in
+                return try commit.db.executeCounting(
+                    sql: "DELETE FROM auditEntry WHERE id > ? AND id <= ? AND caller = ?",
+                    arguments: [after, end, caller])
+            }
+            rest -= gone
+            last = end
+        }
+        return count - rest
     }
 }
 

@@ -222,6 +222,31 @@ import Testing
         }
     }
 
+    @Test func `an audit log far beyond its bound loses all that is too much`() async throws {
+        try await TestRelay.with { relay in
+            let store = relay.store
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                for number in 0..<1300 {
+                    tasks.addTask {
+                        let caller = number.isMultiple(of: 13) ? "few" : "many"
+                        _ = try await store.beginAudit(
+                            AuditEntry(
+                                at: TestRelay.now, caller: caller, method: "GET", path: "/x"))
+                    }
+                }
+                try await tasks.waitForAll()
+            }
+            let long = TestRelay.now.advanced(by: .seconds(-60))
+            let before = try await store.auditEntries(before: nil, limit: 2000)
+            #expect(try await store.pruneAudit(before: long, most: 300) == 1000)
+            let left = try await store.auditEntries(before: nil, limit: 2000)
+            #expect(left.count { $0.caller == "few" } == 100)
+            let newest = before.filter { $0.caller == "many" }.prefix(200).map(\.id)
+            #expect(left.filter { $0.caller == "many" }.map(\.id) == Array(newest))
+            #expect(try await store.pruneAudit(before: long, most: 300) == 0)
+        }
+    }
+
     @Test(arguments: [
         (#"{"kty":"RSA","e":"AQAB","n":"AA","d":"c2VjcmV0"}"#, "d"),
         (#"{"kty":"RSA","e":"AQAB","n":"AA","qi":"c2VjcmV0"}"#, "qi"),
