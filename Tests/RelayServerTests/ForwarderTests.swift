@@ -129,13 +129,18 @@ import Testing
         }
     }
 
-    private func connection(_ directory: ShardDirectory) throws -> EmbeddedChannel {
+    private func connection(
+        _ directory: ShardDirectory, by listener: String = "http", isOperators: Bool = false
+    ) throws -> EmbeddedChannel {
         let forwarding = CallForwarding(
             current, patience: .seconds(10), silence: .seconds(60),
             identifiers: RandomIdentifiers { World.real.randomBytes($0) },
             meter: ForwardingMeter(PrometheusMetrics()))
         let channel = EmbeddedChannel(
-            handlers: [CallForwarder(forwarding, listener: "http", shards: directory)])
+            handlers: [
+                CallForwarder(
+                    forwarding, listener: listener, shards: directory, isOperators: isOperators)
+            ])
         channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
         return channel
     }
@@ -190,6 +195,37 @@ import Testing
             return
         }
         #expect(answer.status == .serviceUnavailable)
+        _ = try channel.finish()
+    }
+
+    @Test(arguments: ["http", "admin"])
+    func `why a shard cannot be asked is told where operators alone come`(
+        listener: String
+    ) throws {
+        let directory = Self.directory()
+        directory.note([
+            ShardSight(
+                schema: "b", state: .unreadable("why"), containers: [Self.key("there")],
+                revision: 1)
+        ])
+        current.post(.here)
+        let channel = try connection(directory, by: listener, isOperators: true)
+        var head = HTTPRequest(
+            method: .get, scheme: nil, authority: "h",
+            path: "/admin/1/containers/there/development")
+        head.headerFields[.authorization] = "Bearer x"
+        try channel.writeInbound(HTTPRequestPart.head(head))
+        try channel.writeInbound(HTTPRequestPart.end(nil))
+        channel.embeddedEventLoop.advanceTime(by: .seconds(6))
+        guard case .head(let answer)? = try channel.readOutbound(as: HTTPResponsePart.self),
+            case .body(let body)? = try channel.readOutbound(as: HTTPResponsePart.self)
+        else {
+            Issue.record("nothing is answered")
+            return
+        }
+        #expect(answer.status == .serviceUnavailable)
+        let reason = String(buffer: body)
+        #expect(reason.contains("why") == (listener == "admin"), "\(reason)")
         _ = try channel.finish()
     }
 

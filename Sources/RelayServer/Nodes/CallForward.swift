@@ -49,13 +49,13 @@ final class CallForward: UpstreamUser {
     private var timer: Scheduled<Void>?
 
     init(
-        _ head: HTTPRequest, from origin: CallOrigin, _ forwarding: CallForwarding,
-        _ client: CallForwarder, _ loop: any EventLoop
+        _ head: HTTPRequest, from origin: CallOrigin, told isOperators: Bool,
+        _ forwarding: CallForwarding, _ client: CallForwarder, _ loop: any EventLoop
     ) {
         self.forwarding = forwarding
         self.loop = loop
         self.client = client
-        (original, isOperators) = (head, origin.listener == "admin")
+        (original, self.isOperators) = (head, isOperators)
         self.head = Result { () throws(ForwardedHead.Refusal) in
             try ForwardedHead(of: head, from: origin)
         }

@@ -128,7 +128,9 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
             listener: CallOrigin.listener(of: head, at: listener, isOperators: isOperators),
             peer: ClientAddress(context.channel.remoteAddress),
             own: ClientAddress(context.channel.localAddress))
-        let call = CallForward(head, from: origin, forwarding, self, context.eventLoop)
+        // Where clients come too, whoever asks as operators do may be a stranger.
+        let call = CallForward(
+            head, from: origin, told: listener == "admin", forwarding, self, context.eventLoop)
         way = .forwarded(call)
         call.seek()
     }
