@@ -98,6 +98,8 @@ import Testing
                     savedAt: TestRelay.now)
             }
             let body = #"{"preset":"belfry","verification":{"scheme":"none"}}"#
+            let former = try await relay.admin(.put, Self.container + "/sources/former", body)
+            #expect(former.status == 201, "\(former.text)")
             for number in 0..<16 {
                 try await store.save(source("large\(number)", bytes: 1 << 20))
             }
@@ -113,6 +115,9 @@ import Testing
             let tooMany = try await relay.admin(.put, Self.container + "/sources/one", body)
             #expect(tooMany.status == 413, "\(tooMany.text)")
             #expect(tooMany.text.contains("a container has at most 1000 change sources"))
+            // It is one of 1001.
+            let changed = try await relay.admin(.put, Self.container + "/sources/former", body)
+            #expect(changed.status == 200, "\(changed.text)")
         }
     }
 

@@ -115,7 +115,8 @@ struct SourceAdministration: AdministrationTable {
         for source: ChangeSource, beside known: [StoredSource]
     ) throws(APIError) {
         let others = known.filter { $0.name != source.name }
-        guard others.count < mostSources else {
+        // Where there were more before there was a bound, each can be changed still.
+        guard others.count < mostSources || others.count < known.count else {
             throw APIError(
                 .quotaExceeded, "a container has at most \(mostSources) change sources")
         }
