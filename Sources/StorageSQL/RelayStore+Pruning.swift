@@ -241,16 +241,10 @@ extension RelayStore {
         }
         guard let bytes = retention.receiptBytes else { return count }
         let cutoff = try await read { db in
-            try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT max(id) - CAST(? / (SELECT avg(length(body)) + 64 FROM (
-                        SELECT body FROM receiptBlock ORDER BY id DESC LIMIT 200
-                        ) AS last) AS BIGINT)
-                    FROM receiptBlock
-                    """, arguments: [bytes])
+            try SizeCutoff(db: db, table: "receiptBlock", number: "id", rowBytes: 64)
+                .last(beyond: bytes)
         }
-        guard let cutoff, cutoff > 0 else { return count }
+        guard let cutoff else { return count }
         return try await count
             + delete(
                 """

@@ -139,6 +139,30 @@ import Testing
         await store.close()
     }
 
+    @Test func `large receipts push out no more than there is no room for`() async throws {
+        let store = try await Self.readyStore(TemporaryStore(in: .memory))
+        try await store.write { commit in
+            for number in 1...1200 {
+                let bytes = number > 1000 ? 20_000 : 10
+                try commit.db.execute(
+                    sql: """
+                        INSERT INTO receiptBlock
+                            (firstPosition, lastPosition, lastAt, outcomes, count, body)
+                        VALUES (1, 1, 0, 0, 1, zeroblob(?))
+                        """, arguments: [bytes])
+            }
+        }
+        var retention = Retention()
+        retention.receiptAge = nil
+        retention.receiptBytes = 5_000_000
+        let none = try await store.prune(retention, at: Sample.moment(1), portion: 1000)
+        #expect(none.receiptBlocks == 0)
+        retention.receiptBytes = 2_000_000
+        let some = try await store.prune(retention, at: Sample.moment(1), portion: 1000)
+        #expect((1090...1110).contains(some.receiptBlocks), "\(some.receiptBlocks)")
+        await store.close()
+    }
+
     @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
     {
         let store = try await Self.readyStore(TemporaryStore())
