@@ -39,7 +39,7 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "retention.parkedMegabytes", zeroForNone: \.upkeep.retention.parkedBytes,
             0...10_000_000, unit: .mebibyte,
-            "The size of the parked changes beyond which the oldest go; 0 for none."),
+            "The size of the parked changes; beyond, the oldest go of who has most; 0 for none."),
         ConfigurationKey(
             "retention.quarantineHours", zeroForNone: \.upkeep.retention.quarantineAge, in: .hour,
             0...876_000,
@@ -49,7 +49,7 @@ extension ConfigurationKeys {
             "How long administrative calls stay in the audit log."),
         ConfigurationKey(
             "retention.auditEntries", number: \.upkeep.auditEntries, 100...10_000_000,
-            "The administrative calls in the audit log, about, beyond which the oldest go."),
+            "The calls in the audit log, about; beyond, the oldest go of the token that has most."),
         ConfigurationKey(
             "retention.shadowHours", zeroForNone: \.upkeep.retention.shadowAge, in: .hour,
             0...876_000,

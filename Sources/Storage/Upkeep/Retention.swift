@@ -25,7 +25,7 @@ package struct Retention: Sendable, Hashable {
     package var deadLetters: Int? = 1_000_000
     /// How long parked changes are kept; `nil` forever.
     package var parkedAge: Duration? = .seconds(30 * 86_400)
-    /// The size of the parked changes; the oldest go first.
+    /// The size of the parked changes; the oldest go first, of the containers that have most.
     ///
     /// `nil` is no bound.
     package var parkedBytes: Int? = 1024 * 1024 * 1024

@@ -17,7 +17,8 @@ package protocol AdministrationRegistry: Sendable {
     func endAudit(_ id: Int64, status: Int, code: String?) async throws
     /// Calls by descending number, before `id`, at most `limit`.
     func auditEntries(before id: Int64?, limit: Int) async throws -> [AuditEntry]
-    /// Deletes the calls from before `cutoff`, and the oldest beyond `most`; returns how many.
+    /// Deletes the calls from before `cutoff`, and beyond `most` the oldest of whoever has most;
+    /// returns how many.
     func pruneAudit(before cutoff: Timestamp, most: Int) async throws -> Int
 }
 
