@@ -108,9 +108,7 @@ extension RelayStore {
     private static let auditPortion = 500
 
     /// How many entries each caller has; none if there are no more than `most`.
-    private func auditShares(
-        beyond most: Int
-    ) async throws -> [(caller: String, count: Int)] {
+    private func auditShares(beyond most: Int) async throws -> [(caller: String, count: Int)] {
         try await read { db -> [(caller: String, count: Int)] in
             // No more than these can be there, and to count them takes longer.
             let span = try Int.fetchOne(db, sql: "SELECT max(id) - min(id) + 1 FROM auditEntry")

@@ -199,9 +199,7 @@ import Testing
     }
 
     @Test(arguments: ["http", "admin"])
-    func `why a shard cannot be asked is told where operators alone come`(
-        listener: String
-    ) throws {
+    func `why a shard cannot be asked is told where operators alone come`(listener: String) throws {
         let directory = Self.directory()
         directory.note([
             ShardSight(
