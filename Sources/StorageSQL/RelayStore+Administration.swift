@@ -111,7 +111,11 @@ extension RelayStore {
     private func auditShares(beyond most: Int) async throws -> [(caller: String, count: Int)] {
         try await read { db -> [(caller: String, count: Int)] in
             // No more than these can be there, and to count them takes longer.
-            let span = try Int.fetchOne(db, sql: "SELECT max(id) - min(id) + 1 FROM auditEntry")
+            let span = try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT (SELECT max(id) FROM auditEntry) - (SELECT min(id) FROM auditEntry) + 1
+                    """)
             guard span ?? 0 > most else { return [] }
             return try Row.fetchAll(
                 db, sql: "SELECT caller, count(*) FROM auditEntry GROUP BY caller"
