@@ -156,7 +156,10 @@ import Testing
             container: ContainerKey(
                 container: Fixtures.identifier("iCloud.com.example.Art"), environment: .production))
         let asked = question
-        let held = Task { try await events.next(asked, hold: .seconds(600)) }
+        // It may meet the one that looks whether it is there.
+        let held = Task {
+            while !Task.isCancelled, (try? await events.next(asked, hold: .seconds(600))) == nil {}
+        }
         // It is there once there is no place for another.
         let isTaken = await Turns.yield(until: {
             (try? await events.next(asked, hold: .zero)) == nil
@@ -164,7 +167,7 @@ import Testing
         #expect(isTaken)
         _ = try await events.next(other, hold: .zero)
         held.cancel()
-        _ = try? await held.value
+        await held.value
     }
 
     @Test func `a call that is held is answered with nothing at its end`() async throws {
