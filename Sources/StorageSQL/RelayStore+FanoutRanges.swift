@@ -24,7 +24,7 @@ extension RelayStore: FanoutRanges {
             guard let known = try db.containerIfKnown(container) else { return nil }
             let rows = try Row.fetchCursor(
                 db,
-                sql: "SELECT * FROM rangeTask WHERE container = ? AND id > ? ORDER BY id",
+                sql: "SELECT * FROM rangeTask WHERE container = ? AND id > ? ORDER BY id LIMIT 1",
                 arguments: [known.id, id.stored])
             guard let row = try rows.next() else { return nil }
             var range = FanoutRange(rowWithoutSerials: row, of: container)

@@ -157,8 +157,8 @@ import Testing
                 + "AND (token = 'a' OR token = 'b')", "deviceActiveToken"
         ),
         (
-            "SELECT deliveryID FROM retry WHERE container = 1 AND lane = 'a' AND dueAt <= 1 "
-                + "ORDER BY dueAt, deliveryID", "retryLaneDue"
+            "SELECT dueAt, deliveryID FROM retry WHERE (container, lane, dueAt) > (1, 'a', 1) "
+                + "ORDER BY container, lane, dueAt LIMIT 1", "retryLaneDue"
         ),
         (
             "SELECT container, lane FROM retry WHERE (container, lane) > (1, 'a') "

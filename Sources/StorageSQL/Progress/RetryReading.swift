@@ -88,34 +88,41 @@ struct RetryReading {
     }
 
     private func earliest(of container: Int64, _ lane: String, in db: Database) throws -> Int64? {
-        let rows = try Row.fetchCursor(
-            try db.cachedStatement(
-                sql: """
-                    SELECT dueAt, deliveryID FROM retry WHERE container = ? AND lane = ?
-                    ORDER BY dueAt, deliveryID
-                    """), arguments: [container, lane])
-        while let row = try rows.next() {
-            if let id = DeliveryID(stored: row[1]), !excluding.contains(id) { return row[0] }
-        }
-        return nil
+        try first(1, of: container, lane, in: db).first?.dueAt
     }
 
-    /// The identities come from the index alone, so that those excluded cost little.
     private func identities(
         of lane: OpenLane, at now: Timestamp, limit: Int, in db: Database
     ) throws -> [Data] {
-        let rows = try Data.fetchCursor(
+        try first(limit, of: lane.container, lane.text, in: db)
+            .filter { $0.dueAt <= now.stored }.map { $0.id }
+    }
+
+    /// The rows of a lane that fall due first, without those excluded: of these the identities
+    /// alone are read, so that they cost little.
+    ///
+    /// A server sends whatever it is asked for: so that is no more than is needed if all that are
+    /// excluded come first. And one index alone has the order that is asked for: of a lane by its
+    /// name, a server that has seen a crowd in another would look for it among all that is due.
+    private func first(
+        _ count: Int, of container: Int64, _ lane: String, in db: Database
+    ) throws -> [(dueAt: Int64, id: Data)] {
+        let rows = try Row.fetchCursor(
             try db.cachedStatement(
                 sql: """
-                    SELECT deliveryID FROM retry WHERE container = ? AND lane = ? AND dueAt <= ?
-                    ORDER BY dueAt, deliveryID
-                    """), arguments: [lane.container, lane.text, now.stored])
-        var wanted: [Data] = []
-        while wanted.count < limit, let id = try rows.next() {
+                    SELECT dueAt, deliveryID, container, lane FROM retry
+                    WHERE (container, lane, dueAt) > (?, ?, ?)
+                    ORDER BY container, lane, dueAt LIMIT ?
+                    """),
+            arguments: [container, lane, Int64.min, count + excluding.count])
+        var found: [(dueAt: Int64, id: Data)] = []
+        while found.count < count, let row = try rows.next() {
+            guard (row[2] as Int64) == container, (row[3] as String) == lane else { break }
+            let id: Data = row[1]
             if let delivery = DeliveryID(stored: id), !excluding.contains(delivery) {
-                wanted.append(id)
+                found.append((dueAt: row[0], id: id))
             }
         }
-        return wanted
+        return found
     }
 }

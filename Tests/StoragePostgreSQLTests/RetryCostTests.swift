@@ -1,0 +1,56 @@
+import Migrations
+import PostgresLink
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StoragePostgreSQL
+@testable import StorageSQL
+
+/// What it costs a real server to find what is to be sent again.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct RetryCostTests {
+    /// As after a gateway that wanted to be left alone for a moment, while changes came.
+    @Test func `few of many retries are found without a look at the others`() throws {
+        let place = try TestPlace()
+        let session = try place.session()
+        _ = try PostgresSchema(
+            place: try place.place(), migrations: Migration.releasedOnPostgreSQL
+        ).apply(try session.connect(), makesSchema: true)
+        let connection = try session.connectAgain()
+        let db = Database(connection)
+        try connection.begin()
+        // Half of them are due at one moment.
+        try db.execute(
+            sql: """
+                INSERT INTO retry (deliveryID, container, position, "offset", subscriptionSerial,
+                    deviceSerial, attempts, dueAt, reason, body, lane)
+                SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), 1, 1, n, 1, 1, 1,
+                    greatest(n, 2000), '', '', 'lane'
+                FROM generate_series(1, 4000) AS n
+                """)
+        #expect(try connection.commit() == "COMMIT")
+
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let reading = RetryReading(
+            excluding: Set((UInt64(1)...10).map { DeliveryID(UUIDBytes(high: 0, low: $0)) }),
+            isHeld: { _ in false })
+        #expect(try reading.nextDue(in: db) == Timestamp(stored: 2000))
+        // They say nothing of what is owed, and so all that were read are set aside.
+        let (due, damaged) = try reading.due(
+            at: Timestamp(stored: 5000), limit: 20, UnreadableRows(), in: db)
+        #expect(due == [])
+        #expect(Set(damaged).count == 20)
+        #expect(damaged.allSatisfy { !reading.excluding.contains($0) })
+        let looked = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
+                WHERE schemaname = '\(place.schema)' AND relname = 'retry'
+                """)
+        #expect(try #require(looked) < 1000)
+        #expect(try connection.commit() == "COMMIT")
+    }
+}
