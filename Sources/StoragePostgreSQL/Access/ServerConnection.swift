@@ -10,6 +10,8 @@ final class ServerConnection: SQLConnection {
     /// How statements are said to the server, by how the steps say them.
     private var spelled: [String: String] = [:]
     private var isOpen = false
+    /// Cursors since the beginning: each has its own name, because several may be read at once.
+    private var cursors = 0
 
     /// How many texts are remembered; those of the relay are fewer.
     private static let mostSpelled = 2000
@@ -56,6 +58,13 @@ final class ServerConnection: SQLConnection {
         // What was queued failed already, and is undone with the rest.
         _ = try? pipeline.settle()
         _ = try? pipeline.fetch("ROLLBACK", keeping: false)
+    }
+
+    /// Queues the beginning of a query of which some rows at a time are sent; a transaction must be
+    /// open.
+    func cursor(_ sql: String, _ values: [PostgresValue]) throws -> ServerCursor {
+        cursors += 1
+        return try ServerCursor("rows\(cursors)", of: sql, values, on: pipeline)
     }
 
     private func spell(_ sql: String) -> String {

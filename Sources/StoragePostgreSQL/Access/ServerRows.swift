@@ -2,19 +2,26 @@ import Foundation
 import PostgresLink
 import StorageSQL
 
-/// The rows that a server answered, one after the other; all of them are in memory.
+/// The rows that a server answered, one after the other; all that one answer has are in memory.
 final class ServerRows: SQLRows {
     let names: ColumnNames
-    private let rows: PostgresRows
+    private var rows: PostgresRows
     private var current = -1
+    /// Where the rows after these come from, if these may not be all.
+    private let cursor: ServerCursor?
 
-    init(_ rows: PostgresRows) {
+    init(_ rows: PostgresRows, from cursor: ServerCursor? = nil) {
         self.rows = rows
+        self.cursor = cursor
         names = ColumnNames(rows.names)
     }
 
     func next() throws -> Bool {
         current += 1
+        if current >= rows.count, let cursor, !cursor.isDone {
+            rows = try cursor.fetch()
+            current = 0
+        }
         return current < rows.count
     }
 

@@ -25,6 +25,19 @@ final class ServerStatement: SQLStatement {
         ServerRows(try fetch(arguments))
     }
 
+    func walk(_ arguments: [SQLValue]) throws -> any SQLRows {
+        guard connection.isInsideTransaction, !isBounded else { return try query(arguments) }
+        let cursor = try connection.cursor(sql, arguments.map(PostgresValue.init))
+        return ServerRows(try cursor.fetch(), from: cursor)
+    }
+
+    /// Whether the statement itself says how many rows it finds at the most: after all that stands
+    /// in parentheses.
+    private var isBounded: Bool {
+        let end = sql.lastIndex(of: ")").map { sql[$0...] } ?? sql[...]
+        return end.split(whereSeparator: \.isWhitespace).contains("LIMIT")
+    }
+
     private func fetch(_ arguments: [SQLValue]) throws -> PostgresRows {
         try connection.pipeline.fetch(
             sql, arguments.map(PostgresValue.init), keeping: isKept)

@@ -1,16 +1,21 @@
 extension Statement {
-    /// The rows, one after the other.
+    /// The rows, for whoever reads all of them, or the only one.
     func rows(_ arguments: StatementArguments) throws -> RowCursor {
         RowCursor(try prepared.query(arguments.values))
+    }
+
+    /// The rows, for whoever may stop before the last.
+    func walk(_ arguments: StatementArguments) throws -> RowCursor {
+        RowCursor(try prepared.walk(arguments.values))
     }
 }
 
 extension Row {
-    /// The rows that a statement finds, one after the other.
+    /// The rows that a statement finds, one after the other, as far as they are read.
     package static func fetchCursor(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> RowCursor {
-        try statement.rows(arguments)
+        try statement.walk(arguments)
     }
 
     /// All rows that a statement finds.
@@ -61,18 +66,18 @@ package struct ValueCursor<Value: ColumnValue> {
 }
 
 extension ColumnValue {
-    /// The values in the first column, one after the other.
+    /// The values in the first column, one after the other, as far as they are read.
     package static func fetchCursor(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> ValueCursor<Self> {
-        ValueCursor(rows: try statement.rows(arguments))
+        ValueCursor(rows: try statement.walk(arguments))
     }
 
     /// The values in the first column.
     package static func fetchAll(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> [Self] {
-        let cursor = try fetchCursor(statement, arguments: arguments)
+        let cursor = ValueCursor<Self>(rows: try statement.rows(arguments))
         var values: [Self] = []
         while let value = try cursor.next() { values.append(value) }
         return values

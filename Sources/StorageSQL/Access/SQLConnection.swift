@@ -44,6 +44,17 @@ package protocol SQLStatement: AnyObject {
     ///
     /// Whatever it writes is written whole, also if the rows are not read to their end.
     func query(_ arguments: [SQLValue]) throws -> any SQLRows
+
+    /// Runs it now, after all that was kept, for whoever may stop long before the last row: within
+    /// a transaction no more is found and in memory than some rows beyond those that are read.
+    ///
+    /// It only reads, and its rows are good until the transaction ends.
+    func walk(_ arguments: [SQLValue]) throws -> any SQLRows
+}
+
+extension SQLStatement {
+    /// Where rows are found one by one anyway, nothing is different.
+    package func walk(_ arguments: [SQLValue]) throws -> any SQLRows { try query(arguments) }
 }
 
 /// The columns of one row.

@@ -62,7 +62,7 @@ struct TablePortion {
                 SELECT *, coalesce(sum(\(size)) OVER (ORDER BY \(table.keyNames)
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS "bytes before"
                 FROM (\(rows)) AS portion) AS sized
-            WHERE "bytes before" < \(limits.bytes) ORDER BY \(table.keyNames)
+            WHERE "bytes before" < \(limits.bytes) ORDER BY \(table.keyNames) LIMIT \(limits.rows)
             """
     }
 

@@ -1,0 +1,81 @@
+import PostgresLink
+import RelayTestKit
+import StorageSQL
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// Rows that a real server sends some at a time.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct CursorTests {
+    private static let atATime = ServerCursor.rowsAtATime
+
+    @Test func `who stops early has not waited for the last row`() throws {
+        let connection = try TestPlace().session().connectAgain()
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        // The server would give up long before it had them all.
+        let rows = try Row.fetchCursor(
+            Database(connection), sql: "SELECT generate_series(?1, 1000000000000) AS n",
+            arguments: [Int64(7)])
+        let wanted = 3 * Self.atATime
+        var numbers: [Int64] = []
+        while numbers.count < wanted, let row = try rows.next() { numbers.append(row["n"]) }
+        #expect(numbers == (0..<wanted).map { Int64($0) + 7 })
+        // Its beginning, and that of the transaction, went with the first rows.
+        #expect(connection.pipeline.roundTrips == 3)
+        #expect(try connection.commit() == "COMMIT")
+    }
+
+    @Test(arguments: [0, 1, 99, 100, 101, 300])
+    func `who reads to the end gets every row once`(count: Int) throws {
+        let connection = try TestPlace().session().connectAgain()
+        let db = Database(connection)
+        try connection.begin()
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT generate_series(1, ?1) AS n", arguments: [Int64(count)])
+        var numbers: [Int64] = []
+        while let row = try rows.next() {
+            numbers.append(row["n"])
+            guard numbers.count < 3 else { continue }
+            // Several may be read at once.
+            let other = try Int64.fetchCursor(
+                db.cachedStatement(sql: "SELECT generate_series(?1, 1000000000000)"),
+                arguments: [Int64(numbers.count)])
+            #expect(try other.next() == Int64(numbers.count))
+        }
+        #expect(numbers == (0..<count).map { Int64($0) + 1 })
+        #expect(try rows.next() == nil)
+        // The first of all has ended; the question itself has none with a name.
+        let left = try Int64.fetchOne(
+            db, sql: "SELECT count(*) FROM pg_cursors WHERE name = 'rows1'")
+        #expect(left == 0)
+        #expect(try connection.commit() == "COMMIT")
+    }
+
+    @Test func `what says how many rows it finds is sent whole`() throws {
+        let connection = try TestPlace().session().connectAgain()
+        let db = Database(connection)
+        try connection.begin()
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT n FROM (SELECT generate_series(1, ?1) AS n) AS few LIMIT ?2",
+            arguments: [Int64(1000), 3 * Self.atATime])
+        var count = 0
+        while try rows.next() != nil { count += 1 }
+        #expect(count == 3 * Self.atATime)
+        #expect(connection.pipeline.roundTrips == 1)
+        let question = "SELECT count(*) FROM pg_cursors WHERE name <> ''"
+        #expect(try Int64.fetchOne(db, sql: question) == 0)
+        #expect(try connection.commit() == "COMMIT")
+    }
+
+    @Test func `outside of a transaction all rows come at once`() throws {
+        let connection = try TestPlace().session().connectAgain()
+        let numbers = try Int64.fetchCursor(
+            Database(connection).makeStatement(sql: "SELECT generate_series(1, ?1)"),
+            arguments: [Int64(2 * Self.atATime)])
+        var count = 0
+        while try numbers.next() != nil { count += 1 }
+        #expect(count == 2 * Self.atATime)
+    }
+}
