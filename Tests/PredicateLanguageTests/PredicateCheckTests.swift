@@ -155,6 +155,9 @@ import Testing
 
     @Test(arguments: [
         ("store == 1 AND (p < 5 OR n < 10)", true), ("store IN {1, 2} AND r == 'x'", true),
+        ("(store == 1 AND p < 5) AND n < 10", true),
+        ("p < 5 AND (n < 10 AND (r == 'x' AND store IN {1}))", true),
+        ("(store == 1 OR p < 5) AND n < 10", false),
         ("1 == store", true), ("store IN {1, 2} OR r == 'x'", false),
         ("store == 1 AND p < 5 OR n < 10", false), ("store > 2 AND r == 'x'", false),
         ("r == 'x'", false), ("TRUEPREDICATE", false), ("NOT store == 1", false),

@@ -182,9 +182,7 @@ extension RecordSchema {
     func checkIndexedField(of predicate: RecordPredicate) throws(PredicateError) {
         let indexed = fields.filter(\.value.isIndexedQueryable).keys.sorted()
         guard !indexed.isEmpty else { return }
-        let terms: [RecordPredicate.Node] =
-            if case .and(let nodes) = predicate.root { nodes } else { [predicate.root] }
-        let isBound = terms.contains { term in
+        let isBound = predicate.root.joinedByAnd.contains { term in
             guard case .comparison(let comparison) = term else { return false }
             return indexed.contains { Self.binds($0, comparison) }
         }

@@ -25,8 +25,7 @@ extension RealmQuery {
 
     /// Every indexed queryable field must be held to constants by a member of the outermost AND.
     private func checkIndexedFields(of schema: RecordSchema) throws(PredicateError) {
-        let members: [RecordPredicate.Node] =
-            if case .and(let nodes) = predicate.root { nodes } else { [predicate.root] }
+        let members = predicate.root.joinedByAnd
         let indexed = schema.fields.filter(\.value.isIndexedQueryable).keys.sorted()
         for name in indexed {
             guard members.contains(where: { $0.holdsToConstants(name) }) else {
@@ -41,6 +40,12 @@ extension RealmQuery {
 }
 
 extension RecordPredicate.Node {
+    /// What has to hold all together: an AND within an AND is one with it, as `(a AND b) AND c` is.
+    var joinedByAnd: [Self] {
+        guard case .and(let nodes) = self else { return [self] }
+        return nodes.flatMap(\.joinedByAnd)
+    }
+
     /// Whether this compares the field with constants by `==` or `IN`.
     func holdsToConstants(_ field: String) -> Bool {
         guard case .comparison(let comparison) = self, comparison.quantifier == nil,

@@ -297,6 +297,8 @@ struct RealmQueryTests {
     @Test(arguments: [
         Example("store_id IN {1,2,3} AND region == 'Northeast'", true),
         Example("store_id == 1 AND (active_promotions < 5 OR num_employees < 10)", true),
+        Example("(store_id == 1 AND num_employees < 10) AND region == 'x'", true),
+        Example("(store_id == 1 OR num_employees < 10) AND region == 'x'", false),
         Example("store_id IN {1,2,3} OR region == 'Northeast'", false),
         Example("store_id == 1 AND active_promotions < 5 OR num_employees < 10", false),
         Example("store_id > 2 AND region == 'Northeast'", false),
