@@ -1,4 +1,3 @@
-import Live
 import RelayModel
 import RelayTestKit
 import SimulationKit
@@ -7,6 +6,8 @@ import StorageSQL
 import StorageSQLite
 import Synchronization
 import Testing
+
+@testable import Live
 
 /// A connection is one walk through the log, also where it falls behind, or its relay is another.
 @Suite struct LiveWalkTests {
@@ -69,6 +70,34 @@ import Testing
             #expect(state.shown["late"]?.keys.sorted() == ["r0", "y"])
             #expect(state.changes["changes"]?.count == 3)
             #expect(state.resets == [])
+        }
+    }
+
+    @Test("a query of one change that catches up is not ended by one that it is not told")
+    func endsWithWhatIsTold() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        var query = LiveScenario.query(.changes, where: "price > 5")
+        query.isOnce = true
+        let queries = ["next": query]
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            try await scenario.modify([
+                LiveScenario.edit(.create, "low", ["price": .integer(1)])
+            ])
+            try await engine.reachHead()
+            let ending = await engine.endingWhileCatchingUp(1)
+            #expect(ending == 0)
+            try await scenario.modify([
+                LiveScenario.edit(.create, "high", ["price": .integer(9)])
+            ])
+            let isTold = await Turns.yield {
+                client.state.withLock { $0.changes["next"]?.count ?? 0 } > 0
+            }
+            #expect(isTold)
+            #expect(client.state.withLock { $0.changes["next"]?.count } == 1)
         }
     }
 
@@ -208,5 +237,14 @@ import Testing
         #expect(client.state.withLock { $0.ends } == [0])
         client.connection().post([.close(1, frame, .start)])
         #expect(client.state.withLock { $0.ends } == [0, 0])
+    }
+}
+
+private extension LiveEngine {
+    /// Has a client catch up from the beginning, and says how many queries the next change ends
+    /// before it has.
+    func endingWhileCatchingUp(_ number: UInt64) -> Int {
+        catchUp(number, from: .start)
+        return containers.values.flatMap(\.groups.values).reduce(0) { $0 + $1.once.count }
     }
 }

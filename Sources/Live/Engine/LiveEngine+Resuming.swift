@@ -30,6 +30,8 @@ extension LiveEngine {
         for (id, declared) in away {
             guard let group = container.groups[declared.group] else { continue }
             group.clients.remove(number)
+            // What comes before it has caught up is told from the log.
+            group.once.remove(LiveWaiter(client: number, query: id))
             client.hub.post([.leave(number, group.number)])
             // What was begun while it was behind went out as it was then.
             let since = max(since, declared.begun)
