@@ -170,7 +170,7 @@ final class LiveGroup {
     var bytes = 0
     /// What it takes besides them, about.
     let ownBytes: Int
-    /// Who asked for it first, and pays for that.
+    /// Who pays for that: who asked for it first, and later somebody who asks for it still.
     var payer: LiveReader?
     /// Of a result that coalesces: the records that were changed by what is read now, as they were
     /// members before it; `nil` for those that were none.

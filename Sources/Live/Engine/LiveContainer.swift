@@ -129,6 +129,14 @@ final class LiveContainer {
         ownBytes[user] = sum > 0 ? sum : nil
     }
 
+    /// Has another reader pay for a group.
+    func charge(_ group: LiveGroup, to reader: LiveReader) {
+        guard group.payer != reader else { return }
+        pay(-group.ownBytes, for: group)
+        group.payer = reader
+        pay(group.ownBytes, for: group)
+    }
+
     /// Whether there is a group that shows a query to a reader.
     func shows(_ query: LiveQuery, to reader: LiveReader) -> Bool {
         byIdentity[query.identity(of: nil)] != nil || byIdentity[query.identity(of: reader)] != nil

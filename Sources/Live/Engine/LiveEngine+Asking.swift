@@ -47,20 +47,32 @@ extension LiveEngine {
         clients[number]?.queries[id]?.group = 0
     }
 
-    /// Forgets, from time to time, the groups that nobody has needed for a while.
+    /// Looks after the groups from time to time.
     package func sweep() async throws {
         while true {
             try await clock.sleep(for: LiveSettings.afterlife)
-            for container in containers.values {
-                for group in container.groups.values where group.isIdle {
-                    group.idleLooks += 1
-                    if group.idleLooks > 1 { discard(group, in: container) }
-                }
-            }
+            lookAfterGroups()
             let groups = containers.values.flatMap(\.groups.values)
             meter.show(
                 members: groups.reduce(0) { $0 + ($1.members?.all.count ?? 0) }, bytes: memory,
                 lagging: counts.lagging)
+        }
+    }
+
+    /// Forgets the groups that nobody has needed for a while; each of the others is paid for by
+    /// somebody who asks for it still.
+    func lookAfterGroups() {
+        for container in containers.values {
+            for group in container.groups.values {
+                guard group.isIdle else {
+                    let number = group.clients.first ?? group.waiting.first?.client
+                    let reader = number.flatMap { clients[$0]?.reader }
+                    if let reader { container.charge(group, to: reader) }
+                    continue
+                }
+                group.idleLooks += 1
+                if group.idleLooks > 1 { discard(group, in: container) }
+            }
         }
     }
 }
