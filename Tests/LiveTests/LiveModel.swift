@@ -18,9 +18,13 @@ struct LiveScenario {
 
     init() async throws {
         store = try TemporaryStore(in: .memory).open()
+        try await make(Fixtures.container)
+    }
+
+    /// Makes a container.
+    func make(_ container: ContainerKey) async throws {
         try await store.save(
-            ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
-            at: Fixtures.moment)
+            ContainerSettings(key: container, topics: ["com.example.Art"]), at: Fixtures.moment)
     }
 
     /// Runs `body` with an engine that follows the store.
@@ -41,10 +45,14 @@ struct LiveScenario {
     }
 
     /// Creates, replaces or deletes records, as a client does.
-    func modify(_ edits: [RecordEdit], by user: String = "alice") async throws {
+    func modify(
+        _ edits: [RecordEdit], by user: String = "alice",
+        in container: ContainerKey = Fixtures.container
+    ) async throws {
         let editor = RecordEditor(userID: Fixtures.identifier(user), isServer: true)
+        let place = RecordPlace(container: container, database: .public, owner: nil)
         _ = try await store.modify(
-            edits, in: Self.place, by: editor, atomicity: .independent,
+            edits, in: place, by: editor, atomicity: .independent,
             additions: [RecordTypeDefinition(Self.type, isInferred: true)], at: Fixtures.moment)
     }
 

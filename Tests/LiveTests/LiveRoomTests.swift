@@ -24,9 +24,10 @@ import Testing
     }
 
     private static func come(
-        _ client: ModelClient, _ queries: [String: LiveQuery], to engine: LiveEngine
+        _ client: ModelClient, _ queries: [String: LiveQuery], to engine: LiveEngine,
+        of container: ContainerKey = Fixtures.container
     ) async throws {
-        await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
+        await engine.connect(client.number, at: client, of: container, as: client.reader)
         try await engine.declare(queries, version: 1, by: client)
         await client.wait { $0.isComplete }
     }
@@ -40,10 +41,14 @@ import Testing
     }
 
     /// Results of all records, each of another condition.
-    private static func large(_ count: Int, of owner: String) -> [String: LiveQuery] {
+    private static func large(
+        _ count: Int, of owner: String, in container: ContainerKey = Fixtures.container
+    ) -> [String: LiveQuery] {
         (0..<count).reduce(into: [:]) { queries, number in
-            queries["large \(number)"] = LiveScenario.query(
+            var query = LiveScenario.query(
                 .result, where: "price < \(100 + number)", owner: owner)
+            query.subscription.container = container
+            queries["large \(number)"] = query
         }
     }
 
@@ -77,6 +82,38 @@ import Testing
         #expect(forBob == nil)
         let forCarol = shares.takeLargest(beside: [Self.reader("carol")])
         #expect(forCarol == 1)
+    }
+
+    @Test func `a result that several see goes for nobody who has more besides`() {
+        var shares = ResultShares()
+        shares.add(1, 10, for: [Self.reader("alice"), Self.reader("bob")])
+        shares.add(2, 9, for: [Self.reader("bob")])
+        shares.add(3, 1, for: [Self.reader("bob")])
+        let others: Set<LiveReader> = [Self.reader("alice"), Self.reader("bob")]
+        let first = shares.takeLargest(beside: others, sparing: 1)
+        #expect(first == 2)
+        // Bob has six now, and alice five.
+        let second = shares.takeLargest(beside: others, sparing: 1)
+        #expect(second == nil)
+        let last = Self.taken(&shares)
+        #expect(last == [1, 3])
+    }
+
+    @Test func `what comes later counts, and what has gone does not`() {
+        var shares = ResultShares()
+        shares.add(1, 10, for: [Self.reader("alice")])
+        shares.add(1, 10, for: [Self.reader("alice")])
+        let none = shares.takeLargest(beside: [Self.reader("alice")])
+        #expect(none == nil)
+        shares.add(2, 30, for: [Self.reader("bob")])
+        shares.add(3, 40, for: [Self.reader("bob")])
+        let isGone = shares.remove(3)
+        let isGoneAgain = shares.remove(3)
+        #expect(isGone && !isGoneAgain)
+        let forAlice = shares.takeLargest(beside: [Self.reader("alice")])
+        #expect(forAlice == 2)
+        let last = Self.taken(&shares)
+        #expect(last == [1])
     }
 
     private static func taken(_ shares: inout ResultShares) -> [UInt32] {
@@ -126,6 +163,65 @@ import Testing
             #expect(modest.state.withLock { $0.gone } == [])
             #expect(modest.state.withLock { $0.shown["few"]?.count } == 2)
             #expect(greedy.state.withLock { (1..<4).contains($0.gone.count) })
+        }
+    }
+
+    @Test("a result that others see too does not go for what one of them has besides")
+    func sharing() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...2, scenario)
+        let greedy = ModelClient(1, as: Self.reader("bob"))
+        let modest = ModelClient(2, as: Self.reader("alice"))
+        var settings = Self.settings
+        settings.memory = 2 * 9 * Self.record
+        try await scenario.withEngine(settings) { engine in
+            // The first that finds no room, because it was there first.
+            let few = ["few": LiveScenario.query(.result, where: "price == 2 OR price == 3")]
+            try await Self.come(modest, few, to: engine)
+            let all = few.merging(Self.large(3, of: "bob")) { few, _ in few }
+            try await Self.come(greedy, all, to: engine)
+            try await Self.add(3...3, scenario)
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            #expect(modest.state.withLock { $0.gone } == [])
+            #expect(modest.state.withLock { $0.shown["few"]?.count } == 2)
+            #expect(greedy.state.withLock { $0.gone.count } == 1)
+            #expect(greedy.state.withLock { $0.shown["few"]?.count } == 2)
+        }
+    }
+
+    @Test("who asks for little in one container is shown it where two others are as full")
+    func severalContainers() async throws {
+        let scenario = try await LiveScenario()
+        let full = ["First", "Second"].map { name in
+            ContainerKey(
+                container: Fixtures.identifier("iCloud.com.example.\(name)"),
+                environment: .development)
+        }
+        let record = [LiveScenario.edit(.create, "r1", ["price": .integer(1)])]
+        for container in full {
+            try await scenario.make(container)
+            try await scenario.modify(record, in: container)
+        }
+        try await Self.add(1...2, scenario)
+        let greedy = [
+            ModelClient(1, as: Self.reader("bob")), ModelClient(2, as: Self.reader("bob")),
+        ]
+        let modest = ModelClient(3, as: Self.reader("alice"))
+        try await scenario.withEngine(Self.settings) { engine in
+            for (client, container) in zip(greedy, full) {
+                // As many as there is room for, each of one record.
+                let queries = Self.large(12, of: "bob", in: container)
+                try await Self.come(client, queries, to: engine, of: container)
+                #expect(client.state.withLock { $0.gone } == [])
+            }
+            try await Self.come(modest, ["all": LiveScenario.query(.result)], to: engine)
+            for client in greedy { try await engine.fence("f", of: client.number) }
+            #expect(modest.state.withLock { $0.gone } == [])
+            #expect(modest.state.withLock { $0.shown["all"]?.count } == 2)
+            let gone = greedy.reduce(0) { $0 + $1.state.withLock { $0.gone.count } }
+            #expect(gone == 2)
+            let counted = await engine.counted
+            #expect(counted.memory == counted.members)
         }
     }
 
@@ -205,6 +301,29 @@ import Testing
             let own = ["own": LiveScenario.query(.result, where: "price > 200")]
             try await Self.come(modest, own, to: engine)
             #expect(modest.state.withLock { $0.shown["own"]?.count } == 0)
+        }
+    }
+
+    @Test("who has gone does not pay for what others go on to see")
+    func paysForNobody() async throws {
+        let scenario = try await LiveScenario()
+        let size = LiveScenario.query(.result, where: "price < 100").ownBytes
+        var settings = LiveSettings()
+        settings.queryBytesPerUser = 3 * size + size / 2
+        let first = ModelClient(1, as: Self.reader("bob"))
+        let other = ModelClient(2, as: Self.reader("alice"))
+        let again = ModelClient(3, as: Self.reader("bob"))
+        let own = ["own": LiveScenario.query(.result, where: "price > 100", owner: "bob")]
+        try await scenario.withEngine(settings) { engine in
+            try await Self.come(first, Self.large(3, of: "bob"), to: engine)
+            try await Self.come(other, Self.large(3, of: "alice"), to: engine)
+            await engine.disconnect(1)
+            await engine.lookAfterGroups()
+            try await Self.come(again, own, to: engine)
+            #expect(again.state.withLock { $0.shown["own"]?.count } == 0)
+            await #expect(throws: APIError.self) {
+                try await engine.declare(Self.large(4, of: "alice"), version: 2, by: other)
+            }
         }
     }
 

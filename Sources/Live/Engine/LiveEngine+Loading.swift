@@ -224,7 +224,7 @@ extension LiveEngine {
             add(record, to: all.filter(there.contains))
         }
         for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
-        crowded.removeAll()
+        looked.removeAll()
         if container.tables[tableKey]?.unread.isEmpty == false {
             waitingTables.append(tableKey, of: container.key)
         }

@@ -4,35 +4,43 @@ extension LiveEngine {
     /// Finds room among the members of all results for one that has come, or grown.
     ///
     /// What nobody needs goes first, then the largest results of whoever has more than twice as
-    /// much as those who see this one, and if nobody has, this one: who asks for little pays for
-    /// nobody who asks for much.
+    /// much as one of those who see this one, and if nobody has, this one: who asks for little pays
+    /// for nobody who asks for much.
     ///
     /// - Returns: whether it stays.
     func makeRoom(for group: LiveGroup, in container: LiveContainer) -> Bool {
-        guard let shortage = shortage(beside: container) else { return true }
-        let owner = group.query.subscription.owner
-        // To look for each of thousands would hold up everybody.
-        if !crowded.contains(owner) {
-            let place = shortage.place
-            let idle = place.groups.values.filter { $0.isIdle && $0.bytes > 0 }
-            for other in idle { discard(other, in: place) }
-            var shares = ResultShares()
-            for other in place.groups.values {
-                shares.add(other.number, other.bytes, for: readers(of: other))
-            }
-            let own = place === container ? readers(of: group) : []
-            while let next = self.shortage(beside: container), next.place === place,
-                let number = shares.takeLargest(beside: own), let other = place.groups[number]
-            {
-                end(other, shortage.error, in: place)
-            }
+        looked[container.key]?.add(group.number, group.bytes, for: readers(of: group))
+        guard shortage(beside: container) != nil else { return true }
+        guard !group.isIdle else {
+            discard(group, in: container)
+            return false
         }
-        // It may be one of those that nobody needs.
-        guard container.groups[group.number] === group else { return false }
-        guard let rest = self.shortage(beside: container) else { return true }
-        crowded.insert(owner)
+        let own = readers(of: group)
+        // In one container after the other: two may have as much.
+        while let (place, error) = shortage(beside: container) {
+            guard looked[place.key] != nil else {
+                look(into: place)
+                continue
+            }
+            let others = place === container ? own : []
+            let number = looked[place.key]?.takeLargest(beside: others, sparing: group.number)
+            guard let number else { break }
+            if let other = place.groups[number] { end(other, error, in: place) }
+        }
+        guard let rest = shortage(beside: container) else { return true }
         end(group, rest.error, in: container)
         return false
+    }
+
+    /// Notes who has how much of a container's results, without those that nobody needs.
+    private func look(into place: LiveContainer) {
+        let idle = place.groups.values.filter { $0.isIdle && $0.bytes > 0 }
+        for other in idle { discard(other, in: place) }
+        var shares = ResultShares()
+        for other in place.groups.values where other.bytes > 0 {
+            shares.add(other.number, other.bytes, for: readers(of: other))
+        }
+        looked[place.key] = shares
     }
 
     /// Why there is no room for results, and in which container it is to be found; `nil` if there

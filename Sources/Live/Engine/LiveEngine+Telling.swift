@@ -62,7 +62,7 @@ extension LiveEngine {
                 divide(group, in: container)
             }
         }
-        crowded.removeAll()
+        looked.removeAll()
     }
 
     /// Counts what a group's members take in memory, for it, its container, and all.
@@ -142,6 +142,7 @@ extension LiveEngine {
     /// Forgets a group.
     func discard(_ group: LiveGroup, in container: LiveContainer) {
         weigh(group, -group.bytes, in: container)
+        looked[container.key]?.remove(group.number)
         container.remove(group)
         returning[container.key]?.remove(group.number)
         if container.groups.isEmpty { containers[container.key] = nil }

@@ -55,11 +55,13 @@ package actor LiveEngine {
     private var weight = FrameWeight()
     /// Queries that end with what is told next.
     private var ending: [(LiveWaiter, LiveGroup)] = []
+    /// Whether one of them is told the last of several changes, and that is now.
+    private var isHasty = false
     /// What is coalesced of what is read now.
     var coalescing = Coalescing()
     var memory = 0
-    /// Users whose results have found no room just now: of theirs more go without looking.
-    var crowded: Set<UserID> = []
+    /// Who has how much of the results of containers in which room is looked for just now.
+    var looked: [ContainerKey: ResultShares] = [:]
     /// How often the schema of a container has changed.
     var schemas: [ContainerKey: Int] = [:]
     private let patience: StorePatience
@@ -146,8 +148,6 @@ package actor LiveEngine {
             work(entry)
             let next = entries.index(after: index)
             let endsRequest = next == entries.endIndex || !entries[next].continuesRequest
-            // Of a query that ends with one change, and is told the last of several, that is now.
-            let isHasty = ending.contains { $0.1.traits.coalesces }
             if isHasty || (weight.isFull && endsRequest) {
                 try await advance(to: entry.position)
             }
@@ -228,7 +228,8 @@ package actor LiveEngine {
     ) {
         do throws(DearChange) {
             for hearing in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-            where !hearing.group.clients.isEmpty {
+            // Those whose queries have ended are told nothing more.
+            where hearing.group.clients.count > hearing.group.ended.count {
                 let group = hearing.group
                 guard let user = admit(group) else { continue }
                 var told = frame(of: change, entry, for: group, hearing.transition)
@@ -276,6 +277,7 @@ package actor LiveEngine {
             group.once.remove(waiter)
             if endsWithOne(client, in: group) { group.ended.insert(waiter.client) }
             ending.append((waiter, group))
+            if group.traits.coalesces { isHasty = true }
         }
     }
 
@@ -288,6 +290,7 @@ package actor LiveEngine {
             group.ended = []
         }
         ending.removeAll()
+        isHasty = false
     }
 
     func frame(
