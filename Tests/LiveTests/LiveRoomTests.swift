@@ -273,6 +273,30 @@ import Testing
         }
     }
 
+    @Test("what comes while a table is read that cannot be is answered, too")
+    func comesMeanwhile() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...4, scenario)
+        var settings = LiveSettings()
+        settings.rowsPerReading = 3
+        let clients = [
+            ModelClient(1, as: Self.reader("alice")), ModelClient(2, as: Self.reader("bob")),
+        ]
+        try await scenario.withEngine(settings) { engine in
+            for client in clients {
+                await engine.connect(
+                    client.number, at: client, of: Fixtures.container, as: client.reader)
+            }
+            try await engine.declareTogether(["all", "few"], by: clients)
+            for client in clients {
+                let isTold = await Turns.yield {
+                    client.state.withLock { !$0.gone.isEmpty && $0.isComplete }
+                }
+                #expect(isTold, "\(client.number)")
+            }
+        }
+    }
+
     @Test("the different queries of one user have bounds, whatever they show")
     func boundsQueries() async throws {
         let scenario = try await LiveScenario()
@@ -352,6 +376,15 @@ import Testing
 }
 
 private extension LiveEngine {
+    /// Has each client declare another result, the second one once reading for the first has begun,
+    /// and before it ends.
+    func declareTogether(_ names: [String], by clients: [ModelClient]) throws {
+        for (index, client) in clients.enumerated() {
+            let query = LiveScenario.query(.result, where: "price < \(100 + index)")
+            try declare([names[index]: query], version: 1, by: client)
+        }
+    }
+
     /// The tables of which something is kept.
     var tables: Int { containers.values.reduce(0) { $0 + $1.tables.count } }
 }

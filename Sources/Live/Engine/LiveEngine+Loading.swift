@@ -179,7 +179,14 @@ extension LiveEngine {
             guard let group = container.groups[number] else { continue }
             end(group, error, in: container)
         }
+        readAgain(tableKey, of: container)
         container.forgetIfUnused(tableKey)
+    }
+
+    /// Has a table read for the results that came while it was.
+    private func readAgain(_ tableKey: LiveContainer.TableKey, of container: LiveContainer) {
+        guard container.tables[tableKey]?.unread.isEmpty == false else { return }
+        waitingTables.append(tableKey, of: container.key)
     }
 
     /// Makes members of what was read, as of the position that the engine has reached.
@@ -194,8 +201,7 @@ extension LiveEngine {
         let there = groups.filter { container.groups[$0] != nil }
         if loading.isTooFar {
             container.tables[tableKey]?.unread.formUnion(there)
-            if !there.isEmpty { waitingTables.append(tableKey, of: container.key) }
-            return
+            return readAgain(tableKey, of: container)
         }
         var members: [UInt32: [LiveRecord]] = [:]
         func add(_ record: LiveRecord, to groups: [UInt32]) {
@@ -225,9 +231,7 @@ extension LiveEngine {
         }
         for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
         looked.removeAll()
-        if container.tables[tableKey]?.unread.isEmpty == false {
-            waitingTables.append(tableKey, of: container.key)
-        }
+        readAgain(tableKey, of: container)
         beginResuming()
     }
 
