@@ -1,3 +1,4 @@
+import Matching
 import RelayModel
 import RelayTestKit
 import SimulationKit
@@ -292,6 +293,24 @@ import Testing
         }
     }
 
+    @Test("where conditions take too much of a change, it is asked again for the others")
+    func asksAgain() async throws {
+        let scenario = try await LiveScenario()
+        let modest = Self.client(1, "alice")
+        let greedy = Self.client(2, "bob")
+        let one = ["new": LiveScenario.query(.changes)]
+        let dear = ["dear": LiveScenario.query(.changes, where: "price < 9", owner: "bob")]
+        try await scenario.withEngine { engine in
+            try await Self.come(modest, one, to: engine)
+            try await Self.come(greedy, dear, to: engine)
+            let asked = await engine.ask(endingThoseOf: "bob")
+            #expect(asked == 2)
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            #expect(greedy.state.withLock { $0.gone } == ["dear"])
+            #expect(modest.state.withLock { $0.gone } == [])
+        }
+    }
+
     @Test("a query that ends with one change is told no other, and divides nobody's request")
     func dividesNothing() async throws {
         let scenario = try await LiveScenario()
@@ -316,6 +335,25 @@ import Testing
             #expect(patient.state.withLock { $0.changes["new"]?.count } == 3)
             // Nothing when the set was told, and then all of the request.
             #expect(patient.state.withLock { $0.ends } == [0, 3])
+        }
+    }
+}
+
+private extension LiveEngine {
+    /// Asks about a change of which the conditions of one user take too much, and says how often.
+    func ask(endingThoseOf owner: String) -> Int? {
+        guard let container = containers[Fixtures.container] else { return nil }
+        var asked = 0
+        return asking(in: container) { () throws(DearChange) -> Int in
+            asked += 1
+            let dear = container.groups.values.filter {
+                $0.query.subscription.owner.rawValue == owner
+            }
+            guard dear.isEmpty else {
+                let costs = dear.map { DearChange.Cost(serial: UInt64($0.number), steps: 9) }
+                throw DearChange(steps: 9, costs: costs)
+            }
+            return asked
         }
     }
 }

@@ -90,6 +90,23 @@ extension LiveEngine {
                 + "\(settings.bytesPerResult) bytes")
     }
 
+    /// Asks the indexes of a container about a change. Those whose conditions take more than it may
+    /// take end, and it is asked again for the others.
+    ///
+    /// - Returns: `nil` if it took too much each time.
+    func asking<Answer>(
+        in container: LiveContainer, _ ask: () throws(DearChange) -> Answer
+    ) -> Answer? {
+        for _ in 0..<LiveSettings.questionsPerChange {
+            do throws(DearChange) {
+                return try ask()
+            } catch {
+                end(error, in: container)
+            }
+        }
+        return nil
+    }
+
     /// Ends the groups whose conditions took more than one change may take.
     func end(_ dear: DearChange, in container: LiveContainer) {
         let serials = dear.blamed { serial in

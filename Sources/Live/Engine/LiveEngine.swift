@@ -226,23 +226,21 @@ package actor LiveEngine {
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        do throws(DearChange) {
-            for hearing in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+        let heard = asking(in: container) { () throws(DearChange) -> [LiveTold] in
+            try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+        }
+        for hearing in heard ?? [] {
+            let group = hearing.group
             // Those whose queries have ended are told nothing more.
-            where hearing.group.clients.count > hearing.group.ended.count {
-                let group = hearing.group
-                guard let user = admit(group) else { continue }
-                var told = frame(of: change, entry, for: group, hearing.transition)
-                told.position = entry.position
-                told.except = group.ended
-                if group.traits.coalesces {
-                    coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
-                }
-                append(told, for: user)
-                noteOnce(told, group)
+            guard group.clients.count > group.ended.count, let user = admit(group) else { continue }
+            var told = frame(of: change, entry, for: group, hearing.transition)
+            told.position = entry.position
+            told.except = group.ended
+            if group.traits.coalesces {
+                coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
             }
-        } catch {
-            end(error, in: container)
+            append(told, for: user)
+            noteOnce(told, group)
         }
     }
 
@@ -333,15 +331,11 @@ package actor LiveEngine {
             .map { container.granted($0, on: tableKey) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        let matched: [UInt32]
-        do throws(DearChange) {
-            matched =
-                try later.map { record throws(DearChange) in
-                    try container.results(of: record, on: tableKey)
-                } ?? []
-        } catch {
-            return end(error, in: container)
+        let found = asking(in: container) { () throws(DearChange) -> [UInt32] in
+            guard let later else { return [] }
+            return try container.results(of: later, on: tableKey)
         }
+        guard let matched = found else { return }
         var step = RecordStep(from: member?.record, to: later)
         var shown: [LiveGroup] = []
         for (number, wasMember, fits) in (member?.groups ?? []).merged(with: matched) {

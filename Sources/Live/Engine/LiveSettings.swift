@@ -6,6 +6,9 @@ package struct LiveSettings: Sendable, Hashable {
     static let mostHeld = 10_000
     /// What may happen to records while they are read, before the reading begins anew.
     static let mostAside = 10_000
+    /// How often it is asked who is told a change, where conditions took too much: each time takes
+    /// as long as one change may.
+    static let questionsPerChange = 4
     /// Bytes of the names of fences that wait for what is read for a client, about.
     static let fenceBytes = 16 * 1024
     /// How long a group without members is kept, so that a page that is loaded anew finds it.
