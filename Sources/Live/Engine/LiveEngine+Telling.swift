@@ -90,8 +90,9 @@ extension LiveEngine {
                 + "\(settings.bytesPerResult) bytes")
     }
 
-    /// Asks the indexes of a container about a change. Those whose conditions take more than it may
-    /// take end, and it is asked again for the others.
+    /// Asks the indexes of a container about a change.
+    ///
+    /// Those whose conditions take more than it may take end, and it is asked again for the others.
     ///
     /// - Returns: `nil` if it took too much each time.
     func asking<Answer>(
