@@ -18,6 +18,8 @@ final class HeldSession: Sendable {
         var isStreamed = false
         /// Whether one is open.
         var isOpen = false
+        /// Whether one takes the place of another, which is ended before the new one is noted.
+        var isReopening = false
         /// Whether a frame of the client's is being worked, or waits for that.
         var isWorking = false
         /// Whether a frame is worked or a stream opened, of which one waits for the other.
@@ -41,7 +43,10 @@ final class HeldSession: Sendable {
     }
 
     /// Whether nobody has ended it.
-    var isAlive: Bool { access.knows(stream: state.withLock { $0.session.number }) }
+    var isAlive: Bool {
+        let (isReopening, number) = state.withLock { ($0.isReopening, $0.session.number) }
+        return isReopening || access.knows(stream: number)
+    }
 
     // MARK: Streams
 
@@ -105,6 +110,8 @@ final class HeldSession: Sendable {
         let heard = place?.token.position
         let set = await access.engine.declared(by: former.number, after: heard)
         let (notified, charges) = (former.feed?.start, former.charges)
+        state.withLock { $0.isReopening = true }
+        defer { state.withLock { $0.isReopening = false } }
         end(former, past, saying: Self.taken)
         do {
             try access.arrive(of: who.settings.key)
@@ -197,6 +204,8 @@ final class HeldSession: Sendable {
         defer { state.withLock { $0.isWorking = false } }
         await beginTurn()
         defer { endTurn() }
+        // A stream that was opened meanwhile may have been refused, which ended the one before.
+        guard isAlive else { throw HeldSessions.unknown }
         let session = state.withLock { $0.session }
         try await session.take(frame)
         guard let identity = session.identity else { return }
@@ -244,7 +253,7 @@ final class HeldSessions: Sendable {
         return session
     }
 
-    private static let unknown = APIError(
+    fileprivate static let unknown = APIError(
         .notFound,
         "there is no such session; one is held for \(patience.components.seconds) seconds without "
             + "a stream")
