@@ -54,6 +54,35 @@ import Testing
         #expect(try folders() == [])
     }
 
+    /// Whether SIGHUP reaches a process that is started here: under `nohup` it is ignored.
+    static var hangUpIsHeard: Bool {
+        guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
+            let mask = status.firstMatch(of: /SigIgn:\s*([0-9a-f]+)/).map({ String($0.1) }),
+            let ignored = UInt64(mask, radix: 16)
+        else { return true }
+        return ignored & 1 == 0
+    }
+
+    @Test(.enabled(if: DevCommandTests.hangUpIsHeard))
+    func `one whose terminal is closed leaves no folder and no address`() async throws {
+        let home = try Folder.make()
+        let sandbox = try await Sandbox.start(["--port", "0"], home: home)
+        let address = home.appending(path: ".local/state/belfry/dev.json").path
+        #expect(FileManager.default.fileExists(atPath: address))
+        sandbox.child.signal(SIGHUP)
+        #expect(await sandbox.child.ended() == 0)
+        #expect(!FileManager.default.fileExists(atPath: address))
+        let left = try FileManager.default.contentsOfDirectory(atPath: home.path)
+            .filter { $0.hasPrefix("belfry-dev-") }
+        #expect(left == [])
+    }
+
+    @Test func `a folder without a name is not the one where it is called`() async throws {
+        let run = try await BuiltBelfry.run(["dev", "--port", "0", "--folder", ""])
+        #expect(run.code == 64)
+        #expect(run.complaint.hasPrefix("Error: --folder: the name of a folder is expected\n"))
+    }
+
     @Test func `other commands find it by themselves while it runs, and no longer`() async throws {
         let home = try Folder.make()
         let sandbox = try await Sandbox.start(["--port", "0"], home: home)

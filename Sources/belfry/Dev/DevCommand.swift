@@ -57,12 +57,16 @@ struct DevCommand: AsyncParsableCommand {
         if once, seed != nil {
             throw ValidationError("--once runs the printed commands, and no --seed")
         }
+        // What a variable should have held that was never set would be the folder one is in.
+        if folder?.isEmpty == true {
+            throw ValidationError("--folder: the name of a folder is expected")
+        }
     }
 
     func run() async throws {
         do {
             // Whoever ends it while it starts leaves no folder with keys behind either.
-            let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+            let ends = await UnixSignalsSequence(trapping: Self.endings)
             let folder = try makeFolder()
             defer {
                 if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
@@ -72,6 +76,17 @@ struct DevCommand: AsyncParsableCommand {
             try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
             throw ExitCode.failure
         }
+    }
+
+    /// The signals that end it: a terminal that is closed sends SIGHUP. Who started it to outlive
+    /// the terminal (`nohup`) has that ignored.
+    private static var endings: [UnixSignal] {
+        let former = signal(SIGHUP, SIG_DFL)
+        // Functions of C cannot be compared; to ignore a signal is 1.
+        let isIgnored = unsafe unsafeBitCast(former, to: Int.self) == 1
+        guard isIgnored else { return [.sigterm, .sigint, .sighup] }
+        signal(SIGHUP, SIG_IGN)
+        return [.sigterm, .sigint]
     }
 
     private func makeFolder() throws -> URL {
