@@ -110,6 +110,33 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: home.path)) == text)
     }
 
+    @Test func `beside what is no store nothing is left`() async throws {
+        let home = try TemporaryStore()
+        let folder = URL(filePath: home.path).deletingLastPathComponent()
+        let text = folder.appending(path: "notes.txt")
+        try Data("Dear diary.".utf8).write(to: text)
+        try Data().write(to: folder.appending(path: "empty"))
+        try FileManager.default.createDirectory(
+            at: folder.appending(path: "inner"), withIntermediateDirectories: false)
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        var settings = StoreSettings.forTests
+        settings.creation = .never
+        for name in ["notes.txt", "empty", "inner"] {
+            let path = folder.appending(path: name).path
+            #expect(throws: StorageError.self, "\(name)") {
+                try RelayStore.open(path: path, settings: settings)
+            }
+        }
+        #expect(throws: StorageError.self) { try RelayStore.migrate(path: text.path) }
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
+        // The lock file of a store stays, also where it cannot be opened any more.
+        await (try home.open()).close()
+        try Data("Dear diary.".utf8).write(to: URL(filePath: home.path))
+        #expect(throws: StorageError.self) { try home.open(settings) }
+        #expect(FileManager.default.fileExists(atPath: home.path + ".lock"))
+    }
+
     @Test func `another program's database is refused`() throws {
         let home = try TemporaryStore()
         let queue = try DatabaseQueue(path: home.path)

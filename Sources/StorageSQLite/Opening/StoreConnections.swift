@@ -139,7 +139,10 @@ struct StoreConnections {
                 reason: "it is gone or empty, and the write-ahead log of one is there, "
                     + "\(path)-wal: they belong together; remove the log to begin anew")
         }
-        guard settings.creation == .whenMissing else { throw StorageError.missing(path: path) }
+        guard settings.creation == .whenMissing else {
+            lock?.withdraw()
+            throw StorageError.missing(path: path)
+        }
     }
 
     /// Gives the pages checksums, if they have none and the file is not too large to be written
@@ -247,6 +250,7 @@ struct StoreConnections {
         guard let header = try lock.map({ try $0.header(100) }) ?? unlockedHeader(),
             header.starts(with: Array("SQLite format 3\0".utf8))
         else {
+            lock?.withdraw()
             throw StorageError.damaged(path: path, reason: "not an SQLite database")
         }
         // Before SQLite reads a log that lies beside it, and belongs to the file it replaced.

@@ -80,6 +80,8 @@ final class StoreLock: Sendable {
     let path: String
     /// What stood in the lock file before: the process that had the lock last, and what it signed.
     let before: String
+    /// Whether there was no lock file before.
+    private let isNew: Bool
     private let held: Mutex<Held?>
 
     /// Takes the lock of the database at `path`, and of the file if it is there.
@@ -91,7 +93,10 @@ final class StoreLock: Sendable {
         self.path = path
         let lockPath = path + ".lock"
         try Self.checkFiles(beside: path)
-        let opened = Glibc.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let made = Glibc.open(lockPath, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let opened =
+            made >= 0 ? made : Glibc.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        isNew = made >= 0
         guard opened >= 0 else {
             throw .failed(path, "cannot open \(lockPath)", errno)
         }
@@ -105,15 +110,23 @@ final class StoreLock: Sendable {
         do throws(StorageError) {
             try lockFile()
         } catch {
+            withdraw()
             release()
             throw error
         }
         sign(nil)
     }
 
-    /// Refuses what is no file in the place of one: opening a pipe waits for whoever writes to it.
+    /// Takes the lock file away if there was none before: what it stands beside is no store, and
+    /// whoever mistyped a name finds nothing new beside their own file.
+    func withdraw() {
+        if isNew { unlink(path + ".lock") }
+    }
+
+    /// Refuses what is no file in the place of one: opening a pipe waits for whoever writes to it,
+    /// and nothing is made beside a folder.
     private static func checkFiles(beside path: String) throws(StorageError) {
-        for ending in [".lock", StoreWitness.ending, "-wal", "-shm"] {
+        for ending in ["", ".lock", StoreWitness.ending, "-wal", "-shm"] {
             guard let found = FileIdentity(path: path + ending), !found.isRegular else { continue }
             throw .inaccessible(path: path + ending, reason: found.oddity)
         }
