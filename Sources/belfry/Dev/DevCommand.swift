@@ -78,8 +78,10 @@ struct DevCommand: AsyncParsableCommand {
         }
     }
 
-    /// The signals that end it: a terminal that is closed sends SIGHUP. Who started it to outlive
-    /// the terminal (`nohup`) has that ignored.
+    /// The signals that end it.
+    ///
+    /// A terminal that is closed sends SIGHUP; who started it to outlive the terminal (`nohup`) has
+    /// that ignored.
     private static var endings: [UnixSignal] {
         let former = signal(SIGHUP, SIG_DFL)
         // Functions of C cannot be compared; to ignore a signal is 1.
