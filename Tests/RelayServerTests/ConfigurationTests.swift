@@ -177,6 +177,32 @@ import Testing
         #expect(missing == ["the file /nowhere.json cannot be read: there is none"])
     }
 
+    @Test func `a file that is no object of JSON in UTF-8 is refused by its name`() async throws {
+        try await withFile("[]") { path in
+            let list = try await problems(["--config", path])
+            #expect(list == ["the file \(path) is no object of JSON"])
+        }
+        try await withFile("\u{FEFF}{}") { path in
+            let marked = try await problems(["--config", path])
+            #expect(
+                marked == [
+                    "the file \(path) begins with a byte order mark: save it as UTF-8 without one"
+                ])
+        }
+    }
+
+    @Test(arguments: ["\r", "\n", " ", "\u{7F}"])
+    func `a token that no header carries as it is is refused`(end: String) async throws {
+        let token = String(repeating: "a", count: 24)
+        #expect(try await problems(["--admin-token", token]) == [])
+        let found = try await problems(["--admin-token", token + end])
+        #expect(
+            found == [
+                "admin.token (--admin-token, BELFRY_ADMIN_TOKEN): the value must be a text of 24 "
+                    + "bytes or more on one line, without spaces around it"
+            ])
+    }
+
     @Test func `variables that set nothing are told, and stop nothing`() async throws {
         let values = try await ConfigurationValues.gather(
             arguments: [],

@@ -6,7 +6,8 @@ package struct ConfigurationKey: Sendable {
     package enum Kind: Sendable, Hashable {
         /// Any text that is not empty.
         case text
-        /// A secret that cannot be guessed by trying: a text of at least this many bytes.
+        /// A secret that cannot be guessed by trying, and that a header can carry: a text of at
+        /// least this many bytes.
         case longSecret(Int)
         /// A whole number in this range.
         case integer(ClosedRange<Int>)
@@ -68,7 +69,8 @@ package struct ConfigurationKey: Sendable {
     package var rule: String {
         switch kind {
         case .text: "a text that is not empty"
-        case .longSecret(let bytes): "a text of \(bytes) bytes or more"
+        case .longSecret(let bytes):
+            "a text of \(bytes) bytes or more on one line, without spaces around it"
         case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .choice(let words): "one of \(words.joined(separator: ", "))"
         case .url(let schemes):
@@ -82,7 +84,7 @@ package struct ConfigurationKey: Sendable {
     func allows(_ text: String) -> Bool {
         switch kind {
         case .text, .list: !text.isEmpty
-        case .longSecret(let bytes): text.utf8.count >= bytes
+        case .longSecret(let bytes): text.utf8.count >= bytes && Self.isSendable(text)
         case .integer(let range): Int(text).map(range.contains) ?? false
         case .choice(let words): words.contains(text)
         case .url(let schemes): Self.isURL(text, schemes: schemes)
@@ -104,6 +106,13 @@ package struct ConfigurationKey: Sendable {
             isAfterSmall = character.isLowercase
         }
         return text
+    }
+
+    /// Whether a header of HTTP carries the text as it is: no line break, as of a file that was
+    /// written elsewhere, and no space at an end, which is cut off.
+    private static func isSendable(_ text: String) -> Bool {
+        text.first != " " && text.last != " "
+            && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
     /// Whether the port of `HOST:PORT` is one, if there is any: clients of HTTP end the process

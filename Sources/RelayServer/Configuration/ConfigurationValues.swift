@@ -166,11 +166,16 @@ package struct ConfigurationValues: Sendable {
                 : values?.isDirectory == true ? "it is a folder" : error.localizedDescription
             throw ConfigurationError(["the file \(path) cannot be read: \(reason)"])
         }
+        if let mark = marks.first(where: { text.starts(with: $0.bytes) }) {
+            throw ConfigurationError(["the file \(path) \(mark.meaning)"])
+        }
         do throws(JSONSyntaxError) {
             let keys = Dictionary(
                 ConfigurationKeys.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first }
             )
-            return leaves(try JSONValue(parsing: text), below: "").compactMap { name, value in
+            let value = try JSONValue(parsing: text)
+            guard case .object = value else { return ["the file \(path) is no object of JSON"] }
+            return leaves(value, below: "").compactMap { name, value in
                 guard let key = keys[name] else {
                     return noSetting(name, in: path, among: ConfigurationKeys.all.map(\.name))
                 }
@@ -185,6 +190,13 @@ package struct ConfigurationValues: Sendable {
             throw ConfigurationError(["the file \(path) is \(error.description)"])
         }
     }
+
+    /// What some editors put before a text, and what it says of the file.
+    private static let marks: [(bytes: [UInt8], meaning: String)] = [
+        ([0xEF, 0xBB, 0xBF], "begins with a byte order mark: save it as UTF-8 without one"),
+        ([0xFF, 0xFE], "is UTF-16: save it as UTF-8"),
+        ([0xFE, 0xFF], "is UTF-16: save it as UTF-8"),
+    ]
 
     private static func leaves(
         _ value: JSONValue, below path: String
