@@ -297,7 +297,7 @@ let package = Package(
             dependencies: [
                 "belfry", "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite",
                 "RelayTestKit", "GatewaySimulator", "PostgresFollowing", argumentParser,
-                asyncHTTPClient, nioHTTP1,
+                asyncHTTPClient, nioCore, nioHTTP1,
             ]),
         .target(
             name: "SimulationKit",

@@ -121,12 +121,12 @@ struct CheckPredicate: AsyncParsableCommand {
         switch options.dialect ?? .nspredicate {
         case .nspredicate, .ckquery: query["predicate"] = .string(condition)
         case .rql: query["rql"] = .string(condition)
-        case .where: query["where"] = try JSONValue(parsing: condition)
-        case .filterBy: query["filterBy"] = try JSONValue(parsing: condition)
+        case .where: query["where"] = try JSONValue(typed: condition, as: "condition")
+        case .filterBy: query["filterBy"] = try JSONValue(typed: condition, as: "condition")
         }
         if let args = options.args {
             let name = query["rql"] == nil ? "predicateArguments" : "rqlArguments"
-            query[name] = try JSONValue(parsing: args)
+            query[name] = try JSONValue(typed: args, as: "--args")
         }
         return query
     }
@@ -170,11 +170,11 @@ private struct PredicateRun {
         switch dialect {
         case .nspredicate, .ckquery: object["predicate"] = .string(condition)
         case .rql: object["query"] = .string(condition)
-        case .where: object["where"] = try JSONValue(parsing: condition)
-        case .filterBy: object["filterBy"] = try JSONValue(parsing: condition)
+        case .where: object["where"] = try JSONValue(typed: condition, as: "condition")
+        case .filterBy: object["filterBy"] = try JSONValue(typed: condition, as: "condition")
         }
-        if let args = options.args { object["args"] = try JSONValue(parsing: args) }
-        if let record { object["record"] = try JSONValue(parsing: record) }
+        if let args = options.args { object["args"] = try JSONValue(typed: args, as: "--args") }
+        if let record { object["record"] = try JSONValue(typed: record, as: "--record") }
         let line = PredicateLine(dialect: dialect, task: task)
         let answer = line.answer(to: JSONValue.object(object).utf8, now: Self.now)
         print(options.jsonl ? JSONValue.object(answer.json).text : answer.text)

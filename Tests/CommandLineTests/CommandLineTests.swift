@@ -181,7 +181,47 @@ import Testing
             "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/development/s",
             ["BELFRY_SOURCE_SECRET": ""], code: 78,
             "error: the secret of the change source is empty: it was shown when it was made, "),
+        // What the client of HTTP would show whole.
+        Refusal(
+            "overview --admin-token secret\r --url http://127.0.0.1:1", code: 78,
+            "error: the administrative token has a line break: give it without\n"),
+        Refusal(
+            "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/d/s --secret secret\n",
+            code: 78,
+            "error: the secret of the change source has a line break: give it without, for "
+                + "--secret or BELFRY_SOURCE_SECRET\n"),
+        Refusal(
+            "overview --admin-token x --url http://127.0.0.1:1 --ca-file /nowhere/ca.pem",
+            code: 78, "error: --ca-file: there is no file /nowhere/ca.pem\n"),
+        Refusal(
+            "predicate evaluate --dialect where {", code: 64,
+            "Error: condition: not JSON at byte 1: "),
+        Refusal(
+            "predicate evaluate a==1 --record [1", code: 64,
+            "Error: --record: not JSON at byte 2: "),
     ]
+
+    @Test(arguments: [
+        (["containers", "show", "-c", ""], "container"),
+        (["sources", "show", "", "-c", "c"], "source"),
+        (["sources", "set", "", "-c", "c", "--preset", "belfry"], "source"),
+        (["containers", "show", "-c", "c", "-e", ""], "environment"),
+    ]) func `an empty name is told, and asks no other call`(
+        arguments: [String], name: String
+    ) async throws {
+        let ending = try await BuiltBelfry.run(
+            arguments + ["--admin-token", "x", "--url", "http://127.0.0.1:1"])
+        #expect(ending.code == 64, "\(ending.complaint)")
+        #expect(ending.complaint.hasPrefix("Error: \(name): must not be empty\n"))
+    }
+
+    @Test func `both ways to ask for help on serve list its settings`() async throws {
+        let asked = try await BuiltBelfry.run(["help", "serve"])
+        #expect(asked.code == 0)
+        #expect(asked.output.contains("--http-port"))
+        let shown = try await BuiltBelfry.run(["serve", "--help"])
+        #expect(asked.output == shown.output)
+    }
 
     @Test(arguments: refusals) func `what cannot be done is refused with a reason and a code`(
         refusal: Refusal

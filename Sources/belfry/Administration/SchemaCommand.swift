@@ -88,13 +88,7 @@ struct SchemaCommand: AsyncParsableCommand {
             let text = try InputFile(file).text()
             let first = text.first { !$0.isWhitespace }
             var body: JSONValue = ["text": .string(text)]
-            if first == "{" {
-                do {
-                    body = try JSONValue(parsing: text)
-                } catch {
-                    throw ValidationError("\(file): \(error.description)")
-                }
-            }
+            if first == "{" { body = try JSONValue(typed: text, as: file) }
             try await options.make(.replaceSchema, container.parts, body: body)
         }
     }

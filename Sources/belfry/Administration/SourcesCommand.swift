@@ -91,11 +91,8 @@ struct SourcesCommand: AsyncParsableCommand {
                 else {
                     throw ValidationError("--definition-file says everything by itself")
                 }
-                do {
-                    return try JSONValue(parsing: try InputFile(definitionFile).text())
-                } catch let error as JSONSyntaxError {
-                    throw ValidationError("\(definitionFile): \(error.description)")
-                }
+                return try JSONValue(
+                    typed: try InputFile(definitionFile).text(), as: definitionFile)
             }
             var definition: JSONObject = [:]
             definition["preset"] = (preset ?? follow.preset).map { .string($0) }

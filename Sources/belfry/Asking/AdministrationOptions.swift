@@ -92,7 +92,9 @@ struct AdministrationOptions: ParsableArguments {
         let listener = configuration.admin
         var trust = RelayTrust()
         if let file = configuration.tls?.certificate { try trust.add("tls.certificateFile", file) }
-        if let file = caFile ?? configuration.caFile { try trust.add("tls.caFile", file) }
+        if let file = caFile ?? configuration.caFile {
+            try trust.add(caFile == nil ? "tls.caFile" : "--ca-file", file)
+        }
         if let url { try Self.check(url) }
         let place =
             url
@@ -104,6 +106,10 @@ struct AdministrationOptions: ParsableArguments {
                 "no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN"
                     + (url == nil && config == nil
                         ? "; or start belfry dev, which commands of the same user find" : ""))
+        }
+        guard token.isHeaderValue else {
+            throw CommandFailure(
+                .configuration, "the administrative token has a line break: give it without")
         }
         return HTTPTransport(
             url: place.hasSuffix("/") ? String(place.dropLast()) : place, token: token,
@@ -202,6 +208,7 @@ struct AdministrationClient: Sendable {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws -> JSONValue {
+        try Self.check(parts)
         let named = call.takesShard ? [("shard", shard)] : []
         return try Self.success(
             try await transport.call(
@@ -215,6 +222,7 @@ struct AdministrationClient: Sendable {
     func upload(
         _ call: AdministrationCall, _ parts: [String: String] = [:], _ file: UploadedFile
     ) async throws -> JSONValue {
+        try Self.check(parts)
         let answer = try await transport.upload(
             call.method, call.target(parts, query: []), file)
         do throws(CommandFailure) {
@@ -224,6 +232,13 @@ struct AdministrationClient: Sendable {
         }
     }
 
+    /// Refuses a name that is empty, as of a variable that is not set: without it the path would be
+    /// that of another call.
+    private static func check(_ parts: [String: String]) throws {
+        guard let name = parts.filter({ $0.value.isEmpty }).keys.min() else { return }
+        throw ValidationError("\(name): must not be empty")
+    }
+
     private static func success(
         _ answer: (status: Int, json: JSONValue)
     ) throws(CommandFailure) -> JSONValue {
@@ -231,6 +246,9 @@ struct AdministrationClient: Sendable {
         var reason = "HTTP \(answer.status)"
         if case .object(let object) = answer.json, case .string(let text)? = object["reason"] {
             reason = text
+        }
+        if answer.status == 404, reason.hasPrefix("there is no call at ") {
+            reason += ": is it the URL of the administrative surface (admin.port, 8081 unless set)?"
         }
         throw CommandFailure(answer.status < 500 ? .refused : .broken, reason)
     }

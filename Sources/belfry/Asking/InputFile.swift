@@ -15,11 +15,21 @@ struct InputFile {
     /// What is in it, without the mark that some editors put before a text.
     func bytes() throws -> [UInt8] {
         let bytes = try written()
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return Array(bytes.dropFirst(3)) }
-        guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]) else {
-            throw CommandFailure(.input, "the file \(path) is UTF-16: save it as UTF-8")
-        }
+        if bytes.starts(with: Self.mark) { return Array(bytes.dropFirst(3)) }
+        guard !Self.isUTF16(bytes) else { throw Self.utf16(path) }
         return bytes
+    }
+
+    /// What some editors put before a text in UTF-8.
+    static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    /// Whether a text begins as one in UTF-16 does.
+    static func isUTF16(_ bytes: some Collection<UInt8>) -> Bool {
+        bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF])
+    }
+
+    static func utf16(_ path: String) -> CommandFailure {
+        CommandFailure(.input, "the file \(path) is UTF-16: save it as UTF-8")
     }
 
     private func written() throws -> [UInt8] {

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Foundation
 import NIOCore
 import NIOSSL
 
@@ -19,6 +20,9 @@ struct RelayTrust {
     ///
     /// - Throws: ``CommandFailure`` if it cannot be read.
     mutating func add(_ key: String, _ path: String) throws {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw CommandFailure(.configuration, "\(key): there is no file \(path)")
+        }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(path)
             if key == "tls.certificateFile" { own = chain.first }
@@ -109,12 +113,22 @@ struct ReachingFailure: CustomStringConvertible {
         // BoringSSL says in which line of its sources it found out, NIO in which call.
         let plain = text.replacing(#/ at \S+:[0-9]+/#, with: "")
             .replacing(#/[^()]*\([^()]*\): ([^()]+)\) \(errno: [0-9]+\)/#) { "\($0.1)" }
-        guard text.contains("CERTIFICATE_VERIFY_FAILED") else {
-            description = plain
-            return
+        description = Self.meaning(of: text) ?? plain
+    }
+
+    /// What a failure that many meet at first means, and what to do.
+    private static func meaning(of text: String) -> String? {
+        if text.contains("CERTIFICATE_VERIFY_FAILED") {
+            return "its certificate is signed by nobody who is known here: name the authority that "
+                + "signed it (tls.caFile, BELFRY_TLS_CA_FILE, --ca-file)"
         }
-        description =
-            "its certificate is signed by nobody who is known here: name the authority that signed "
-            + "it (tls.caFile, BELFRY_TLS_CA_FILE, --ca-file)"
+        if text.contains("WRONG_VERSION_NUMBER") {
+            return "it speaks no TLS there: its URL begins with http://"
+        }
+        if text.contains("remoteConnectionClosed") {
+            return "it closed the connection without an answer; the URL of one with TLS begins "
+                + "with https://"
+        }
+        return nil
     }
 }

@@ -11,3 +11,9 @@ extension URL {
         return (1...65_535).contains(port ?? 1)
     }
 }
+
+extension String {
+    /// Whether a header of HTTP can carry it: the client of HTTP names the whole header, with what
+    /// is secret, where one cannot.
+    var isHeaderValue: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+}

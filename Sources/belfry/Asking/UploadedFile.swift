@@ -40,15 +40,31 @@ struct UploadedFile: AsyncSequence, Sendable {
             }
             let handle = try handle ?? open()
             self.handle = handle
-            guard let data = try handle.read(upToCount: Self.portion), !data.isEmpty else {
-                return nil
-            }
+            let data = try read(handle)
+            guard !data.isEmpty else { return nil }
             sent += data.count
             if sent / Self.step > (sent - data.count) / Self.step {
                 let line = "(\(sent >> 20) MiB sent so far)\n"
                 try? StandardStreams.write(Array(line.utf8), .error)
             }
-            return ByteBuffer(bytes: data)
+            return ByteBuffer(bytes: Self.unmarked(data, isFirst: sent == data.count))
+        }
+
+        /// The next portion; that the file is none to be read is no fault of the relay.
+        private func read(_ handle: FileHandle) throws -> Data {
+            let data: Data
+            do {
+                data = try handle.read(upToCount: Self.portion) ?? Data()
+            } catch {
+                throw InputFile.failure(error, path)
+            }
+            guard sent > 0 || !InputFile.isUTF16(data) else { throw InputFile.utf16(path) }
+            return data
+        }
+
+        /// A portion without the mark that some editors put before a text.
+        private static func unmarked(_ data: Data, isFirst: Bool) -> Data {
+            isFirst && data.starts(with: InputFile.mark) ? data.dropFirst(3) : data
         }
 
         private func open() throws -> FileHandle {

@@ -195,7 +195,7 @@ struct RehearseCommand: AsyncParsableCommand {
     }
 
     private func dictionary() throws -> JSONValue? {
-        if let draft { return try JSONValue(parsing: try InputFile(draft).text()) }
+        if let draft { return try JSONValue(typed: try InputFile(draft).text(), as: draft) }
         guard let recordType else { return nil }
         var query: JSONObject = ["recordType": .string(recordType)]
         query["predicate"] = condition.map { .string($0) }

@@ -31,6 +31,12 @@ struct PostedSource: Sendable {
                     + "\(flags.secret) or BELFRY_SOURCE_SECRET; belfry sources rotate gives "
                     + "another")
         }
+        if secret?.isHeaderValue == false {
+            throw CommandFailure(
+                .configuration,
+                "the secret of the change source has a line break: give it without, for "
+                    + "\(flags.secret) or BELFRY_SOURCE_SECRET")
+        }
         if let named {
             guard let secret else {
                 throw CommandFailure(

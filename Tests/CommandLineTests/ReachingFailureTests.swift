@@ -1,0 +1,58 @@
+import Foundation
+import NIOCore
+import RelayModel
+import Testing
+
+@testable import belfry
+
+/// Why a relay was not reached, and what a file that is sent was, as people are told.
+@Suite struct ReachingFailureTests {
+    private struct Fault: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    @Test(arguments: [
+        (
+            "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL "
+                + "routines:OPENSSL_internal:WRONG_VERSION_NUMBER]))",
+            "it speaks no TLS there: its URL begins with http://"
+        ),
+        (
+            "HTTPClientError.remoteConnectionClosed",
+            "it closed the connection without an answer; the URL of one with TLS begins with "
+                + "https://"
+        ),
+        (
+            "connect(descriptor:addr:size:): Connection refused) (errno: 111)",
+            "Connection refused"
+        ),
+    ]) func `a failure is told by what it means`(text: String, told: String) {
+        #expect(ReachingFailure(Fault(description: text)).description.contains(told))
+    }
+
+    @Test func `a file that cannot be sent is no fault of the relay`() async throws {
+        let folder = try Folder.make()
+        let utf16 = folder.appending(path: "utf16.ndjson")
+        try Data([0xFF, 0xFE, 0x7B, 0x00]).write(to: utf16)
+        let cases = [
+            (folder.path, "the file \(folder.path) cannot be read: it is a folder"),
+            (utf16.path, "the file \(utf16.path) is UTF-16: save it as UTF-8"),
+        ]
+        for (path, told) in cases {
+            let error = await #expect(throws: CommandFailure.self) {
+                for try await _ in UploadedFile(firstLine: ["user": "ann"], path: path) {}
+            }
+            #expect(error == CommandFailure(.input, told))
+        }
+    }
+
+    @Test func `the mark before a text is not sent`() async throws {
+        let file = try Folder.make().appending(path: "marked.ndjson")
+        try Data("\u{FEFF}{}\n".utf8).write(to: file)
+        var sent: [UInt8] = []
+        for try await part in UploadedFile(firstLine: [:], path: file.path) {
+            sent += part.readableBytesView
+        }
+        #expect(sent == Array("{}\n{}\n".utf8))
+    }
+}
