@@ -70,6 +70,30 @@ import Testing
         #expect(await second.end() == 0)
     }
 
+    @Test func `a tail goes on after the relay was started anew`() async throws {
+        let home = try Folder.make()
+        let folder = home.appending(path: "kept")
+        let first = try await Self.sandbox(home: home, folder: folder)
+        try await Self.trigger("before", 1, home: home)
+        let child = Child(
+            ["changes", "tail", "--lines", "1", "-c", "iCloud.com.example.Art"],
+            environment: ["HOME": home.path])
+        let output = LogLines()
+        let errors = LogLines()
+        try child.run(
+            input: .nullDevice, output: output.pipe.fileHandleForWriting, error: errors.pipe)
+        _ = try await output.line { $0.hasSuffix("create  Todo/before") }
+        #expect(await first.end() == 0)
+        _ = try await errors.line { $0 == "(the relay does not answer; it is asked again)" }
+        let second = try await Self.sandbox(home: home, folder: folder)
+        try await Self.trigger("after", 1, home: home)
+        _ = try await output.line { $0.hasSuffix("create  Todo/after") }
+        _ = try await errors.line { $0 == "(it answers again)" }
+        child.signal(SIGTERM)
+        _ = await child.ended()
+        #expect(await second.end() == 0)
+    }
+
     @Test func `pushes are posted to an endpoint, as they were composed`() async throws {
         let home = try Folder.make()
         let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))

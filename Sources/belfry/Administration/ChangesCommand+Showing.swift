@@ -104,7 +104,7 @@ extension ChangesCommand {
             discussion: """
                 A line has the position, the moment, the source, the operation and the record, and \
                 says of a change that came too late that it is stale. belfry listen shows what \
-                changes fire.
+                changes fire. It goes on by itself when the relay is started anew.
                 """)
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
@@ -113,6 +113,8 @@ extension ChangesCommand {
 
         /// Between two looks at the head of the log.
         private static let pause = Duration.milliseconds(500)
+        /// How long a relay that is gone is left alone.
+        private static let rest = Duration.seconds(1)
 
         func validate() throws {
             guard (0...1000).contains(lines) else {
@@ -122,14 +124,46 @@ extension ChangesCommand {
 
         func run() async throws {
             try await CommandFailure.told {
-                try await options.withClient { client in
-                    var place = try await begin(client)
-                    while !once {
-                        place = try await goOn(client, after: place)
-                        try await Task.sleep(for: Self.pause)
+                var progress = Progress()
+                while true {
+                    do {
+                        return try await follow(&progress)
+                    } catch let failure as CommandFailure
+                        where failure.kind != .refused && progress.place != nil
+                    {
+                        // The log keeps its positions: nothing is missed meanwhile.
+                        guard options.database == nil, !once else { throw failure }
+                        if !progress.isLost { note("the relay does not answer; it is asked again") }
+                        progress.isLost = true
+                        try await Task.sleep(for: Self.rest)
                     }
                 }
             }
+        }
+
+        /// How far it has shown.
+        private struct Progress {
+            var place: String?
+            var isLost = false
+        }
+
+        private func follow(_ progress: inout Progress) async throws {
+            var known = progress
+            defer { progress = known }
+            try await options.withClient { client in
+                if known.place == nil { known.place = try await begin(client) }
+                while !once, let place = known.place {
+                    known.place = try await goOn(client, after: place)
+                    if known.isLost { note("it answers again") }
+                    known.isLost = false
+                    try await Task.sleep(for: Self.pause)
+                }
+            }
+        }
+
+        /// Says something that is no change.
+        private func note(_ text: String) {
+            try? StandardStreams.write(Array("(\(text))\n".utf8), .error)
         }
 
         /// Shows the last changes; returns after which position it goes on.
