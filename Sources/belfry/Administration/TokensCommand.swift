@@ -36,16 +36,23 @@ struct TokensCommand: AsyncParsableCommand {
         @Option(name: .shortAndLong, help: "The container that it is good for (default: all).")
         var container: String?
         @Option(
-            name: .shortAndLong, help: "Its environment.",
+            name: .shortAndLong, help: "Its environment (default: development).",
             completion: .list(["development", "production"]))
-        var environment = "development"
+        var environment: String?
         @Option(help: "After so many hours it does not count any more (default: never).")
         var hours: Int64?
+
+        func validate() throws {
+            guard container != nil || environment == nil else {
+                throw ValidationError(
+                    "--environment: is that of a --container; a token without one is good for all")
+            }
+        }
 
         func run() async throws {
             var body: JSONObject = ["label": .string(label), "access": .string(access)]
             body["container"] = container.map { .string($0) }
-            if container != nil { body["environment"] = .string(environment) }
+            if container != nil { body["environment"] = .string(environment ?? "development") }
             body["hours"] = hours.map { .integer($0) }
             let sent = JSONValue.object(body)
             try await options.run { client in
