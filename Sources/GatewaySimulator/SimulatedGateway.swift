@@ -57,7 +57,6 @@ public final class SimulatedGateway: Sendable {
         let authority = try CertificateAuthority.load(
             from: configuration.certificates, host: configuration.host, now: MachineClock.now(),
             lifetime: configuration.certificateLifetime)
-        if let caFile = configuration.caFile { try authority.writeCA(to: caFile) }
         let ledger = GatewayLedger(capacity: configuration.recordCapacity)
         let judge = GatewayJudge(configuration)
         let connections = OpenConnections()
@@ -73,6 +72,13 @@ public final class SimulatedGateway: Sendable {
                 }
             }
             .bind(host: configuration.host, port: configuration.port).get()
+        // Not before: where another one has the address, its senders trust what the file holds.
+        do {
+            if let caFile = configuration.caFile { try authority.writeCA(to: caFile) }
+        } catch {
+            try? await listener.close()
+            throw error
+        }
         return SimulatedGateway(
             listener: listener, connections: connections, ledger: ledger, judge: judge,
             caCertificatePEM: authority.caCertificatePEM)

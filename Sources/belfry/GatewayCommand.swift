@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GatewaySimulator
 import Logging
+import NIOCore
 import UnixSignals
 
 /// Runs the simulated push gateway by itself, until it is told to stop.
@@ -61,7 +62,7 @@ struct GatewayCommand: AsyncParsableCommand {
 
     private func serve() async throws {
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-        let gateway = try await SimulatedGateway.start(try configuration())
+        let gateway = try await start()
         ConsoleOutput.write(
             """
             The gateway listens on https://\(host):\(gateway.port)
@@ -74,6 +75,17 @@ struct GatewayCommand: AsyncParsableCommand {
         ConsoleOutput.write(
             "Received \(totals.received), accepted \(totals.accepted), "
                 + "answered \(totals.answered), duplicates \(totals.duplicates)\n")
+    }
+
+    /// Starts it; an address that cannot be had is said as `serve` says it.
+    private func start() async throws -> SimulatedGateway {
+        let configuration = try configuration()
+        do {
+            return try await SimulatedGateway.start(configuration)
+        } catch let error as IOError {
+            let reason = unsafe String(cString: strerror(error.errnoCode))
+            throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
+        }
     }
 
     private static func environment(named name: String) throws -> SimulatedEnvironment {

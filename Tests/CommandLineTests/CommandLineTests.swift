@@ -113,6 +113,10 @@ import Testing
         Refusal(
             "migrate --database /nowhere/relay.sqlite", code: 69,
             "error: /nowhere/relay.sqlite cannot be brought up to date: "),
+        // It would be good for all containers, and more than was asked for.
+        Refusal(
+            "tokens create --label ci -e production", code: 64,
+            "Error: --environment: is that of a --container; a token without one is good for all"),
         Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
         Refusal("sources set shop -c c", code: 64, "Error: one of --preset, --follow and"),
@@ -265,6 +269,20 @@ import Testing
             let last = ending.complaint.split(separator: "\n").last ?? ""
             #expect(last.contains(complaint), "\(settings): \(ending.complaint)")
         }
+        await gateway.simulated.stop()
+    }
+
+    @Test func `a gateway whose port is taken says so, and writes no file`() async throws {
+        let folder = try Folder.make()
+        let gateway = try await SampleGateway.start(in: folder)
+        let file = folder.appending(path: "own-ca.pem").path
+        let taken = "\(gateway.simulated.port)"
+        let ending = try await BuiltBelfry.run(["gateway", "--port", taken, "--ca-file", file])
+        #expect(ending.code == 69)
+        #expect(
+            ending.complaint
+                == "error: 127.0.0.1:\(taken) cannot be served: Address already in use\n")
+        #expect(!FileManager.default.fileExists(atPath: file))
         await gateway.simulated.stop()
     }
 

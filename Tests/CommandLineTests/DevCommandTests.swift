@@ -153,6 +153,20 @@ import Testing
         #expect(try made().isEmpty)
     }
 
+    @Test func `a folder that is in use keeps what its relay trusts`() async throws {
+        let home = try Folder.make()
+        let folder = home.appending(path: "sandbox")
+        let sandbox = try await Sandbox.start(["--port", "0", "--folder", folder.path], home: home)
+        let file = folder.appending(path: "gateway-ca.pem")
+        let before = try Data(contentsOf: file)
+        let second = try await BuiltBelfry.run(
+            ["dev", "--port", "0", "--folder", folder.path], environment: ["HOME": home.path])
+        #expect(second.code == 69)
+        #expect(second.complaint.contains("one relay at a time"), "\(second.complaint)")
+        #expect(try Data(contentsOf: file) == before)
+        #expect(await sandbox.end() == 0)
+    }
+
     @Test func `a port that is taken is said, and the process ends`() async throws {
         let home = try Folder.make()
         let sandbox = try await Sandbox.start(["--port", "0"], home: home)

@@ -116,8 +116,9 @@ struct DevCommand: AsyncParsableCommand {
         let sandbox = try DevSandbox(
             folder: folder, seeded: seed?.devices ?? [], world: world)
         let phones = SandboxPushes(clock: world.clock) { world.randomBytes($0) }
-        let gateway = try await startGateway(of: sandbox, phones, world)
+        // Whoever has the folder already keeps the certificate that its relay trusts.
         try await sandbox.furnish(at: world.now())
+        let gateway = try await startGateway(of: sandbox, phones, world)
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
         BuildStamp.current.record()
