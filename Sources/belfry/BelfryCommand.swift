@@ -50,6 +50,9 @@ struct BelfryCommand: AsyncParsableCommand {
             let text = "Error: \(error.message)\n  See '\(path) --help' for more information.\n"
             try? StandardStreams.write(Array(text.utf8), .error)
             throw ExitCode.validationFailure
+        } catch let error as POSIXError where error.code == .EPIPE {
+            // Whoever reads, as `head` does, has had enough.
+            return
         }
     }
 }

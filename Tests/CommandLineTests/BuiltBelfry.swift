@@ -67,8 +67,12 @@ final class Child: Sendable {
     private let process = Process()
     private let state = Mutex(State())
 
-    /// Prepares a run; `openFiles` is the limit that a shell sets before, which cannot be raised.
-    init(_ arguments: [String], openFiles: Int? = nil, environment: [String: String]) {
+    /// Prepares a run; `openFiles` is the limit that a shell sets before, which cannot be raised,
+    /// and `reader` the command of a shell that gets its output.
+    init(
+        _ arguments: [String], openFiles: Int? = nil, pipedInto reader: String? = nil,
+        environment: [String: String]
+    ) {
         process.executableURL = BuiltBelfry.executable
         process.arguments = arguments
         if let openFiles {
@@ -76,6 +80,11 @@ final class Child: Sendable {
             process.arguments =
                 ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", BuiltBelfry.executable.path]
                 + arguments
+        }
+        if let reader {
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments =
+                ["-c", "\"$0\" \"$@\" | \(reader)", BuiltBelfry.executable.path] + arguments
         }
         let inherited = ProcessInfo.processInfo.environment
         process.environment = [

@@ -94,6 +94,27 @@ import Testing
         #expect(await second.end() == 0)
     }
 
+    @Test(arguments: [
+        ["listen"], ["changes", "tail", "--lines", "1", "-c", "iCloud.com.example.Art"],
+    ]) func `what nobody reads any more ends with the next line`(arguments: [String]) async throws {
+        let home = try Folder.make()
+        let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))
+        try await Self.trigger("before", 1, home: home)
+        // It reads one line, is gone, and only then says so.
+        let child = Child(
+            arguments, pipedInto: "{ read -r line; exec <&-; echo \"$line\"; }",
+            environment: ["HOME": home.path])
+        let output = LogLines()
+        let errors = LogLines()
+        try child.run(
+            input: .nullDevice, output: output.pipe.fileHandleForWriting, error: errors.pipe)
+        _ = try await output.line { !$0.isEmpty }
+        try await Self.trigger("after", 1, home: home)
+        #expect(await child.ended() == 0)
+        #expect(!errors.text.contains("Broken pipe"), "\(errors.text)")
+        #expect(await sandbox.end() == 0)
+    }
+
     @Test func `pushes are posted to an endpoint, as they were composed`() async throws {
         let home = try Folder.make()
         let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))

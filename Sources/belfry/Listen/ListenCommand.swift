@@ -97,8 +97,7 @@ struct ListenCommand: AsyncParsableCommand {
                 tellMissed(reader)
                 guard case .array(let events)? = reader.value("events") else { continue }
                 for case .object(let event) in events {
-                    StandardStreams.say(
-                        options.json ? JSONValue.object(event).text : EventLine(event).text)
+                    try show(options.json ? JSONValue.object(event).text : EventLine(event).text)
                     guard let forwarding, event["kind"] == "push" else { continue }
                     note(await forwarding.post(event, parts))
                 }
@@ -113,6 +112,18 @@ struct ListenCommand: AsyncParsableCommand {
         if case .integer(let missed)? = reader.value("missed"), missed > 0 {
             note("\(missed) events went by too fast, and are not shown")
         }
+    }
+
+    /// Shows an event.
+    ///
+    /// A reader that is gone ends the command, so that the relay keeps events for nobody; pushes
+    /// that are forwarded are wanted all the same.
+    private func show(_ line: String) throws {
+        do {
+            try StandardStreams.write(Array("\(line)\n".utf8), .output)
+        } catch let error as POSIXError where error.code == .EPIPE && forwardTo == nil {
+            throw error
+        } catch {}
     }
 
     /// Says something that is no event.
