@@ -22,9 +22,9 @@ struct BelfryCommand: AsyncParsableCommand {
         ProcessMemory.limitArenas(
             environment: process.environment, processors: process.activeProcessorCount)
         ProcessLog.own.bootstrap()
-        var arguments = Array(process.arguments.dropFirst())
+        let given = Array(process.arguments.dropFirst())
         // Its settings are no options of the parser, which would leave them out.
-        if arguments == ["help", "serve"] { arguments = ["serve", "--help"] }
+        let arguments = given == ["help", "serve"] ? ["serve", "--help"] : given
         if let slip = CommandSlip(arguments, below: Self.self) {
             try? StandardStreams.write(Array("\(slip)".utf8), .error)
             exit(withError: ExitCode.validationFailure)
