@@ -5,7 +5,7 @@ import PostgresLink
 ///
 /// It ends with its transaction, or when the last row was sent.
 final class ServerCursor {
-    /// Rows of one answer: about as many as a page has. Each may be as large as a record.
+    /// Rows of one answer, about as many as a page has; each may be as large as a record.
     static let rowsAtATime = 100
 
     private let name: String
