@@ -89,9 +89,17 @@ import Testing
         try await Self.trigger("after", 1, home: home)
         _ = try await output.line { $0.hasSuffix("create  Todo/after") }
         _ = try await errors.line { $0 == "(it answers again)" }
+        #expect(await second.end() == 0)
+        // One that keeps nothing begins its positions anew.
+        let third = try await Self.sandbox(home: home, folder: home.appending(path: "other"))
+        _ = try await errors.line {
+            $0 == "(the log ends before what was shown: it is begun anew)"
+        }
+        try await Self.trigger("elsewhere", 1, home: home)
+        _ = try await output.line { $0.hasSuffix("create  Todo/elsewhere") }
         child.signal(SIGTERM)
         _ = await child.ended()
-        #expect(await second.end() == 0)
+        #expect(await third.end() == 0)
     }
 
     @Test(arguments: [

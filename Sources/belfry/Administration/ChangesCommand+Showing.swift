@@ -144,6 +144,8 @@ extension ChangesCommand {
         /// How far it has shown.
         private struct Progress {
             var place: String?
+            /// The position of the last change that there was.
+            var last: String?
             var isLost = false
         }
 
@@ -151,9 +153,18 @@ extension ChangesCommand {
             var known = progress
             defer { progress = known }
             try await options.withClient { client in
-                if known.place == nil { known.place = try await begin(client) }
+                if known.isLost, let last = known.last, try await ends(client, before: last) {
+                    note("the log ends before what was shown: it is begun anew")
+                    known.place = nil
+                }
+                if known.place == nil {
+                    known.place = try await begin(client)
+                    known.last = known.place
+                }
                 while !once, let place = known.place {
-                    known.place = try await goOn(client, after: place)
+                    let step = try await goOn(client, after: place)
+                    known.place = step.place
+                    known.last = step.last ?? known.last
                     if known.isLost { note("it answers again") }
                     known.isLost = false
                     try await Task.sleep(for: Self.pause)
@@ -175,17 +186,30 @@ extension ChangesCommand {
             return changes.first.flatMap(Self.position) ?? "0"
         }
 
+        /// Whether the log is another one by now, as that of a sandbox that keeps nothing.
+        private func ends(
+            _ client: AdministrationClient, before last: String
+        ) async throws -> Bool {
+            let answer = try await client.make(
+                .listChanges, container.parts, query: [("limit", "1")])
+            let newest = Self.changes(in: answer).first.flatMap(Self.position) ?? "0"
+            guard let end = UInt64(newest), let shown = UInt64(last) else { return false }
+            return end < shown
+        }
+
+        /// Shows what came; returns where it goes on, and the position of the last change if any.
         private func goOn(
             _ client: AdministrationClient, after place: String
-        ) async throws -> String {
+        ) async throws -> (place: String, last: String?) {
             let answer = try await client.make(
                 .listChanges, container.parts, query: [("after", place), ("limit", "1000")])
             let changes = Self.changes(in: answer)
             for change in changes { try show(change) }
+            let last = changes.last.flatMap(Self.position)
             if case .object(let object) = answer, case .string(let next)? = object["after"] {
-                return next
+                return (next, last)
             }
-            return changes.last.flatMap(Self.position) ?? place
+            return (last ?? place, last)
         }
 
         private func show(_ change: JSONValue) throws {
