@@ -40,12 +40,6 @@ extension RealmQuery {
 }
 
 extension RecordPredicate.Node {
-    /// What has to hold all together: an AND within an AND is one with it, as `(a AND b) AND c` is.
-    var joinedByAnd: [Self] {
-        guard case .and(let nodes) = self else { return [self] }
-        return nodes.flatMap(\.joinedByAnd)
-    }
-
     /// Whether this compares the field with constants by `==` or `IN`.
     func holdsToConstants(_ field: String) -> Bool {
         guard case .comparison(let comparison) = self, comparison.quantifier == nil,

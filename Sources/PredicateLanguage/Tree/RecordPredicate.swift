@@ -221,3 +221,11 @@ extension RecordPredicate.Comparison {
         comparator == .tokenMatches && left == .field("allTokens")
     }
 }
+
+extension RecordPredicate.Node {
+    /// What has to hold all together: an AND within an AND is one with it, as `(a AND b) AND c` is.
+    var joinedByAnd: [Self] {
+        guard case .and(let nodes) = self else { return [self] }
+        return nodes.flatMap(\.joinedByAnd)
+    }
+}

@@ -29,7 +29,8 @@ package struct ConfigurationValues: Sendable {
         var problems = problems(with: arguments)
         if let path = ConfigReader(providers: providers).string(forKey: "config") {
             problems += try Self.problems(withFile: path)
-            providers.append(try await file(path))
+            // What is no object has no settings to be read.
+            if problems.isEmpty { providers.append(try await file(path)) }
         }
         guard problems.isEmpty else { throw ConfigurationError(problems) }
         let reader = ConfigReader(providers: providers)

@@ -253,7 +253,7 @@ final class HeldSessions: Sendable {
         return session
     }
 
-    fileprivate static let unknown = APIError(
+    static let unknown = APIError(
         .notFound,
         "there is no such session; one is held for \(patience.components.seconds) seconds without "
             + "a stream")
