@@ -3,6 +3,7 @@ import RelayModel
 import RelayTestKit
 import ServiceLifecycle
 import Synchronization
+import Testing
 
 @testable import RelayServer
 
@@ -77,5 +78,40 @@ final class RunningNode: Sendable {
     func waitForWarmth() async throws {
         let client = try await client()
         while try await client.call("GET", "/readyz")["standby", "state"] != "warm" {}
+    }
+}
+
+extension RunningNode {
+    /// Expects that a record that comes is told to a page of alice's that is connected to this
+    /// relay, and to her courier, whose poll waits at `url`.
+    func checkWhatIsTold(of container: SampleContainer, pollAt url: String) async throws {
+        try await container.save(.query("q", info: ["alertBody": "New"]))
+        let path = String(url.dropFirst(container.client.url.count))
+        let poll = Task { try await container.client.call("GET", path).expect(200) }
+        try await container.client.administer(
+            "POST", "\(container.path)/schema/recordTypes/Artwork", ["shadow": true]
+        ).expect(200)
+        let (page, head) = try await LiveConnection.open(
+            try await ports.port(of: "http"),
+            path: "/live/1/\(container.key.container)/development")
+        #expect(head.hasPrefix("HTTP/1.1 101"), "\(head)")
+        try await page.send([
+            "type": "hello", "ckAPIToken": .string(container.apiToken),
+            "ckWebAuthToken": .string(SampleContainer.userToken("alice")), "format": "plain",
+            "deviceID": "alice-page",
+        ])
+        #expect(await page.frame("welcome")?["userRecordName"] == "alice")
+        try await page.send([
+            "type": "set", "version": 1,
+            "queries": [
+                ["id": "all", "recordType": "Artwork", "query": ["predicate": "price < 100"]]
+            ],
+        ])
+        _ = await page.frames(until: "at")
+        try await container.post(.change("create", "a1", ["price": 7]))
+        let frames = await page.frames(until: "at")
+        #expect(frames.contains { $0["type"] == "items" })
+        #expect(try await poll.value["ck", "qry", "rid"] == "a1")
+        try await page.close()
     }
 }

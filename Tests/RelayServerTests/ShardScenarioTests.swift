@@ -166,33 +166,7 @@ struct ShardScenarioTests {
                 ], as: "alice", in: nil
             ).expect(400)
             #expect(refused.text.contains("a courier of the shard \(service.schemas[1])"))
-            try await container.save(.query("q", info: ["alertBody": "New"]))
-            let path = String(url.dropFirst(container.client.url.count))
-            let poll = Task { try await container.client.call("GET", path).expect(200) }
-            try await container.client.administer(
-                "POST", "\(container.path)/schema/recordTypes/Artwork", ["shadow": true]
-            ).expect(200)
-            let (page, head) = try await LiveConnection.open(
-                try await service.one.ports.port(of: "http"),
-                path: "/live/1/\(container.key.container)/development")
-            #expect(head.hasPrefix("HTTP/1.1 101"), "\(head)")
-            try await page.send([
-                "type": "hello", "ckAPIToken": .string(container.apiToken),
-                "ckWebAuthToken": .string(SampleContainer.userToken("alice")), "format": "plain",
-                "deviceID": "alice-page",
-            ])
-            #expect(await page.frame("welcome")?["userRecordName"] == "alice")
-            try await page.send([
-                "type": "set", "version": 1,
-                "queries": [
-                    ["id": "all", "recordType": "Artwork", "query": ["predicate": "price < 100"]]
-                ],
-            ])
-            _ = await page.frames(until: "at")
-            try await container.post(.change("create", "a1", ["price": 7]))
-            #expect(await page.frames(until: "at").contains { $0["type"] == "items" })
-            #expect(try await poll.value["ck", "qry", "rid"] == "a1")
-            try await page.close()
+            try await service.one.checkWhatIsTold(of: container, pollAt: url)
         }
     }
 

@@ -87,20 +87,19 @@ import Testing
         await store.close()
     }
 
+    /// Appends changes of a record with a text of so many bytes.
+    private static func append(_ count: Int, bytes: Int, to store: RelayStore) async throws {
+        var change = Sample.change("r")
+        change.after = RecordImage(["text": .string(String(repeating: "x", count: bytes))])
+        _ = try await store.append(
+            Array(repeating: ChangeToAppend(change, key: nil), count: count),
+            container: Sample.container, source: Sample.source, at: Sample.moment(0))
+    }
+
     @Test func `large entries push out no more than there is no room for`() async throws {
         let store = try await Self.readyStore(TemporaryStore(in: .memory))
-        func append(_ hundreds: Int, bytes: Int) async throws {
-            var change = Sample.change("r")
-            change.after = RecordImage(["text": .string(String(repeating: "x", count: bytes))])
-            let changes = Array(repeating: ChangeToAppend(change, key: nil), count: 100)
-            for _ in 0..<hundreds {
-                _ = try await store.append(
-                    changes, container: Sample.container, source: Sample.source,
-                    at: Sample.moment(0))
-            }
-        }
-        try await append(10, bytes: 10)
-        try await append(6, bytes: 20_000)
+        for _ in 0..<10 { try await Self.append(100, bytes: 10, to: store) }
+        for _ in 0..<6 { try await Self.append(100, bytes: 20_000, to: store) }
         try await Self.settle(store, upTo: 1600)
         var retention = Retention()
         retention.logAge = nil
@@ -115,17 +114,10 @@ import Testing
 
     @Test func `one large entry stands for no more than it is`() async throws {
         let store = try await Self.readyStore(TemporaryStore(in: .memory))
-        func append(_ count: Int, bytes: Int) async throws {
-            var change = Sample.change("r")
-            change.after = RecordImage(["text": .string(String(repeating: "x", count: bytes))])
-            _ = try await store.append(
-                Array(repeating: ChangeToAppend(change, key: nil), count: count),
-                container: Sample.container, source: Sample.source, at: Sample.moment(0))
-        }
         // Of 2000 entries each fourth is looked at first, from the newest on.
-        for _ in 0..<9 { try await append(111, bytes: 10) }
-        try await append(1, bytes: 500_000)
-        for _ in 0..<10 { try await append(100, bytes: 10) }
+        for _ in 0..<9 { try await Self.append(111, bytes: 10, to: store) }
+        try await Self.append(1, bytes: 500_000, to: store)
+        for _ in 0..<10 { try await Self.append(100, bytes: 10, to: store) }
         #expect(try await store.head() == LogPosition(2000))
         try await Self.settle(store, upTo: 2000)
         var retention = Retention()

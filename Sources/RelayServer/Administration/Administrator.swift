@@ -213,7 +213,6 @@ struct AdministrationAccess: Sendable {
 
     /// Counts a call of a token of one container: what it changes, or is refused, is written down,
     /// and the writer is everybody's.
-    @inline(never)
     private func count(_ administrator: Administrator) throws {
         guard let container = administrator.container else { return }
         try turnstile.use(administering: container)
