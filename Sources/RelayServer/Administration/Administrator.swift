@@ -213,6 +213,10 @@ struct AdministrationAccess: Sendable {
 
     /// Counts a call of a token of one container: what it changes, or is refused, is written down,
     /// and the writer is everybody's.
+    ///
+    /// It is not inlined because the optimiser of Swift 6.3 ends with a fault where it has this
+    /// within ``answer(_:by:_:_:)``.
+    @inline(never)
     private func count(_ administrator: Administrator) throws {
         guard let container = administrator.container else { return }
         try turnstile.use(administering: container)
@@ -220,10 +224,6 @@ struct AdministrationAccess: Sendable {
 
     /// A path as it stands in the audit log, which more may read than may change anything: a secret
     /// that somebody took for the ID of its token or key must not be there.
-    ///
-    /// It is a function of its own also for the optimiser of Swift 6.3, which ends with a fault
-    /// where it has this within ``answer(_:by:_:_:)``.
-    @inline(never)
     private static func noted(_ path: String) -> String {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         for index in parts.indices.dropFirst()
