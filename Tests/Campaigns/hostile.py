@@ -239,13 +239,14 @@ def guesses(state, place):
     request(state, place, "POST", place.path("records/query"), os.urandom(64))
 
 
-def work(function, number, place, stop, results):
+def work(function, number, place, ready, stop, results):
     """One process of an attack.
 
     Attackers have machines of their own: here they take what the relay and its gateway leave.
     """
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     state = {"id": number, "n": 0, "answers": {}, "connection": None}
+    ready.wait()
     while not stop.is_set():
         function(state, place)
     results.put(state["answers"])
@@ -345,15 +346,23 @@ def rig(options, folder):
     return gateway, relay, place
 
 
-def run(function, workers, place, seconds):
-    """Lets an attack run; returns what it was answered."""
+def run(function, workers, place, seconds, innocent):
+    """Lets an attack run; returns the innocent changes posted meanwhile, and what it was answered.
+
+    Its processes are made before and waited for afterwards: that takes this process, which posts
+    the innocent changes and notes when they are pushed, some ten milliseconds for each of them.
+    """
+    ready = multiprocessing.Barrier(workers + 1)
     stop, results = multiprocessing.Event(), multiprocessing.Queue()
     processes = [multiprocessing.Process(target=work, daemon=True, args=(
-        function, number, place, stop, results)) for number in range(workers)]
+        function, number, place, ready, stop, results)) for number in range(workers)]
     for process in processes:
         process.start()
+    first = innocent.number
+    ready.wait(60)
     time.sleep(seconds)
     stop.set()
+    span = range(first, innocent.number)
     answers = {}
     for _ in processes:
         try:
@@ -365,7 +374,7 @@ def run(function, workers, place, seconds):
         process.join(5)
         if process.is_alive():
             process.kill()
-    return answers
+    return span, answers
 
 
 def main():
@@ -399,16 +408,14 @@ def main():
         for _ in range(options.rounds):
             first = innocent.number
             time.sleep(options.seconds)
-            middle = innocent.number
-            spans["quiet"] += range(first, middle)
+            spans["quiet"] += range(first, innocent.number)
             if apart:
-                run(function, workers, apart[2], options.seconds)
-                spans["apart"] += range(middle, innocent.number)
+                span, _ = run(function, workers, apart[2], options.seconds, innocent)
+                spans["apart"] += span
                 apart[1].settled(PATIENCE)
                 time.sleep(1)
-                middle = innocent.number
-            found = run(function, workers, place, options.seconds)
-            spans["attacked"] += range(middle, innocent.number)
+            span, found = run(function, workers, place, options.seconds, innocent)
+            spans["attacked"] += span
             for status, count in found.items():
                 answers[status] = answers.get(status, 0) + count
             halts = [halt for halt in relay.overview()["halts"]

@@ -81,28 +81,62 @@ import Testing
     @Test func `a full listener refuses a few with a word, and takes nobody more`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         for number in 0..<10 {
-            #expect(book.arrive(from: try Self.address("10.0.0.\(number)")) == .served)
+            #expect(book.arrive(from: try Self.address("10.0.0.\(number)"), at: .zero) == .served)
         }
         #expect(book.room == 4)
-        for _ in 0..<4 { #expect(book.arrive(from: nil) == .refused(.full)) }
+        for _ in 0..<4 { #expect(book.arrive(from: nil, at: .zero) == .refused(.full)) }
         #expect(!book.takes && book.room == 0)
-        #expect(book.arrive(from: nil) == .dropped(.full))
-        book.leave(.refused(.full), from: nil)
+        #expect(book.arrive(from: nil, at: .zero) == .dropped(.full))
+        book.leave(.refused(.full), from: nil, asked: true, at: .zero)
         #expect(book.takes && book.room == 1)
-        book.leave(.served, from: try Self.address("10.0.0.3"))
-        #expect(book.arrive(from: nil) == .served)
+        book.leave(.served, from: try Self.address("10.0.0.3"), asked: true, at: .zero)
+        #expect(book.arrive(from: nil, at: .zero) == .served)
     }
 
     @Test func `one address does not get all of a listener`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 5))
         let one = try Self.address("10.0.0.1")
-        for _ in 0..<5 { #expect(book.arrive(from: one) == .served) }
-        #expect(book.arrive(from: one) == .refused(.address))
-        #expect(book.arrive(from: try Self.address("10.0.0.2")) == .served)
+        for _ in 0..<5 { #expect(book.arrive(from: one, at: .zero) == .served) }
+        #expect(book.arrive(from: one, at: .zero) == .refused(.address))
+        #expect(book.arrive(from: try Self.address("10.0.0.2"), at: .zero) == .served)
         // A proxy's connections are not counted by its address.
-        #expect(book.arrive(from: nil) == .served)
-        book.leave(.served, from: one)
-        #expect(book.arrive(from: one) == .served)
+        #expect(book.arrive(from: nil, at: .zero) == .served)
+        book.leave(.served, from: one, asked: true, at: .zero)
+        #expect(book.arrive(from: one, at: .zero) == .served)
+    }
+
+    @Test func `who opens connections to ask nothing is not served, and others are`() throws {
+        var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
+        let (one, two) = (try Self.address("10.0.0.1"), try Self.address("10.0.0.2"))
+        for _ in 0..<256 {
+            #expect(book.arrive(from: one, at: .zero) == .served)
+            book.leave(.served, from: one, asked: false, at: .zero)
+        }
+        #expect(book.arrive(from: one, at: .zero) == .dropped(.silent))
+        book.leave(.dropped(.silent), from: one, asked: false, at: .zero)
+        #expect(book.arrive(from: two, at: .zero) == .served)
+        // A proxy brings those of many.
+        for _ in 0..<1000 {
+            #expect(book.arrive(from: nil, at: .zero) == .served)
+            book.leave(.served, from: nil, asked: false, at: .zero)
+        }
+        // Some come back in a second, whatever was tried meanwhile.
+        let later = Duration.seconds(1)
+        for _ in 0..<128 {
+            #expect(book.arrive(from: one, at: later) == .served)
+            book.leave(.served, from: one, asked: false, at: later)
+        }
+        #expect(book.arrive(from: one, at: later) == .dropped(.silent))
+    }
+
+    @Test func `who asks may come as often as there is room`() throws {
+        var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
+        let one = try Self.address("10.0.0.1")
+        for _ in 0..<1000 {
+            #expect(book.arrive(from: one, at: .zero) == .served)
+            book.leave(.served, from: one, asked: true, at: .zero)
+        }
+        #expect(book.served == 0)
     }
 
     @Test func `the listeners leave files for the store, the gateway and the operator`() {

@@ -89,6 +89,48 @@ import Testing
         }
     }
 
+    @Test func `a crowd that asks nothing is dropped, and who is inside is served`() async throws {
+        try await RunningRelay.with { relay in
+            let port = try await Self.port(relay)
+            let inside = try await RawConnection.open(port)
+            try await inside.send(Self.question)
+            #expect(await inside.hear(until: "}").hasPrefix("HTTP/1.1 200"))
+            var isDropped = false
+            for _ in 0..<20_000 where !isDropped {
+                // A garbled request is answered, and the connection closed; it is none.
+                guard let next = try? await RawConnection.open(port) else { continue }
+                try? await next.send("GG\r\n\r\n")
+                isDropped = await next.hearAll().isEmpty
+            }
+            #expect(isDropped)
+            try await inside.send(Self.question)
+            #expect(await inside.hear(until: "}").hasPrefix("HTTP/1.1 200"))
+            let metrics = try await relay.metrics()
+            #expect(
+                metrics.contains(#"connections_refused_total{listener="http",reason="silent"} "#),
+                "\(metrics)")
+            try await inside.close()
+        }
+    }
+
+    @Test func `what comes of a body after its refusal is read slowly`() async throws {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            let part = String(repeating: " ", count: 1 << 20)
+            try await connection.send(
+                "POST /changes/1/\(relay.container.key.container)/development/none HTTP/1.1\r\n"
+                    + "Host: relay\r\nContent-Length: 1000000000\r\n\r\n")
+            #expect(await connection.hear(until: "}").hasPrefix("HTTP/1.1 404"))
+            // Its client has two seconds to go, in which a thousand megabytes came through before.
+            var sent = 0
+            while sent < 1000 {
+                do { try await connection.send(part) } catch { break }
+                sent += 1
+            }
+            #expect(sent < 100)
+        }
+    }
+
     @Test(arguments: ["GET /heal", "", "POST /x HTTP/1.1\r\nHost: a\r\nX-A: b\r\n"])
     func `a head that does not come ends the connection`(start: String) async throws {
         try await RunningRelay.with(["--http-head-seconds", "1"]) { relay in

@@ -26,6 +26,8 @@ struct ConnectionCounts: Sendable {
         case full
         /// The address has all that one may have.
         case address
+        /// The address brings many that ask nothing before they end.
+        case silent
     }
 
     /// What becomes of a newcomer.
@@ -52,6 +54,13 @@ struct ConnectionCounts: Sendable {
     /// Connections that are being refused.
     private(set) var refused = 0
     private var byAddress: [ClientAddress: Int] = [:]
+    private var silent = RateTable<ClientAddress>(capacity: 4096)
+
+    /// How many connections of one address may end without having asked anything: more than
+    /// browsers, which open some before they need them, and whoever looks whether a port is open.
+    ///
+    /// To serve one costs ten times what it costs to open it, or to close it unserved.
+    static let silence = RateLimit(perSecond: 128, burst: 256)
 
     init(_ bounds: Bounds) {
         self.bounds = bounds
@@ -65,7 +74,10 @@ struct ConnectionCounts: Sendable {
     var takes: Bool { room > 0 }
 
     /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
-    mutating func arrive(from address: ClientAddress?) -> Verdict {
+    mutating func arrive(from address: ClientAddress?, at now: Duration) -> Verdict {
+        if let address, !silent.has(1, for: address, Self.silence, at: now) {
+            return .dropped(.silent)
+        }
         let count = address.map { byAddress[$0, default: 0] } ?? 0
         let refusal: Refusal? =
             served >= bounds.connections ? .full : count >= bounds.perAddress ? .address : nil
@@ -79,13 +91,16 @@ struct ConnectionCounts: Sendable {
         return .served
     }
 
-    /// Notes that one has gone who was taken with `verdict`.
-    mutating func leave(_ verdict: Verdict, from address: ClientAddress?) {
+    /// Notes that one has gone who was taken with `verdict`, and whether it `asked` anything.
+    mutating func leave(
+        _ verdict: Verdict, from address: ClientAddress?, asked: Bool, at now: Duration
+    ) {
         switch verdict {
         case .served:
             served -= 1
             guard let address, let count = byAddress[address] else { return }
             byAddress[address] = count > 1 ? count - 1 : nil
+            if !asked { silent.charge(1, to: address, Self.silence, at: now) }
         case .refused: refused -= 1
         case .dropped: break
         }

@@ -11,6 +11,7 @@ final class ConnectionLimiter: Sendable {
     private struct Guest {
         let verdict: ConnectionCounts.Verdict
         let address: ClientAddress?
+        var hasAsked = false
     }
 
     private struct State {
@@ -63,7 +64,7 @@ final class ConnectionLimiter: Sendable {
         let known = state.withLock { $0.guests[id]?.verdict }
         if let known { return known }
         let (verdict, served, isNews) = state.withLock { state in
-            let verdict = state.counts.arrive(from: address)
+            let verdict = state.counts.arrive(from: address, at: channel.eventLoop.pace)
             let isNews = verdict.refusal == .full && !state.wasFull
             if isNews { state.wasFull = true }
             state.guests[id] = Guest(verdict: verdict, address: address)
@@ -79,12 +80,19 @@ final class ConnectionLimiter: Sendable {
         return verdict
     }
 
+    /// Notes that a connection has brought the head of a request.
+    func noteRequest(on channel: any Channel) {
+        state.withLock { $0.guests[ObjectIdentifier(channel)]?.hasAsked = true }
+    }
+
     private func leave(_ channel: any Channel) {
         let served = state.withLock { state -> Int? in
             guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
                 return nil
             }
-            state.counts.leave(guest.verdict, from: guest.address)
+            state.counts.leave(
+                guest.verdict, from: guest.address, asked: guest.hasAsked,
+                at: channel.eventLoop.pace)
             // Said again only after it was far from full, so that nobody fills the log by coming
             // and going.
             let bound = state.counts.bounds.connections

@@ -66,6 +66,9 @@ struct ConnectionPace: Sendable {
     /// Whether something is being written.
     var isAnswering: Bool { outgoing != nil }
 
+    /// Whether nothing more will be answered.
+    var isEnding: Bool { ending != nil }
+
     /// Whether a request has begun whose body has not come whole.
     var isReceiving: Bool {
         if case .body = incoming { true } else { false }

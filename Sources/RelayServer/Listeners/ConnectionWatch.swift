@@ -74,6 +74,9 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     /// How often the clock is looked at, at least and at most.
     private static let leastCheck = Duration.milliseconds(50)
     private static let mostCheck = Duration.seconds(5)
+    /// How long nothing is read, after each reading, of a body whose answer has gone: what comes is
+    /// dropped, and whoever sends four megabytes to be refused would keep the loop from others.
+    private static let drainingPause = Duration.milliseconds(20)
 
     private let limiter: ConnectionLimiter
     private let verdict: ConnectionCounts.Verdict
@@ -88,6 +91,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var isLast = false
     /// How many requests came whose answer has not gone.
     private var unanswered = 0
+    /// Whether a head has come.
+    private var hasAsked = false
     /// Whether nothing is read any more after the newest request.
     private var isDeaf = false
     /// How often it was told that the end goes on; `nil` before the end.
@@ -133,6 +138,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         case .head(let head):
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
+            if !hasAsked { limiter.noteRequest(on: context.channel) }
+            hasAsked = true
             isDeaf = Self.endsReading(head)
         case .body(let part): return pass(parts.add(part), context)
         case .end:
@@ -157,10 +164,13 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         }
     }
 
-    /// Reads on, after a while if the last reading brought a body in very many parts.
+    /// Reads on, after a while if the last reading brought a body in very many parts, or if what
+    /// comes is only dropped.
     func read(context: ChannelHandlerContext) {
         guard pause == nil else { return }
-        guard let time = parts.pauseAfterReading() else { return context.read() }
+        let isDrained = isTold || isLast && pace.isEnding
+        let time = parts.pauseAfterReading() ?? (isDrained ? Self.drainingPause : nil)
+        guard let time else { return context.read() }
         pause = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) { [self] in
             pause = nil
             context.read()

@@ -49,6 +49,12 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
         return nil
     }
 
+    /// Whether tokens could be taken.
+    func has(_ tokens: Double, for key: Key, _ limit: RateLimit, at now: Duration) -> Bool {
+        guard let full = buckets[key]?.fullAt else { return tokens <= limit.burst }
+        return max(full, now) + limit.time(for: tokens) <= now + limit.time(for: limit.burst)
+    }
+
     /// Takes tokens whether they are there or not.
     ///
     /// Of those that are not there, as many as `owed` must come before any can be taken again.
