@@ -201,6 +201,19 @@ struct MoveTests {
         try await RelayStore.open(place, as: .forTests(), settings: .forTests).close()
     }
 
+    @Test func `cut off between the marks, it does not go on once the store went elsewhere`()
+        async throws
+    {
+        let path = try await Self.newStore()
+        let place = try TestPlace().place()
+        await #expect(throws: Interruption.self) {
+            try await Self.move(path, to: place) { _ in throw Interruption() }
+        }
+        try await Self.move(path, to: try TestPlace().place())
+        let refusal = try await Self.refusal { try await Self.move(path, to: place) }
+        #expect(refusal.contains("it was moved to schema"))
+    }
+
     @Test func `a file that is not whole yet is not restored as one`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let place = try TestPlace().place()

@@ -110,7 +110,7 @@ package struct StoreMove {
         if let left, left.direction == .here { throw left.refusal(at: source.place) }
         let found = try target.read(MoveMark.find)
         if let found {
-            try resume(found, identity, isLeft: left != nil)
+            try resume(found, identity, left)
         } else {
             if let left { throw left.refusal(at: source.place) }
             try target.read { try refuseRows($0, tables) }
@@ -136,14 +136,18 @@ package struct StoreMove {
     }
 
     /// Sees whether what was begun at the target is this move.
-    private func resume(_ found: MoveMark, _ identity: Data, isLeft: Bool) throws {
+    private func resume(_ found: MoveMark, _ identity: Data, _ left: MoveMark?) throws {
         guard found.direction == .here else { throw found.refusal(at: target.place) }
         // A source that was taken back, or exchanged, is another by now.
-        guard found.identity == identity, isLeft || found.table.isEmpty else {
+        guard found.identity == identity, left != nil || found.table.isEmpty else {
             throw StorageError.inaccessible(
                 path: target.place,
                 reason: "it has a part of what was at \(found.place), which is another store by "
                     + "now: remove it, or name another place")
+        }
+        // If it was cut off before the source was marked, that may have gone elsewhere since.
+        if let left, found.table.isEmpty, left.place != target.place {
+            throw left.refusal(at: source.place)
         }
     }
 
