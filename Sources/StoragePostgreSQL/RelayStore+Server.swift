@@ -24,6 +24,11 @@ extension RelayStore {
         do {
             let connection = try session.connect()
             let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
+            // A part of a move is not brought up to date by a start: the Belfry that began the move
+            // could not finish it.
+            if try schema.found(connection) != nil {
+                try MoveMark.refuse(place, owner: nil, connection)
+            }
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
             // Before it is asked for too, so that who stands by does not take it from the move.

@@ -63,8 +63,10 @@ extension RelayStore {
             var settings = StoreSettings()
             // Whoever asks for it by name has the time to have the file written anew.
             settings.sealedBytes = .max
-            return try StoreConnections(path: path, settings: settings, lock: lock)
-                .prepare(StoreSchema(migrations: Migration.released))
+            var connections = StoreConnections(path: path, settings: settings, lock: lock)
+            // Its move goes on, or is taken back, at the newest version alone; the mark stays.
+            connections.admitsMoved = true
+            return try connections.prepare(StoreSchema(migrations: Migration.released))
         } catch {
             throw StorageError.opening(path, failed: error)
         }

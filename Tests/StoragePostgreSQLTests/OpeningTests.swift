@@ -1,3 +1,4 @@
+import Migrations
 import PostgresLink
 import RelayModel
 import RelayTestKit
@@ -332,5 +333,25 @@ struct OpeningTests {
         let place = try PostgresPlace(
             url: "postgresql://someone@db.example.com:5433/relay", schema: "house")
         #expect(place.description == "schema house of db.example.com:5433/relay")
+    }
+
+    /// The Belfry that began the move, and knows no newer version, could not finish it.
+    @Test func `a start does not bring a part of a move up to date`() throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        let connection = try test.session().connect()
+        let some = Array(Migration.releasedOnPostgreSQL.prefix(1))
+        _ = try PostgresSchema(place: place, migrations: some)
+            .apply(connection, makesSchema: true)
+        try connection.query(
+            """
+            INSERT INTO storeMove VALUES (1, 'here', decode(repeat('00', 16), 'hex'), 'far', '',
+                NULL, 0)
+            """)
+        let refusal = #expect(throws: StorageError.self) {
+            try RelayStore.open(place, as: .forTests(), settings: .forTests)
+        }
+        #expect(refusal?.description.contains("run belfry move again to finish") == true)
+        #expect(try connection.query("SELECT count(*) FROM migration") == [["1"]])
     }
 }

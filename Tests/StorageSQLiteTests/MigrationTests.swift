@@ -180,4 +180,33 @@ import Testing
         #expect(try RelayStore.migrate(path: home.path) == [])
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }
+
+    /// Taking it back, and going on with its move, need the newest version.
+    @Test func `a file that was moved away is brought up to date, and stays marked`() async throws {
+        let home = try TemporaryStore()
+        let older = StoreSchema(migrations: Array(Migration.released.dropLast()))
+        _ = try Self.connections(home).prepare(older)
+        let queue = try DatabaseQueue(path: home.path)
+        try await queue.write { db in
+            try db.execute(
+                sql: """
+                    PRAGMA application_id = \(StoreSchema.movedID);
+                    CREATE TABLE storeMove (
+                        id INTEGER PRIMARY KEY, direction TEXT NOT NULL, identity BLOB NOT NULL,
+                        place TEXT NOT NULL, tableName TEXT NOT NULL, lastKey TEXT,
+                        rowCount INTEGER NOT NULL
+                    ) STRICT;
+                    INSERT INTO storeMove VALUES (1, 'away', zeroblob(16), 'far', '', NULL, 0)
+                    """)
+        }
+        try queue.close()
+        let applied = try RelayStore.migrate(path: home.path)
+        #expect(applied == Migration.released.suffix(1).map(\.name))
+        let refusal = #expect(throws: StorageError.self) { try home.open() }
+        #expect(refusal?.description.contains("it was moved to far") == true)
+        let end = try EmbeddedMoveEnd(home.path, as: .source)
+        try StoreMove.takeBack(end, identity: Data(repeating: 7, count: 16))
+        await end.end()
+        await (try home.open()).close()
+    }
 }
