@@ -17,7 +17,7 @@ extension StoreReport {
                 + "\(account.owed - account.difference) are delivered, pending, folded, seen, "
                 + "dead or dropped"
         }
-        for (sentence, sql) in Self.rules(db.dialect) {
+        for (sentence, sql) in Self.rules(db.dialect) + Self.presence(db.dialect) {
             if let count = try Int.fetchOne(db, sql: sql), count != 0 {
                 problems.append("\(count) × \(sentence)")
             }
@@ -96,5 +96,32 @@ extension StoreReport {
                 """
             ),
         ]
+    }
+
+    /// What must be there: without it nothing breaks a rule that is about it.
+    private static func presence(_ dialect: Dialect) -> [(sentence: String, sql: String)] {
+        var rules: [(sentence: String, sql: String)] = [
+            (
+                "a row of which each store has one is missing",
+                """
+                SELECT 5 - (SELECT count(*) FROM store) - (SELECT count(*) FROM shardHead)
+                    - (SELECT count(*) FROM progress) - (SELECT count(*) FROM backlog)
+                    - (SELECT count(*) FROM sessionSecret)
+                """
+            )
+        ]
+        guard dialect == .postgresql else { return rules }
+        // These have no references there; those of a file are checked with all others.
+        for table in ["logEntry", "retry", "dedupe"] {
+            rules.append(
+                (
+                    "a row of \(table) is of a container that is not there",
+                    """
+                    SELECT count(*) FROM \(table) WHERE NOT EXISTS (
+                        SELECT 1 FROM container WHERE container.id = \(table).container)
+                    """
+                ))
+        }
+        return rules
     }
 }

@@ -1,0 +1,43 @@
+import RelayTestKit
+import Storage
+import StorageSQL
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// What a check finds that a copy of a database may lack, as one of which a table was not restored.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct CheckTests {
+    @Test(arguments: ["store", "progress", "backlog", "sessionSecret"])
+    func `a row of which each store has one is missed`(table: String) throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        _ = try RelayStore.migrate(place)
+        #expect(try RelayStore.check(place).problems == [])
+        try test.server.sql("DELETE FROM \(test.schema).\(table)")
+        #expect(
+            try RelayStore.check(place).problems
+                == ["1 × a row of which each store has one is missing"])
+    }
+
+    @Test func `what belongs to a container that is not there is named`() throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        _ = try RelayStore.migrate(place)
+        try test.server.sql(
+            """
+            INSERT INTO \(test.schema).logEntry
+                (position, container, appendedAt, kind, source, body)
+                VALUES (1, 7, 0, 1, 's', '{}');
+            INSERT INTO \(test.schema).dedupe
+                (container, source, kind, key, digest, position, rememberedUntil)
+                VALUES (7, 's', 1, '', '', 1, 0), (8, 's', 1, '', '', 1, 0)
+            """)
+        #expect(
+            try RelayStore.check(place).problems == [
+                "1 × a row of logEntry is of a container that is not there",
+                "2 × a row of dedupe is of a container that is not there",
+            ])
+    }
+}
