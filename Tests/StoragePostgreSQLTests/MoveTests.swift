@@ -252,6 +252,10 @@ struct MoveTests {
             try await Self.move(path, to: try TestPlace().place())
         }
         #expect(again.contains("it was moved to schema"))
+        let failing = try Self.file(path, .source)
+        // No identity: what fails, or is cut off, can be done again.
+        #expect(throws: (any Error).self) { try StoreMove.takeBack(failing, identity: Data()) }
+        await failing.end()
         let end = try Self.file(path, .source)
         try StoreMove.takeBack(end, identity: Data(repeating: 7, count: 16))
         await end.end()

@@ -183,6 +183,9 @@ package final class ServerMoveEnd: MoveEnd {
         }
     }
 
+    /// Nothing lies beside a schema.
+    package func releaseIdentity() {}
+
     package func setIdentity(_ identity: Data, _ db: Database) throws {
         try db.execute(sql: "UPDATE store SET identity = ?", arguments: [identity])
     }

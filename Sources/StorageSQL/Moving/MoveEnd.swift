@@ -24,8 +24,11 @@ package protocol MoveEnd: AnyObject {
     /// Lets a relay have the store again from this transaction on, whose mark is gone.
     func letIn(_ db: Database) throws
 
-    /// Gives the store another identity of 16 bytes; what lies beside it and belongs to the one
-    /// before is forgotten.
+    /// Forgets what lies beside the store and belongs to the identity that it has: comes before
+    /// ``setIdentity(_:_:)``, and leaves a store that is what it was, whatever ends the process.
+    func releaseIdentity() throws
+
+    /// Gives the store another identity of 16 bytes.
     func setIdentity(_ identity: Data, _ db: Database) throws
 
     /// Checks the whole store as `belfry check` does.

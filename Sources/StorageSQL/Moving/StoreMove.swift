@@ -65,6 +65,7 @@ package struct StoreMove {
         guard let mark = try source.read(MoveMark.find), mark.direction == .away else {
             throw StorageError.inaccessible(path: source.place, reason: "it was not moved away")
         }
+        try source.releaseIdentity()
         try source.write { db in
             try makeAnother(source, identity, db)
             try db.execute(sql: "DELETE FROM storeMove")
@@ -90,6 +91,7 @@ package struct StoreMove {
                 path: end.place,
                 reason: "it is not sound: \(report.problems.joined(separator: "; "))")
         }
+        try end.releaseIdentity()
         try end.write { db in try makeAnother(end, identity, db) }
         return report
     }
@@ -116,7 +118,10 @@ package struct StoreMove {
             try target.read { try refuseRows($0, tables) }
         }
         let mark = found ?? MoveMark(.here, identity, place: source.place)
-        if found == nil { try target.write { try open(mark, $0) } }
+        if found == nil {
+            try target.releaseIdentity()
+            try target.write { try open(mark, $0) }
+        }
         try tell(MoveProgress(.copying, table: mark.table, rows: mark.rows))
         if left == nil {
             try source.write { db in

@@ -119,14 +119,17 @@ package final class EmbeddedMoveEnd: MoveEnd {
         try db.execute(sql: "PRAGMA application_id = \(StoreSchema.applicationID)")
     }
 
-    package func setIdentity(_ identity: Data, _ db: StorageSQL.Database) throws {
-        // Before the commit: the mark keeps relays away until then, and it can be done again.
+    package func releaseIdentity() throws {
+        // In this order: a witness is missed in a file that says that it has one.
+        try write { db in try db.execute(sql: "UPDATE store SET isWitnessed = 0") }
         let witness = place + StoreWitness.ending
         if FileManager.default.fileExists(atPath: witness) {
             try FileManager.default.removeItem(atPath: witness)
         }
-        try db.execute(
-            sql: "UPDATE store SET identity = ?, isWitnessed = 0", arguments: [identity])
+    }
+
+    package func setIdentity(_ identity: Data, _ db: StorageSQL.Database) throws {
+        try db.execute(sql: "UPDATE store SET identity = ?", arguments: [identity])
         try db.execute(sql: "UPDATE shardHead SET commits = 0")
     }
 
