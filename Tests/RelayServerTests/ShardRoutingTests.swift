@@ -77,7 +77,8 @@ import Testing
     @Test func `a shard is named where nothing else says where something lies`() {
         #expect(Self.subject("/admin/1/overview?shard=b") == .shard("b"))
         #expect(Self.subject("/admin/1/audit?limit=1&shard=b%31") == .shard("b1"))
-        #expect(Self.subject("/courier/1/secret?shard=b", isOperators: false) == .shard("b"))
+        #expect(
+            Self.subject("/courier/1/secret?shard=b", isOperators: false) == .courier(shard: "b"))
         let path = "/admin/1/containers/iCloud.com.example.Art/development"
         #expect(Self.subject(path, .put) == .creation(Self.key, shard: nil))
         #expect(Self.subject(path + "?shard=b", .put) == .creation(Self.key, shard: "b"))
@@ -172,9 +173,18 @@ import Testing
         let moved = away.taking([sight("b", isMovedAway: false, revision: 1)])
         #expect(moved.other(for: .container(key)) == "b" && moved.conflicts.isEmpty)
         #expect(moved.elsewhere.flatMap { place in place.keys.map { _ in place.schema } } == ["b"])
+        // URLs of couriers name the shard in which they were made.
+        #expect(away.other(for: .courier(shard: "a")) == "a")
+        #expect(moved.other(for: .courier(shard: "a")) == "b")
+        #expect(moved.other(for: .courier(shard: "b")) == "b")
+        #expect(moved.other(for: .shard("a")) == "a")
+        // None is made where nobody would own it.
+        let new = (0..<100).map { moved.choice(for: Self.container("new\($0)")) }
+        #expect(Set(new) == ["b", "c"])
         // It was taken back.
         let both = moved.taking([sight("a", isMovedAway: false, revision: 2)])
         #expect(both.other(for: .container(key)) == "a" && both.conflicts.count == 1)
+        #expect(both.other(for: .courier(shard: "a")) == "a")
     }
 
     @Test func `where nobody knows what a shard has, a container may be there`() {

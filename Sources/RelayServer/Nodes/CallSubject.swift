@@ -13,6 +13,8 @@ enum CallSubject: Sendable, Hashable {
     case creation(ContainerKey, shard: String?)
     /// What the store of this shard keeps.
     case shard(String)
+    /// What waits for a web courier whose URL was made in this shard.
+    case courier(shard: String)
     /// Whatever the relay has that is asked.
     case relay
 
@@ -34,7 +36,8 @@ enum CallSubject: Sendable, Hashable {
         }
         switch path[0] {
         case "admin" where isOperators: self = Self.administrative(path, head)
-        case "courier": self = Self.shard(target) ?? .relay
+        case "courier":
+            self = QueryParameters(target: target)["shard"].map { .courier(shard: $0) } ?? .relay
         case let word where Self.ofContainers.contains(word):
             self = Self.key(path[2...]).map { .container($0) } ?? .relay
         default: self = .relay

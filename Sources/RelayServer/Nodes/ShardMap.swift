@@ -82,10 +82,18 @@ struct ShardMap: Sendable {
             case .container(let key): places[key]
             case .creation(let key, let named): places[key] ?? named ?? choice(for: key)
             case .shard(let named): named
+            case .courier(let named): heir(of: named)
             case .relay: nil
             }
         // What is no shard is refused by the routes of the own store.
         return schema.flatMap { $0 != own && schemas.contains($0) ? $0 : nil }
+    }
+
+    /// The shard in which a shard's store is now: another one if it was moved there.
+    private func heir(of schema: String) -> String {
+        guard let sight = sights[schema], sight.isMovedAway else { return schema }
+        // All that it had went together.
+        return sight.containers.lazy.compactMap { places[$0] }.first { $0 != schema } ?? schema
     }
 
     /// Whether a call may be for a shard of which it is not known what lies there: the own store
@@ -99,8 +107,10 @@ struct ShardMap: Sendable {
     ///
     /// Each shard draws a number for it, and the highest has it: so all relays say the same, shards
     /// get about as many each, and one more shard moves none that are there (rendezvous hashing).
+    /// One whose store was moved away gets none: nobody owns it.
     func choice(for key: ContainerKey) -> String {
-        schemas.max { Self.number(of: $0, for: key) < Self.number(of: $1, for: key) } ?? own
+        schemas.filter { !(sights[$0]?.isMovedAway ?? false) }
+            .max { Self.number(of: $0, for: key) < Self.number(of: $1, for: key) } ?? own
     }
 
     private static func number(of schema: String, for key: ContainerKey) -> UInt64 {
