@@ -38,9 +38,9 @@ package final class PostgresConnection: @unchecked Sendable {
                 })
         else { throw PostgresError(state: "", message: "out of memory") }
         guard PQstatus(handle) == CONNECTION_OK else {
-            let reason = PostgresError.line(String(cString: PQerrorMessage(handle)))
+            let failure = PostgresError(connecting: String(cString: PQerrorMessage(handle)))
             PQfinish(handle)
-            throw PostgresError(state: "", message: reason)
+            throw failure
         }
         PQsetnonblocking(handle, 1)
         self.handle = handle

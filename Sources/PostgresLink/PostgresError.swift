@@ -11,6 +11,18 @@ package struct PostgresError: Error, Sendable, Hashable {
         self.init(state: state, message: message, isUnanswered: false)
     }
 
+    /// Takes what libpq says of all servers that it tried, or of all addresses of one.
+    ///
+    /// What one of them said tells more than that another, which came before, did not answer.
+    package init(connecting text: String) {
+        let all = text.split(whereSeparator: \.isNewline).map { line in
+            PostgresError(state: "", message: String(line.prefix(300)))
+        }
+        self =
+            all.first { $0.refusal != .unreachable || $0.isCutOff }
+            ?? PostgresError(state: "", message: Self.line(text))
+    }
+
     private init(state: String, message: String, isUnanswered: Bool) {
         self.state = state
         self.message = message

@@ -320,6 +320,21 @@ struct OpeningTests {
         #expect(try #require(Self.reason(alone)).contains("cannot be reached"))
     }
 
+    /// libpq tells of each host, and of each address of one, in the order in which it tried them.
+    @Test func `what a server says comes before that another does not answer`() throws {
+        let folder = try TestPlace().server.folder
+        let place = try PostgresPlace(
+            url: "host=/nonexistent,\(folder) user=nobody_here dbname=postgres")
+        let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        #expect(try #require(Self.reason(session)).contains("does not let the role in"))
+        let refused = "connection to server at \"a\" (::1), port 5432 failed: Connection refused"
+        let text = "\(refused)\n\tIs the server running on that host?\n"
+        #expect(PostgresError(connecting: text).message == refused)
+        let cut = "server closed the connection unexpectedly"
+        #expect(PostgresError(connecting: "\(text)\(cut)\n\tThis means\n").message == cut)
+        #expect(PostgresError(connecting: "").refusal == .unreachable)
+    }
+
     @Test func `several hosts are named each with its port`() throws {
         let place = try PostgresPlace(url: "postgresql://u@a.example:5433,b.example/relay")
         #expect(place.description == "schema belfry of a.example:5433,b.example/relay")
