@@ -1,3 +1,5 @@
+import Foundation
+
 #if PostgreSQL
     import CPQ
 #else
@@ -103,12 +105,19 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether nothing of the connection leaves the machine.
-    package var isLocal: Bool {
-        let hosts = (parameters["hostaddr"] ?? parameters["host"] ?? "").split(separator: ",")
-        return parameters["service"] == nil
-            && hosts.allSatisfy {
-                $0.hasPrefix("/") || $0 == "localhost" || $0.hasPrefix("127.") || $0 == "::1"
-            }
+    private var isLocal: Bool { isLocal(in: ProcessInfo.processInfo.environment) }
+
+    /// Whether nothing of the connection leaves the machine, by what the text says, and where that
+    /// says nothing, by what libpq reads in the environment.
+    package func isLocal(in environment: [String: String]) -> Bool {
+        let address = parameters["hostaddr"] ?? environment["PGHOSTADDR"]
+        let named = address ?? parameters["host"]
+        let isOfService = named == nil && environment["PGSERVICE"] != nil
+        guard parameters["service"] == nil, !isOfService else { return false }
+        let place = named ?? environment["PGHOST"] ?? ""
+        return place.split(separator: ",").allSatisfy {
+            $0.hasPrefix("/") || $0 == "localhost" || $0.hasPrefix("127.") || $0 == "::1"
+        }
     }
 
     /// Whether there are several servers, of which one is chosen.

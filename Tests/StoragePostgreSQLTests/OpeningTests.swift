@@ -335,6 +335,23 @@ struct OpeningTests {
         #expect(PostgresError(connecting: "").refusal == .unreachable)
     }
 
+    /// The certificate of another is verified, whoever named it.
+    @Test func `a server that the environment names is elsewhere too`() throws {
+        let unnamed = try PostgresTarget("postgresql:///relay")
+        #expect(unnamed.isLocal(in: [:]) && unnamed.isLocal(in: ["PGHOST": "/run/postgresql"]))
+        for name in ["PGHOST", "PGHOSTADDR", "PGSERVICE"] {
+            #expect(!unnamed.isLocal(in: [name: "10.0.0.5"]), "\(name)")
+        }
+        let named = try PostgresTarget("host=localhost dbname=relay")
+        #expect(named.isLocal(in: ["PGHOST": "10.0.0.5", "PGSERVICE": "house"]))
+        // An address comes before a name, wherever it stands.
+        #expect(!named.isLocal(in: ["PGHOSTADDR": "10.0.0.5"]))
+        for text in ["host=/run,db.example", "service=house", "hostaddr=10.0.0.5 host=localhost"] {
+            let target = try PostgresTarget(text)
+            #expect(!target.isLocal(in: [:]), "\(text)")
+        }
+    }
+
     @Test func `several hosts are named each with its port`() throws {
         let place = try PostgresPlace(url: "postgresql://u@a.example:5433,b.example/relay")
         #expect(place.description == "schema belfry of a.example:5433,b.example/relay")
