@@ -104,9 +104,6 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether nothing of the connection leaves the machine.
-    private var isLocal: Bool { isLocal(in: ProcessInfo.processInfo.environment) }
-
     /// Whether nothing of the connection leaves the machine, by what the text says, and where that
     /// says nothing, by what libpq reads in the environment.
     package func isLocal(in environment: [String: String]) -> Bool {
@@ -135,6 +132,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     package func parameters(
         isReplication: Bool, writesByDefault: Bool = true, authorities: String?
     ) -> [String: String] {
+        let isNear = isLocal(in: ProcessInfo.processInfo.environment)
         var all: [String: String] = [
             "application_name": "belfry", "connect_timeout": "5", "client_encoding": "UTF8",
             "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",
@@ -142,9 +140,9 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
             // Of several hosts the one that is not a standby: a failover needs no new URL. One
             // whose sessions only read may be a former primary that was shut out so.
             "target_session_attrs": writesByDefault || hasSeveralHosts ? "read-write" : "primary",
-            "sslmode": isLocal ? "prefer" : "verify-full",
+            "sslmode": isNear ? "prefer" : "verify-full",
         ]
-        if !isLocal, parameters["sslrootcert"] == nil, let authorities {
+        if !isNear, parameters["sslrootcert"] == nil, let authorities {
             all["sslrootcert"] = authorities
         }
         all.merge(parameters) { _, given in given }
