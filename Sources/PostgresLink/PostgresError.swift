@@ -56,6 +56,12 @@ package struct PostgresError: Error, Sendable, Hashable {
                 .contains { message.contains($0) }
     }
 
+    /// Whether the server takes no writes, as a standby does; libpq says either, by what it was
+    /// told to look for.
+    package var isOfReader: Bool {
+        state == "25006" || message.contains("read-only") || message.contains("hot standby mode")
+    }
+
     /// What the server says where it does not let a role in, or wants another proof of it.
     private static let refusesRole = [
         "authentication failed", "no password supplied", "no pg_hba.conf entry",

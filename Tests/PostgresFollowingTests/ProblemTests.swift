@@ -351,6 +351,8 @@ struct ProblemTests {
         ]
         #expect(all.map(\.code) == FollowProblem.codes)
         #expect(all.allSatisfy { $0.advice.hasSuffix(".") })
+        let standby = FollowProblem.unreachable("failed: server is in hot standby mode")
+        #expect(standby.advice.contains("name the primary"))
         let url = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../docs/postgresql.md")
         let page = try String(contentsOf: url, encoding: .utf8)

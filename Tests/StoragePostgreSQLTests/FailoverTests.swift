@@ -45,6 +45,23 @@ struct FailoverTests {
         former.end()
     }
 
+    @Test func `a standby is told as one, whatever was asked for`() throws {
+        let primary = try PostgresServer(["fsync=on"])
+        let standby = try PostgresServer(["fsync=on"], copyOf: primary)
+        defer {
+            standby.end()
+            primary.end()
+        }
+        for wanted in ["read-write", "primary", "any"] {
+            let place = try PostgresPlace(
+                url: "host=\(standby.folder) user=postgres dbname=postgres "
+                    + "target_session_attrs=\(wanted)")
+            let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+            let refusal = #expect(throws: StorageError.self) { _ = try session.connect() }
+            #expect(refusal?.description.contains("name the primary") == true, "\(wanted)")
+        }
+    }
+
     @Test func `another cluster in the place begins anew`() throws {
         let place = try PostgresPlace(url: "host=/nowhere-\(UInt64.random(in: 0...UInt64.max))")
         let seen = SeenTimeline.of(place.target)

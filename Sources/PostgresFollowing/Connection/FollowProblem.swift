@@ -95,6 +95,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
     package var advice: String {
         switch self {
         case .badURL(let reason): "The URL of the database cannot be used: \(reason)."
+        case .unreachable(let reason) where PostgresError(state: "", message: reason).isOfReader:
+            "The server only reads (\(reason)): name the primary, or all hosts of the cluster; it "
+                + "is tried again."
         case .unreachable(let reason):
             "PostgreSQL cannot be reached (\(reason)): check host, port and network; it is tried "
                 + "again."

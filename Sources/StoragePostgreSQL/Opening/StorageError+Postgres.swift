@@ -93,7 +93,7 @@ extension PostgresError {
     }
 
     private var reasonNotOpened: String {
-        if message.contains("read-only") || state == "25006" {
+        if isOfReader {
             return "the server only reads (\(words)): name the primary, or all hosts of the cluster"
         }
         if state == "42501" {
