@@ -118,6 +118,17 @@ struct StoreCensusTests {
         #expect(older.hindrance?.hasPrefix("old of schema \(schemas[0]) does not say") == true)
     }
 
+    @Test func `a store that is being moved keeps the others from nothing`() throws {
+        let places = try Self.places()
+        for place in places { _ = try RelayStore.migrate(try place.place()) }
+        let connection = try places[0].session().connect()
+        let move = StoreClaimant(
+            name: "north", identity: (0..<16).map { _ in .random(in: 0...255) }, isMove: true)
+        #expect(try Ownership.claim(move, connection) == .owned(epoch: 1))
+        let view = try StoreView.look(at: places.map(\.schema), connection)
+        #expect(view.relays == [] && view.hindrance == nil)
+    }
+
     @Test func `a store of another version, or one that is locked, is no sight`() throws {
         let places = try Self.places()
         let schemas = places.map(\.schema)

@@ -155,13 +155,15 @@ extension StoreView {
         try connection.query("\(locks); \(statement)", within: patience)
     }
 
+    /// A move that has a store is no relay.
     private static func question(about schema: String) -> String {
         """
         SELECT \(schema.quotedText), node.name, node.machine, node.stores,
             ownership.owner IS NOT NULL, coalesce(node.standby = 'warm', false)
         FROM \(schema.quotedName).relayNode AS node FULL JOIN (
             SELECT owner FROM \(schema.quotedName).ownership
-            WHERE shard = 0 AND owner IS NOT NULL AND leaseUntil > clock_timestamp()) AS ownership
+            WHERE shard = 0 AND NOT starts_with(owner, \(StoreClaimant.movePrefix.quotedText))
+                AND leaseUntil > clock_timestamp()) AS ownership
             ON ownership.owner = node.session
         WHERE ownership.owner IS NOT NULL OR \(RelayNodes.isSeen("node.seen", within: silence))
         """
