@@ -152,6 +152,24 @@ import Testing
         try channel.writeInbound(HTTPRequestPart.end(nil))
     }
 
+    @Test func `a shard that was moved into another wants for no owner`() {
+        let directory = Self.directory()
+        let owner = StoreOwner(name: "move", epoch: 3, endpoint: nil)
+        let away = ShardSight(
+            schema: "b", state: .owned(owner), containers: [Self.key("x")], isMovedAway: true,
+            revision: 1)
+        let own = ShardSight(schema: "a", state: .unowned, containers: [], revision: 1)
+        directory.note([own, away])
+        let before = directory.standings[1]
+        #expect(before.state == "movedAway" && before.owner == nil && before.containers == 1)
+        #expect(before.obstacle?.contains("belfry move") == true)
+        directory.note([
+            ShardSight(schema: "a", state: .unowned, containers: [Self.key("x")], revision: 2)
+        ])
+        let after = directory.standings[1]
+        #expect(after.state == "movedAway" && after.obstacle == nil && after.containers == 0)
+    }
+
     @Test func `who has a container is not said before all shards were read`() throws {
         let directory = Self.directory()
         directory.note([

@@ -22,6 +22,19 @@ struct ShardStanding: Sendable, Hashable {
         self.schema = schema
         self.isOwn = isOwn
     }
+
+    /// Says that the store was moved: to the shard `heir`, whose owner is asked, or elsewhere if
+    /// that is the shard itself.
+    mutating func noteMoved(to heir: String) {
+        (state, owner, epoch, address) = ("movedAway", nil, nil, nil)
+        guard heir == schema else {
+            (obstacle, containers) = (nil, 0)
+            return
+        }
+        obstacle =
+            "its store was moved away, or is being moved: finish with belfry move, or take it out "
+            + "of nodes.schemas"
+    }
 }
 
 /// What administrative calls need of the shards of the service.

@@ -74,6 +74,7 @@ final class ShardDirectory: Sendable {
                 standing.address = owner.endpoint?.address
             }
             standing.containers = sight?.containers.count ?? 0
+            if sight?.isMovedAway == true { standing.noteMoved(to: map.heir(of: schema)) }
             standing.age = seen[schema]?.elapsed()
             return standing
         }

@@ -90,7 +90,7 @@ struct ShardMap: Sendable {
     }
 
     /// The shard in which a shard's store is now: another one if it was moved there.
-    private func heir(of schema: String) -> String {
+    func heir(of schema: String) -> String {
         guard let sight = sights[schema], sight.isMovedAway else { return schema }
         // All that it had went together.
         return sight.containers.lazy.compactMap { places[$0] }.first { $0 != schema } ?? schema
