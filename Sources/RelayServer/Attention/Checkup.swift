@@ -197,8 +197,9 @@ package struct Checkup: Sendable {
         let lost = all.filter { $0.member(["reason"]) != nil }.map {
             "the shard \($0.words(["shard"])) cannot be asked: \($0.words(["reason"]))"
         }
+        let asked = all.count { $0.words(["state"]) != "movedAway" }
         return relayFinding(
-            "shards", wrong: lost, as: .fail, else: "each of the \(all.count) has an owner",
+            "shards", wrong: lost, as: .fail, else: "each of the \(asked) has an owner",
             next: "belfry shards\(place)")
     }
 
