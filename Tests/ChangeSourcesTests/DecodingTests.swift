@@ -52,6 +52,24 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try key(draft, mapping: rows) != key(published, mapping: rows))
     }
 
+    @Test func `a record is known by its last content, what is taken back is news`() throws {
+        func key(_ old: String, _ new: String, id: Int = 1) throws -> DedupeKey {
+            let body = """
+                {"type":"UPDATE","table":"t","record":{"id":\(id),"a":"\(new)"},
+                 "old_record":{"id":\(id),"a":"\(old)"}}
+                """
+            return try #require(
+                ChangeSourcesTests.keys(try source("supabase").decode(webhook(body)))[0])
+        }
+        let set = try key("x", "y")
+        let takenBack = try key("y", "x")
+        #expect(set.kind == .content)
+        #expect(try key("x", "y") == set)
+        #expect(takenBack.text == set.text)
+        #expect(takenBack.digest != set.digest)
+        #expect(try key("x", "y", id: 2).text != set.text)
+    }
+
     @Test func `members in another order are the same content`() throws {
         let a = try source("supabase").decode(
             webhook(#"{"type":"INSERT","table":"t","record":{"id":1,"a":{"x":1,"y":2}}}"#))

@@ -143,7 +143,7 @@ extension ChangeSource {
             var bare = change
             bare.before = nil
             bare.after = nil
-            return contentKey(bare.contentDigest)
+            return contentKey(of: change, bare.contentDigest)
         }
         let isKnown = reported.key != nil || transportKey != nil || !mapping.dedupe.isEmpty
         // A digest costs more than the rest, and nothing would be known by it.
@@ -165,11 +165,15 @@ extension ChangeSource {
         if let text = expression(change, item: item) {
             return DedupeKey(.expression, text + suffix, digest: digest)
         }
-        return contentWindow > .zero ? contentKey(digest) : nil
+        return contentWindow > .zero ? contentKey(of: change, digest) : nil
     }
 
-    private func contentKey(_ digest: [UInt8]) -> DedupeKey {
-        DedupeKey(.content, Hexadecimal.encode(digest), digest: digest, window: contentWindow)
+    /// The record's last content: what came before another content is no repetition when it comes
+    /// again, as a field that is set, taken back and set again within the window.
+    private func contentKey(of change: RecordChange, _ digest: [UInt8]) -> DedupeKey {
+        DedupeKey(
+            .content, Hexadecimal.encode(change.addressDigest), digest: digest,
+            window: contentWindow)
     }
 
     private func expression(_ change: RecordChange, item: SourceItem) -> String? {

@@ -39,6 +39,20 @@ extension RecordChange {
         return Array(SHA256.hash(data: writer.finish()))
     }
 
+    /// The SHA-256 of which record this is a change of.
+    var addressDigest: [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.append("recordType", text: recordType.rawValue)
+        writer.append("recordName", text: recordID.recordName.rawValue)
+        writer.append("zone", text: recordID.zoneID.zoneName)
+        writer.append("database", text: database.rawValue)
+        if let zoneOwner = recordID.zoneID.ownerRecordName {
+            writer.append("zoneOwner", text: zoneOwner.rawValue)
+        }
+        if let owner { writer.append("owner", text: owner.rawValue) }
+        return Array(SHA256.hash(data: writer.finish()))
+    }
+
     private static func list(_ names: [String]) -> JSONValue {
         .array(names.sorted().map { .string($0) })
     }

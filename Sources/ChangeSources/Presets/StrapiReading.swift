@@ -21,8 +21,9 @@ enum StrapiReading {
         let entry = try reader.require("entry", try reader.reader("entry"))
         var change = ReportedChange(
             operation, of: ReportedTable(schema: qualifier, name: model))
-        let image = ReportedImage(
+        var image = ReportedImage(
             fields: fields(entry), completeness: .full, path: entry.path)
+        if word == "entry.unpublish" { leavePublished(&image) }
         if operation == .delete { change.before = image } else { change.after = image }
         change.occurredAt = reader.anyMoment("createdAt") ?? reader.anyMoment("created_at")
         let updatedAt = entry.anyText("updatedAt") ?? entry.anyText("updated_at")
@@ -32,6 +33,18 @@ enum StrapiReading {
             change.key = (.expression, "\(model);\(id);\(updatedAt);\(word)")
         }
         return .changes([change])
+    }
+
+    /// What is left once a document is no longer published.
+    ///
+    /// Version 5 tells of the row that was published, as it was, without its relations; the draft
+    /// that lives on may have other values.
+    private static func leavePublished(_ image: inout ReportedImage) {
+        for name in ["publishedAt", "published_at"] {
+            guard let moment = image.fields[name], !moment.isNull else { continue }
+            image.fields[name] = .null
+            image.completeness = .partial
+        }
     }
 
     private static func fields(_ entry: JSONReader) -> RecordFields {

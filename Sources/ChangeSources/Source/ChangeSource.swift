@@ -18,9 +18,10 @@ package struct ChangeSource: Sendable, Hashable {
     package var onUnmappable: UnmappablePolicy
     /// The longest body that is read, 1 byte to ``Limits/maximumWebhookBytes``.
     package var maximumBodyBytes: Int
-    /// For how long two equal changes without any identifier count as one; zero for never.
+    /// For how long two equal changes of a record without any identifier count as one, if no other
+    /// one came between; zero for never.
     ///
-    /// A longer window would swallow a real A→B→A→B sequence.
+    /// A longer window would swallow a change that was taken back where nobody told of it.
     package var contentWindow: Duration
     /// The database that the relay follows for this source, if it does.
     package var follow: FollowDefinition?

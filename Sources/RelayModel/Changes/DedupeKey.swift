@@ -11,7 +11,8 @@ public struct DedupeKey: Sendable, Hashable {
         case delivery
         /// The places in the change that the source's mapping names.
         case expression
-        /// A hash of the change, for sources that have neither; good for a short window only.
+        /// The record, for sources that have none of these: the same digest as last time is a
+        /// repetition within a short window, and another one takes its place.
         case content
     }
 
@@ -19,7 +20,8 @@ public struct DedupeKey: Sendable, Hashable {
     public let kind: Kind
     /// The key, unique within its source and kind.
     public let text: String
-    /// SHA-256 of the change as it was posted: the same key with another digest is a conflict.
+    /// SHA-256 of the change as it was posted: the same key with another digest is a conflict,
+    /// unless it is of the kind `content`.
     public let digest: [UInt8]
     /// For how long the key holds, where it is not the relay's window for keys of its kind.
     public let window: Duration?

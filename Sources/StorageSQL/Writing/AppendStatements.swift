@@ -1,3 +1,6 @@
+import RelayModel
+import Storage
+
 /// What an append runs for each change.
 enum AppendStatement: Int, CaseIterable {
     /// Remembers a key, unless it is known.
@@ -12,7 +15,8 @@ enum AppendStatement: Int, CaseIterable {
     var sql: String {
         switch self {
         case .remember:
-            // An entry that has outlived its window gives way, whether or not it was pruned yet.
+            // An entry that has outlived its window gives way, whether or not it was pruned yet; and
+            // so does what a record was last said to be, to anything else that is said of it.
             """
             INSERT INTO dedupe
                 (container, source, kind, key, digest, position, rememberedUntil)
@@ -21,6 +25,8 @@ enum AppendStatement: Int, CaseIterable {
                 digest = excluded.digest, position = excluded.position,
                 rememberedUntil = excluded.rememberedUntil
             WHERE dedupe.rememberedUntil <= ?
+                OR dedupe.kind = \(DedupeKey.Kind.content.stored)
+                    AND dedupe.digest <> excluded.digest
             """
         case .known:
             """

@@ -13,6 +13,7 @@ package enum ShardLogConformance {
         ConformanceCase("a delivery known otherwise appends nothing", check: deliveries),
         ConformanceCase("a key counts within its container and source only", check: keySpaces),
         ConformanceCase("a key is forgotten when its window has passed", check: windows),
+        ConformanceCase("a content gives way to another one", check: lastContents),
         ConformanceCase("an older version of a record is stale", check: stale),
         ConformanceCase("an unknown container is refused", check: unknownContainer),
         ConformanceCase("concurrent appends share positions without gaps", check: concurrent),
@@ -130,6 +131,23 @@ package enum ShardLogConformance {
         #expect(
             try await append([changes[1]], to: store, at: 72 * 3600)
                 == [.appended(LogPosition(4))])
+    }
+
+    /// What a record was before it became something else is news when it becomes that again.
+    static func lastContents(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let set = Sample.keyed("a", .content, "a", digest: 1)
+        let takenBack = Sample.keyed("a", .content, "a", digest: 2)
+        let outcomes = try await append([set, set, takenBack, takenBack, set, set], to: store)
+        let positions = (1...3).map { LogPosition($0) }
+        #expect(
+            outcomes == [
+                .appended(positions[0]), .duplicate(positions[0]), .appended(positions[1]),
+                .duplicate(positions[1]), .appended(positions[2]), .duplicate(positions[2]),
+            ])
+        #expect(
+            try await append([set, takenBack], to: store, at: 59)
+                == [.duplicate(positions[2]), .appended(LogPosition(4))])
     }
 
     static func stale(_ factory: any StoreFactory) async throws {
