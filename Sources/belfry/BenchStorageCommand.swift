@@ -30,6 +30,28 @@ struct BenchStorageCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try await CommandFailure.told {
+            try checkDirectory()
+            try await measure()
+        }
+    }
+
+    /// Nothing is made where there is no folder: a name that is mistyped would leave one.
+    private func checkDirectory() throws {
+        let files = FileManager.default
+        guard files.fileExists(atPath: directory) else {
+            throw CommandFailure(.input, "--directory: there is no folder \(directory)")
+        }
+        guard files.fileExists(atPath: "\(directory)/.") else {
+            throw CommandFailure(.input, "--directory: \(directory) is no folder")
+        }
+        guard files.isWritableFile(atPath: directory) else {
+            throw CommandFailure(
+                .input, "--directory: nothing can be written into the folder \(directory)")
+        }
+    }
+
+    private func measure() async throws {
         print("changes/s  changes/commit  per request  commits")
         for batch in [1, 10, 100] {
             for sharing in [CommitSharing.none, .group] {
@@ -98,7 +120,7 @@ struct BenchStorageCommand: AsyncParsableCommand {
     ) async throws -> Value {
         let place = URL(filePath: directory)
             .appending(path: "belfry-bench-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: place) }
         let store = try RelayStore.open(
             path: place.appending(path: "belfry.sqlite").path, settings: settings)

@@ -95,6 +95,16 @@ struct GatewayCommand: AsyncParsableCommand {
         return environment
     }
 
+    /// What a script has; of one that cannot be used, its name is said with what is wrong.
+    private static func scriptFile(_ path: String) throws -> ScriptFile {
+        let bytes = try InputFile(path).bytes()
+        do {
+            return try ScriptFile(json: Data(bytes))
+        } catch {
+            throw ValidationError("--script \(path): \(error)")
+        }
+    }
+
     private func configuration() throws -> SimulatedGateway.Configuration {
         var configuration = SimulatedGateway.Configuration()
         configuration.host = host
@@ -105,7 +115,7 @@ struct GatewayCommand: AsyncParsableCommand {
         if let certificates { configuration.certificates = .kept(folder: certificates) }
         if !keys.isEmpty { configuration.trust = .keys(keys.map(\.key)) }
         if let script {
-            let file = try ScriptFile(json: Data(try InputFile(script).bytes()))
+            let file = try Self.scriptFile(script)
             configuration.script = file.script
             configuration.devices = file.devices
         }

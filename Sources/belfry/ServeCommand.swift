@@ -18,7 +18,9 @@ struct ServeCommand: AsyncParsableCommand {
             belfry serve --storage-path /var/lib/belfry/relay.sqlite --http-port 8080
             """)
 
-    @Argument(parsing: .captureForPassthrough, help: "Settings, as --name value.")
+    @Argument(
+        parsing: .captureForPassthrough, help: "Settings, as --name value.",
+        completion: .list(ConfigurationKeys.all.map(\.flag)))
     var settings: [String] = []
 
     func run() async throws {

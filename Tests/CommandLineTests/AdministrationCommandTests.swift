@@ -22,7 +22,7 @@ import Testing
         #expect(
             again.complaint
                 == "error: the container iCloud.com.example.Art/development exists; change it with "
-                + "PATCH\n")
+                + "PATCH, as belfry containers set does\n")
         let key = try await BuiltBelfry.run(
             ["keys", "create", "--kind", "apiToken"] + Self.container + file)
         #expect(try key.member("secret") != nil, "\(key.complaint)")

@@ -195,6 +195,16 @@ import Testing
             "error: the secret of the change source has a line break: give it without, for "
                 + "--secret or BELFRY_SOURCE_SECRET\n"),
         Refusal(
+            "overview --database relay.sqlite --url http://127.0.0.1:1", code: 64,
+            "Error: --url asks a running relay, and --database works without one: give one of "
+                + "both\n"),
+        Refusal(
+            "bench storage --directory /nowhere/at/all", code: 66,
+            "error: --directory: there is no folder /nowhere/at/all\n"),
+        Refusal(
+            "bench storage --directory /dev/null", code: 66,
+            "error: --directory: /dev/null is no folder\n"),
+        Refusal(
             "overview --admin-token x --url http://127.0.0.1:1 --ca-file /nowhere/ca.pem",
             code: 78, "error: --ca-file: there is no file /nowhere/ca.pem\n"),
         Refusal(
@@ -255,7 +265,7 @@ import Testing
                 [
                     "--tls-certificate-file": "/nowhere/c.pem",
                     "--tls-private-key-file": "/nowhere/k.pem",
-                ], 78, "tls.certificateFile: the file /nowhere/c.pem cannot be read as PEM: "
+                ], 78, "tls.certificateFile: there is no file /nowhere/c.pem"
             ),
             (
                 ["--storage-path": "/nowhere/relay.sqlite"], 69,
@@ -286,6 +296,16 @@ import Testing
         await gateway.simulated.stop()
     }
 
+    @Test func `what is wrong with a gateway's script is said with the file's name`() async throws {
+        let file = try Folder.make().appending(path: "script.json")
+        try Data(#"{"rules": 1}"#.utf8).write(to: file)
+        let ending = try await BuiltBelfry.run(["gateway", "--port", "0", "--script", file.path])
+        #expect(ending.code == 64, "\(ending.complaint)")
+        #expect(
+            ending.complaint.hasPrefix("Error: --script \(file.path): the script"),
+            "\(ending.complaint)")
+    }
+
     @Test func `secrets are not shown at the start`() async throws {
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)
@@ -309,6 +329,8 @@ import Testing
         }
         #expect(!lines("-l 'preset'", "debezium", "hasura").isEmpty)
         #expect(!lines("-l 'environment'", "'development production'").isEmpty)
+        // The settings of serve are no options of the parser.
+        #expect(!lines("serve", "--http-port", "--storage-path").isEmpty)
         // Who asks for something else than a file has none offered (-f).
         let seed = lines("-l 'seed'")
         #expect(!seed.isEmpty && seed.allSatisfy { !$0.contains("-rfka") }, "\(seed)")

@@ -82,7 +82,9 @@ struct ContainerAdministration: AdministrationTable {
         _ key: ContainerKey, _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
         guard try await registry.container(key) == nil else {
-            throw APIError(.exists, "the container \(key) exists; change it with PATCH")
+            throw APIError(
+                .exists,
+                "the container \(key) exists; change it with PATCH, as belfry containers set does")
         }
         let settings = try newSettings(key, request, administrator)
         if let shards {

@@ -20,7 +20,7 @@ extension Relay {
                     throw APIError(
                         .exists,
                         "the container \(key) exists, in the shard \(taken.schema); change it with "
-                            + "PATCH")
+                            + "PATCH, as belfry containers set does")
                 }
                 try await world.clock.sleep(for: Self.spreading)
             })

@@ -139,13 +139,22 @@ final class ServedCertificate: Sendable {
         return (configuration, override)
     }
 
+    /// Why a file cannot be used: what it has is only at fault where it can be read at all.
+    private static func unreadable(_ path: String, _ error: any Error) -> String {
+        guard FileManager.default.fileExists(atPath: path) else { return "there is no file \(path)" }
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            return "the file \(path) cannot be read by the user that runs this"
+        }
+        return "the file \(path) cannot be read as PEM: \(error)"
+    }
+
     private static func contents<Contents>(
         _ key: String, _ path: String, _ body: (String) throws -> Contents
     ) throws(ConfigurationError) -> Contents {
         do {
             return try body(path)
         } catch {
-            throw ConfigurationError(["\(key): the file \(path) cannot be read as PEM: \(error)"])
+            throw ConfigurationError(["\(key): \(unreadable(path, error))"])
         }
     }
 }

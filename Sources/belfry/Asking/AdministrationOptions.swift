@@ -35,6 +35,13 @@ struct AdministrationOptions: ParsableArguments {
     @Flag(help: "Show JSON instead of tables.")
     var json = false
 
+    func validate() throws {
+        guard url == nil || database == nil else {
+            throw ValidationError(
+                "--url asks a running relay, and --database works without one: give one of both")
+        }
+    }
+
     /// Makes calls and prints what the closure returns of them; ends the process with the exit code
     /// of a failure.
     func run(

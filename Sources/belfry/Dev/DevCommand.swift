@@ -43,15 +43,17 @@ struct DevCommand: AsyncParsableCommand {
     var seed: String?
 
     @Option(
-        help: "What the relay logs at the least: debug, info, warning or error.",
+        help: ArgumentHelp("What the relay logs at the least: \(Self.levels)."),
+        completion: .list(Logger.Level.allCases.map(\.rawValue)),
         transform: { text in
             guard let level = Logger.Level(rawValue: text) else {
-                let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("\(text) is no level of the log; they are \(levels)")
+                throw ValidationError("\(text) is no level of the log; they are \(Self.levels)")
             }
             return level
         })
     var logLevel = Logger.Level.warning
+
+    private static let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
 
     func validate() throws {
         if once, seed != nil {
