@@ -141,8 +141,9 @@ final class ServedCertificate: Sendable {
 
     /// Why a file cannot be used: what it has is only at fault where it can be read at all.
     private static func unreadable(_ path: String, _ error: any Error) -> String {
-        guard FileManager.default.fileExists(atPath: path) else { return "there is no file \(path)" }
-        guard FileManager.default.isReadableFile(atPath: path) else {
+        let files = FileManager.default
+        guard files.fileExists(atPath: path) else { return "there is no file \(path)" }
+        guard files.isReadableFile(atPath: path) else {
             return "the file \(path) cannot be read by the user that runs this"
         }
         return "the file \(path) cannot be read as PEM: \(error)"
