@@ -105,6 +105,30 @@ import Testing
         #expect(renamed.source.verification.secrets.map(\.value) == [secret])
     }
 
+    @Test func `another preset brings its own bounds, and says that its senders prove themselves`()
+        throws
+    {
+        let first = try defined(#"{"preset": "belfry", "maximumBodyBytes": 999}"#)
+        #expect(first.warnings.isEmpty)
+        let other = try defined(#"{"preset": "hasura"}"#, over: first.source)
+        #expect(other.source.contentWindow == .seconds(60))
+        #expect(other.source.maximumBodyBytes == 999)
+        #expect(other.source.verification == first.source.verification)
+        #expect(other.warnings.count == 1)
+        #expect(other.warnings.first?.contains("--scheme header") == true)
+        let debezium = try defined(#"{"preset": "debezium"}"#, over: first.source)
+        #expect(debezium.source.onUnmappable == .park)
+        #expect(debezium.warnings.isEmpty)
+        let anew = try defined(
+            #"{"preset": "parse", "verification": null}"#, over: first.source)
+        #expect(anew.source.verification.scheme == .header("X-Parse-Webhook-Key"))
+        #expect(anew.warnings.isEmpty && anew.madeSecret != nil)
+        let hasura = try defined(#"{"preset": "hasura"}"#)
+        let parse = try defined(#"{"preset": "parse"}"#, over: hasura.source)
+        #expect(parse.warnings.count == 1)
+        #expect(try defined(#"{"preset": "hasura"}"#, over: other.source).warnings.isEmpty)
+    }
+
     @Test func `a table that is named leaves the others as they were, and null takes it away`()
         throws
     {

@@ -6,6 +6,8 @@ package struct SourceDefinition: Sendable {
     package let source: ChangeSource
     /// The secret that was made, where there was none and the scheme needs one.
     package let madeSecret: String?
+    /// What is as it was, and hardly as it is meant.
+    package let warnings: [String]
 
     /// The length of secrets that are made, in bytes (Standard Webhooks 1.0 allows 24 to 64).
     private static let secretBytes = 32
@@ -28,6 +30,10 @@ package struct SourceDefinition: Sendable {
         json["follow"] = Self.part(given["follow"], over: former?.follow?.json)
         let reader = try JSONReader(.object(json))
         let preset: SourcePreset = try reader.require("preset", try reader.choice("preset"))
+        if let former, former.preset != preset {
+            for name in Self.standards(of: former) where given[name] == nil { json[name] = nil }
+        }
+        warnings = Self.warnings(given, over: former, preset)
         guard
             case .object(var verification) = Self.verification(
                 given["verification"], over: former, preset)
@@ -54,6 +60,34 @@ package struct SourceDefinition: Sendable {
         source = try ChangeSource(json: .object(json))
         try source.checkSeams()
         madeSecret = made
+    }
+
+    /// The members that a source has by its preset, and that another preset has otherwise.
+    private static func standards(of source: ChangeSource) -> [String] {
+        let standard = ChangeSource(
+            name: source.name, preset: source.preset, verification: SourceVerification(.none))
+        return ["onUnmappable", "maximumBodyBytes", "contentWindowSeconds"].filter {
+            source.json[$0] == standard.json[$0]
+        }
+    }
+
+    /// Of another preset: that its senders prove themselves otherwise.
+    private static func warnings(
+        _ given: JSONObject, over former: ChangeSource?, _ preset: SourcePreset
+    ) -> [String] {
+        guard let former, former.preset != preset, given["verification"] == nil,
+            former.verification.scheme != .none
+        else { return [] }
+        let known = former.verification.json(.hidden)
+        let usual = preset.usualVerification
+        guard known["scheme"] != usual["scheme"] || known["header"] != usual["header"],
+            case .string(let before)? = known["scheme"], case .string(let scheme)? = usual["scheme"]
+        else { return [] }
+        return [
+            "verification: it is \(before) as it was, and senders of \(preset.rawValue) prove "
+                + "themselves by \(scheme), unless they are told otherwise: "
+                + "\"verification\": null, or belfry sources set … --scheme \(scheme), begins anew with a secret of its own"
+        ]
     }
 
     private static func overlaid(

@@ -101,8 +101,13 @@ struct SourceAdministration: AdministrationTable {
         try Self.check(definition.source.follow)
         try Self.checkRoom(
             for: definition.source, beside: try await registry.sources(of: container))
-        let answer = try await save(
+        var answer = try await save(
             definition.source, definition.madeSecret, of: container, at: request.receivedAt)
+        if !definition.warnings.isEmpty {
+            var warnings = definition.warnings.map { JSONValue.string($0) }
+            if case .array(let others)? = answer["warnings"] { warnings += others }
+            answer["warnings"] = .array(warnings)
+        }
         return RelayAnswer(status: former == nil ? 201 : 200, json: .object(answer))
     }
 
