@@ -86,7 +86,8 @@ package struct SourceDefinition: Sendable {
         return [
             "verification: it is \(before) as it was, and senders of \(preset.rawValue) prove "
                 + "themselves by \(scheme), unless they are told otherwise: "
-                + "\"verification\": null, or belfry sources set … --scheme \(scheme), begins anew with a secret of its own"
+                + "\"verification\": null, or belfry sources set … --scheme \(scheme), begins "
+                + "anew with a secret of its own"
         ]
     }
 
