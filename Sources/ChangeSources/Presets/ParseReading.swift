@@ -5,12 +5,10 @@ enum ParseReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         let reader = try item.reader()
         let trigger = try reader.require("triggerName", try reader.string("triggerName"))
-        let object = try reader.require("object", try reader.reader("object"))
-        let original = try reader.reader("original")
-        let operation: ChangeOperation
+        let isDeletion: Bool
         switch trigger {
-        case "afterSave": operation = original == nil ? .create : .update
-        case "afterDelete": operation = .delete
+        case "afterSave": isDeletion = false
+        case "afterDelete": isDeletion = true
         case "beforeSave", "beforeDelete", "beforeLogin", "afterLogin", "afterLogout",
             "beforeFind", "afterFind":
             return .ignored("\(trigger) is no change that has happened")
@@ -19,6 +17,9 @@ enum ParseReading {
                 "triggerName",
                 "\"\(trigger.prefix(64))\" is unknown; allowed are afterSave, afterDelete")
         }
+        let object = try reader.require("object", try reader.reader("object"))
+        let original = try reader.reader("original")
+        let operation: ChangeOperation = isDeletion ? .delete : original == nil ? .create : .update
         let name = try object.require("className", try object.string("className"))
         var change = ReportedChange(operation, of: ReportedTable(name: name))
         if operation == .delete {
@@ -30,11 +31,26 @@ enum ParseReading {
         change.deviceID = reader.anyText("installationId")
         change.userID = ((try? reader.reader("user")) ?? nil)?.anyText("objectId")
         change.occurredAt = object.anyMoment("updatedAt")
+        change.readers = try readers(object)
         if let id = object.anyText("objectId"), let updatedAt = object.anyText("updatedAt") {
             // Parse names no delivery; a row has one version at one time.
             change.key = (.expression, "\(name);\(id);\(updatedAt);\(trigger)")
         }
         return .changes([change])
+    }
+
+    /// Whom the row's ACL lets read it: the IDs of users, `role:…`, or `world` for anybody.
+    ///
+    /// Nobody where it lets none, as Parse has it; `nil` where the row has no ACL, since the
+    /// class's permissions then hold.
+    private static func readers(_ object: JSONReader) throws(JSONContractError) -> [String]? {
+        guard let entries = try object.reader("ACL") else { return nil }
+        return entries.object.members.compactMap { entry -> String? in
+            guard case .object(let rights) = entry.value, rights["read"] == .bool(true) else {
+                return nil
+            }
+            return entry.name == "*" ? "world" : entry.name
+        }
     }
 
     /// The row without what belongs to the protocol.
