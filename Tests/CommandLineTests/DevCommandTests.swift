@@ -1,6 +1,9 @@
 import Foundation
 import RelayTestKit
+import Storage
 import Testing
+
+@testable import belfry
 
 /// `belfry dev` as a new user meets it.
 @Suite struct DevCommandTests {
@@ -165,6 +168,22 @@ import Testing
         #expect(second.complaint.contains("one relay at a time"), "\(second.complaint)")
         #expect(try Data(contentsOf: file) == before)
         #expect(await sandbox.end() == 0)
+    }
+
+    @Test func `one that starts while another one starts makes no keys of its own`() async throws {
+        let folder = try Folder.make().appending(path: "sandbox")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        let lock = try DevFolderLock(folder)
+        #expect(throws: StorageError.locked(path: folder.path, holder: "another belfry dev")) {
+            try DevFolderLock(folder)
+        }
+        let second = try await BuiltBelfry.run(["dev", "--port", "0", "--folder", folder.path])
+        #expect(second.code == 69)
+        #expect(second.complaint.contains("one relay at a time"), "\(second.complaint)")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["dev.lock"])
+        lock.end()
+        try DevFolderLock(folder).end()
     }
 
     @Test func `a port that is taken is said, and the process ends`() async throws {

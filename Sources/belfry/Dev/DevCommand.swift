@@ -73,7 +73,11 @@ struct DevCommand: AsyncParsableCommand {
             defer {
                 if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
             }
-            try await RelayFailures.told { try await run(in: folder, until: ends) }
+            try await RelayFailures.told {
+                let lock = try DevFolderLock(folder)
+                defer { lock.end() }
+                try await run(in: folder, until: ends)
+            }
         } catch let failure as DevFailure {
             try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
             throw ExitCode.failure
