@@ -29,6 +29,12 @@ struct PredicateOptions: ParsableArguments {
     @Option(help: "The arguments of the condition, as a JSON array.")
     var args: String?
 
+    func validate() throws {
+        guard condition != nil || args == nil else {
+            throw ValidationError("--args needs a condition: lines have arguments of their own")
+        }
+    }
+
     private static func dialect(_ name: String) throws -> PredicateDialect {
         guard let dialect = PredicateDialect(rawValue: name) else {
             let names = PredicateDialect.allCases.map(\.rawValue).joined(separator: ", ")
@@ -56,6 +62,12 @@ struct EvaluatePredicate: ParsableCommand {
 
     @Option(help: "The record for a condition on the command line, as JSON.")
     var record: String?
+
+    func validate() throws {
+        guard options.condition != nil || record == nil else {
+            throw ValidationError("--record needs a condition: lines have records of their own")
+        }
+    }
 
     func run() throws {
         let task: PredicateLine.Task = trace ? .trace : .evaluate
@@ -95,6 +107,12 @@ struct CheckPredicate: AsyncParsableCommand {
 
     @Option(help: "Which updates are to fire: matches, entered, left or stayed.")
     var firesWhen: String?
+
+    func validate() throws {
+        guard against != nil || recordType == nil && firesWhen == nil else {
+            throw ValidationError("--record-type and --fires-when need --against")
+        }
+    }
 
     func run() async throws {
         guard let against else {

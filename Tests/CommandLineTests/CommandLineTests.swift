@@ -195,6 +195,20 @@ import Testing
             "error: the secret of the change source has a line break: give it without, for "
                 + "--secret or BELFRY_SOURCE_SECRET\n"),
         Refusal(
+            "deliveries list -e production", code: 64,
+            "Error: --environment: is that of a --container; a list without one is of all"),
+        Refusal(
+            "predicate evaluate --record {}", code: 64, "Error: --record needs a condition: "),
+        Refusal(
+            "predicate check --args [] ", code: 64, "Error: --args needs a condition: "),
+        Refusal(
+            "predicate check a==1 --fires-when entered", code: 64,
+            "Error: --record-type and --fires-when need --against\n"),
+        // What is meant for a server may hold a password.
+        Refusal(
+            "secrets rotate --database postgresql://u:secret@h/d --new-key-file k", code: 64,
+            "Error: a store on PostgreSQL takes another key when a relay starts with it, "),
+        Refusal(
             "overview --database relay.sqlite --url http://127.0.0.1:1", code: 64,
             "Error: --url asks a running relay, and --database works without one: give one of "
                 + "both\n"),

@@ -279,6 +279,15 @@ import Testing
         try await checkDeliveries(over)
         let dropped = try await over.json("changes", "drop", "-c", "iCloud.com.example.Art", "1")
         #expect(dropped.value(at: ["dropped", "0", "deleted"]) == true)
+        // One that is not there keeps no other from being tried.
+        let again = try await BuiltBelfry.run(
+            ["changes", "drop", "-c", "iCloud.com.example.Art", "1", "2", "--database", file],
+            environment: Self.noReserve)
+        #expect(again.code == 1, "\(again.complaint)")
+        for number in 1...2 {
+            let line = "\(number) could not be dropped: there is no parked change \(number)\n"
+            #expect(again.output.contains(line), "\(again.output)")
+        }
         await gateway.simulated.stop()
     }
 

@@ -28,7 +28,8 @@ import Testing
         ("title", "is not name=value"), ("=1", "is not name=value"),
         ("a:number=1", "\"number\" is no type; they are string, int64"),
         ("a:int64=1.5", "a: \"1.5\" is not a whole number of 64 bits"),
-        ("a:location=91,0", "is not a place"), ("a:boolean=yes", "is not true or false"),
+        ("a:location=91,0", "is not a place"), ("a:location=1,2,x", "is not a place"),
+        ("a:boolean=yes", "is not true or false"),
         ("a:double=inf", "is not a number"), ("a:json={", "is not a value in JSON"),
     ]) func `a field that cannot be read says why`(text: String, reason: String) {
         let error = #expect(throws: FieldArgumentError.self) { try FieldArgument(text) }

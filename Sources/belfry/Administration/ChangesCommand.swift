@@ -107,16 +107,29 @@ struct ChangesCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Argument(help: "Their numbers.") var numbers: [UInt64]
 
+        /// One that fails does not keep the others from being dropped, nor from being told.
         func run() async throws {
+            var failures: [String] = []
             try await options.run { client in
                 var dropped: [JSONValue] = []
                 for number in numbers {
-                    dropped.append(
-                        try await client.make(
-                            .dropParked, container.parts(["number": String(number)])))
+                    do {
+                        dropped.append(
+                            try await client.make(
+                                .dropParked, container.parts(["number": String(number)])))
+                    } catch let failure as CommandFailure where failure.kind.concernsOne {
+                        failures.append("\(number) could not be dropped: \(failure)")
+                        dropped.append([
+                            "number": .integer(Int64(clamping: number)), "deleted": false,
+                            "reason": .string(failure.description),
+                        ])
+                    }
                 }
-                return CommandOutput(["dropped": .array(dropped)], to: .dropParked)
+                return CommandOutput(
+                    ["dropped": .array(dropped)], to: .dropParked,
+                    remark: failures.isEmpty ? nil : failures.joined(separator: "\n"))
             }
+            if !failures.isEmpty { throw ExitCode(CommandFailure.Kind.refused.rawValue) }
         }
     }
 }

@@ -177,12 +177,16 @@ struct NamedContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container of the user or the record.")
     var container: String?
     @Option(
-        name: .shortAndLong, help: "development or production.",
+        name: .shortAndLong, help: "Its environment (default: development).",
         completion: .list(["development", "production"]))
-    var environment = "development"
+    var environment: String?
     @OptionGroup var deliveries: DeliveryOptions
 
     func validate() throws {
+        guard container != nil || environment == nil else {
+            throw ValidationError(
+                "--environment: is that of a --container; a list without one is of all")
+        }
         guard container != nil || deliveries.isEmpty else {
             throw ValidationError("--container: is needed beside --user and --record")
         }
@@ -190,11 +194,12 @@ struct NamedContainerOptions: ParsableArguments {
 
     /// The parts of the path of a call about the container; `nil` for all containers.
     var parts: [String: String]? {
-        container.map { ["container": $0, "environment": environment] }
+        container.map { ["container": $0, "environment": environment ?? "development"] }
     }
 
     var query: [(String, String?)] {
         guard let container else { return [] }
-        return [("container", container), ("environment", environment)] + deliveries.query
+        return [("container", container), ("environment", environment ?? "development")]
+            + deliveries.query
     }
 }

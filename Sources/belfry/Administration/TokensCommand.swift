@@ -129,6 +129,15 @@ struct SecretsCommand: AsyncParsableCommand {
         @Option(help: "The file with the new key.", completion: .file()) var newKeyFile: String
         @Option(help: "The configuration file.", completion: .file()) var config: String?
 
+        /// A URL may hold a password, and is not taken for the name of a file, which is repeated.
+        func validate() throws {
+            guard NamedStore.isServer(database) else { return }
+            throw ValidationError(
+                "a store on PostgreSQL takes another key when a relay starts with it, in "
+                    + "secrets.keyFile, and with the one before in secrets.previousKeyFile; this "
+                    + "command is for files")
+        }
+
         func run() async throws {
             do {
                 var settings = try await configuration().store

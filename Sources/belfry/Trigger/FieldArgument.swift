@@ -91,9 +91,10 @@ struct FieldArgument: Sendable, Hashable {
     }
 
     private static func place(_ text: String) -> Location? {
-        let parts = text.split(separator: ",").map(String.init).compactMap(Double.init)
-        guard parts.count == 2 else { return nil }
-        return Location(latitude: parts[0], longitude: parts[1])
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+        guard parts.count == 2, let latitude = Double(parts[0]), let longitude = Double(parts[1])
+        else { return nil }
+        return Location(latitude: latitude, longitude: longitude)
     }
 }
 
