@@ -70,6 +70,29 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try key("x", "y", id: 2).text != set.text)
     }
 
+    @Test func `a delivery that says several things of a record is repeated as a whole`() throws {
+        func keys(_ changes: String...) throws -> [DedupeKey?] {
+            let body = "[" + changes.joined(separator: ",") + "]"
+            return ChangeSourcesTests.keys(try source("supabase").decode(webhook(body)))
+        }
+        func change(_ old: String, _ new: String, id: Int = 1) -> String {
+            """
+            {"type":"UPDATE","table":"t","record":{"id":\(id),"a":"\(new)"},
+             "old_record":{"id":\(id),"a":"\(old)"}}
+            """
+        }
+        let (set, takenBack) = (change("x", "y"), change("y", "x"))
+        let alone = try keys(set)
+        let both = try keys(set, takenBack, takenBack, change("x", "y", id: 2))
+        #expect(both[0]?.text == alone[0]?.text)
+        #expect(both[0]?.digest != alone[0]?.digest)
+        #expect(both[1]?.text == alone[0].map { "\($0.text)#1" })
+        // What is said twice in a row is a repetition within the delivery.
+        #expect(both[2] == both[1])
+        #expect(try both[3] == keys(change("x", "y", id: 2))[0])
+        #expect(try keys(set, set) == [alone[0], alone[0]])
+    }
+
     @Test func `members in another order are the same content`() throws {
         let a = try source("supabase").decode(
             webhook(#"{"type":"INSERT","table":"t","record":{"id":1,"a":{"x":1,"y":2}}}"#))

@@ -25,6 +25,7 @@ extension ChangeSource {
             batch.items.append(
                 contentsOf: try decode(item, transportKey: batch.transportKey))
         }
+        batch.joinContents()
         if batch.items.count > 1 || items.contains(where: { $0.index != nil }) {
             batch.key = key(of: batch, places: items.count)
         }

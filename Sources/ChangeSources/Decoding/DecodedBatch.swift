@@ -14,6 +14,34 @@ package struct DecodedBatch: Sendable, Hashable {
     package var key: DedupeKey?
 }
 
+extension DecodedBatch {
+    /// Takes all that is said of a record here, where that is several things one after the other,
+    /// for its content: whoever repeats the delivery says all of it again.
+    ///
+    /// Each alone would be news then, since another one came of the record after it.
+    mutating func joinContents() {
+        guard items.count > 1 else { return }
+        var told: [String: [[UInt8]]] = [:]
+        for case .change(_, let key?) in items where key.kind == .content {
+            if told[key.text]?.last != key.digest { told[key.text, default: []].append(key.digest) }
+        }
+        var places: [String: Int] = [:]
+        for (index, item) in items.enumerated() {
+            guard case .change(let change, let key?) = item, key.kind == .content,
+                let contents = told[key.text], contents.count > 1
+            else { continue }
+            // What is said twice in a row has one place.
+            var place = places[key.text] ?? 0
+            if contents[place] != key.digest { place += 1 }
+            places[key.text] = place
+            let joined = DedupeKey(
+                .content, place == 0 ? key.text : "\(key.text)#\(place)",
+                digest: Array(SHA256.hash(data: contents.flatMap(\.self))), window: key.window)
+            items[index] = .change(change, key: joined)
+        }
+    }
+}
+
 /// What became of one change in a webhook.
 package enum DecodedItem: Sendable, Hashable {
     /// A change to append; `key` is `nil` where nothing says what would be a repetition.
