@@ -157,7 +157,11 @@ extension ChangeSource {
             // millisecond neither may swallow the other.
             let content =
                 key.kind == .expression ? ";\(Hexadecimal.encode(digest.prefix(8)))" : ""
-            return DedupeKey(key.kind, key.text + name + content + suffix, digest: digest)
+            let text = key.text + name + content + suffix
+            return DedupeKey(
+                key.kind, text,
+                digest: reported.isLookedUp
+                    ? Array(SHA256.hash(data: Array(text.utf8))) : digest)
         }
         if let transportKey {
             let place = item.index.map { "#\($0)" } ?? ""

@@ -70,6 +70,10 @@ struct DebeziumEvent {
         change.isSnapshot = operation == "r" || source.isInitialSnapshot
         change.before = try image("before", images, schema)
         change.after = try image("after", images, schema)
+        if kind == .update, source.looksUpdatesUp {
+            change.isLookedUp = true
+            if change.after == nil { change.after = try described(images, change.before) }
+        }
         if kind == .delete {
             change.after = nil
             _ = try images.require("before", change.before)
@@ -85,6 +89,28 @@ struct DebeziumEvent {
             change.sharesPosition = true
         }
         return .changes([change])
+    }
+
+    /// What is told of a document of MongoDB that was gone when it was looked up: the fields that
+    /// changed, and the ID of the document before; `nil` where nothing says which one it is.
+    private func described(
+        _ images: JSONReader, _ before: ReportedImage?
+    ) throws(JSONContractError) -> ReportedImage? {
+        guard let id = before?.fields["_id"], let update = try images.reader("updateDescription")
+        else { return nil }
+        var fields: RecordFields = ["_id": id]
+        if case .string(let text)? = update.value("updatedFields"),
+            let json = try? JSONValue(parsing: text), case .object(let updated) = json
+        {
+            // Of a field that changed in part, as a dotted name says, nothing whole is known.
+            for member in updated.members where !member.name.contains(".") {
+                fields[member.name] = ExtendedJSON.value(member.value)
+            }
+        }
+        for name in try update.strings("removedFields") ?? [] where !name.contains(".") {
+            fields[name] = .null
+        }
+        return ReportedImage(fields: fields, completeness: .partial, path: update.path)
     }
 
     private func image(

@@ -17,6 +17,10 @@ struct DebeziumSource {
 
     private var connector: String { text("connector") ?? "" }
 
+    /// Whether rows after an update are looked up when it is told, as MongoDB's documents are, and
+    /// do not come out of the log.
+    var looksUpdatesUp: Bool { connector == "mongodb" }
+
     private func text(_ name: String) -> String? {
         reader.anyText(name).flatMap { $0.isEmpty ? nil : $0 }
     }

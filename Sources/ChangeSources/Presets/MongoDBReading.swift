@@ -50,6 +50,7 @@ enum MongoDBReading {
         if let after = try reader.reader("fullDocument") {
             change.after = ReportedImage(
                 fields: ExtendedJSON.fields(after.object), completeness: .full, path: after.path)
+            change.isLookedUp = update != nil
         } else if let update {
             var fields = key
             try apply(update, to: &fields)

@@ -25,6 +25,9 @@ struct ReportedChange {
     var key: (kind: DedupeKey.Kind, text: String)?
     /// Whether changes of several records may have this position, so that the name is part of it.
     var sharesPosition = false
+    /// Whether the row after the change was looked up when it was told: who tells of it again, as
+    /// after a restart, may have a later one, and means the same change.
+    var isLookedUp = false
     /// Whether the source tells of one change several times, each with another content: whatever it
     /// says of the record is one change within the window.
     var isToldByParts = false
