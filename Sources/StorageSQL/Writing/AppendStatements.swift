@@ -15,8 +15,8 @@ enum AppendStatement: Int, CaseIterable {
     var sql: String {
         switch self {
         case .remember:
-            // An entry that has outlived its window gives way, whether or not it was pruned yet; and
-            // so does what a record was last said to be, to anything else that is said of it.
+            // An entry that has outlived its window gives way, whether or not it was pruned yet.
+            // What a record was last said to be gives way to anything else that is said of it.
             """
             INSERT INTO dedupe
                 (container, source, kind, key, digest, position, rememberedUntil)
