@@ -85,6 +85,8 @@ struct GatewayCommand: AsyncParsableCommand {
         } catch let error as IOError {
             let reason = unsafe String(cString: strerror(error.errnoCode))
             throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
+        } catch let error as CocoaError {
+            throw OutputFile.failure(error, error.filePath ?? certificates ?? caFile)
         }
     }
 

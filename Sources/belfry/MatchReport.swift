@@ -126,8 +126,12 @@ struct MatchOutput {
 
     init(path: String) throws {
         let url = URL(filePath: path)
-        try Data().write(to: url)
-        handle = try FileHandle(forWritingTo: url)
+        do {
+            try Data().write(to: url)
+            handle = try FileHandle(forWritingTo: url)
+        } catch {
+            throw OutputFile.failure(error, path)
+        }
     }
 
     mutating func write(_ name: JSONValue, _ ids: [LineID]) throws {

@@ -213,6 +213,12 @@ import Testing
             "Error: --url asks a running relay, and --database works without one: give one of "
                 + "both\n"),
         Refusal(
+            "gateway --port 0 --ca-file /proc/none/ca.pem", code: 66,
+            "error: the file /proc/none"),
+        Refusal(
+            "match --subscriptions /dev/null --changes /dev/null --matches /nowhere/out",
+            code: 66, "error: the file /nowhere/out cannot be written: "),
+        Refusal(
             "bench storage --directory /nowhere/at/all", code: 66,
             "error: --directory: there is no folder /nowhere/at/all\n"),
         Refusal(

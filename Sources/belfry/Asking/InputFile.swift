@@ -1,5 +1,14 @@
 import Foundation
 
+/// A file that a command writes.
+enum OutputFile {
+    /// Why a file cannot be written.
+    static func failure(_ error: any Error, _ path: String) -> CommandFailure {
+        CommandFailure(
+            .input, "the file \(path) cannot be written: \(error.localizedDescription)")
+    }
+}
+
 /// A file that a command reads; `-` is what is piped in.
 struct InputFile {
     private let path: String
