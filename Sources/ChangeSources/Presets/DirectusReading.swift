@@ -39,7 +39,7 @@ enum DirectusReading {
                 change.before = ReportedImage(
                     fields: [column: key], completeness: .partial, path: path)
             } else {
-                change.after = try after(payload, key: key, in: column, path: path)
+                change.after = try after(payload, of: name, key: key, in: column, path: path)
                 if operation == .update { change.changedKeys = changedKeys(payload) }
             }
             change.userID = user
@@ -95,11 +95,21 @@ enum DirectusReading {
         return names.filter { seen.insert($0.nameText ?? "").inserted }
     }
 
+    /// What lets whoever has it be somebody else, in the rows of users: a new password comes as it
+    /// was typed.
+    private static let credentials: Set<String> = [
+        "password", "token", "tfa_secret", "auth_data",
+    ]
+
     private static func after(
-        _ payload: JSONValue, key: FieldValue, in column: String, path: String
+        _ payload: JSONValue, of collection: String, key: FieldValue, in column: String,
+        path: String
     ) throws(JSONContractError) -> ReportedImage {
         let reader = try JSONReader(payload, path: path)
         var fields = FieldValue.fields(plain: reader.object)
+        if collection == "directus_users" {
+            fields = fields.filter { !credentials.contains($0.key) }
+        }
         fields[column] = key
         // Defaults of the database are in no payload.
         return ReportedImage(fields: fields, completeness: .partial, path: path)

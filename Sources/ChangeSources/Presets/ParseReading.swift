@@ -23,10 +23,10 @@ enum ParseReading {
         let name = try object.require("className", try object.string("className"))
         var change = ReportedChange(operation, of: ReportedTable(name: name))
         if operation == .delete {
-            change.before = try image(object)
+            change.before = try image(object, of: name)
         } else {
-            change.after = try image(object)
-            change.before = try original.map(image)
+            change.after = try image(object, of: name)
+            if let original { change.before = try image(original, of: name) }
         }
         change.deviceID = reader.anyText("installationId")
         change.userID = ((try? reader.reader("user")) ?? nil)?.anyText("objectId")
@@ -53,10 +53,20 @@ enum ParseReading {
         }
     }
 
-    /// The row without what belongs to the protocol.
-    private static func image(_ reader: JSONReader) throws(JSONContractError) -> ReportedImage {
+    /// What lets whoever has it be somebody else, in the rows of users and of their sessions.
+    private static let credentials: Set<String> = ["password", "sessionToken", "authData"]
+
+    /// The row without what belongs to the protocol or to Parse itself, whose names begin with an
+    /// underscore, and without credentials, which nobody is to find in the log.
+    private static func image(
+        _ reader: JSONReader, of className: String
+    ) throws(JSONContractError) -> ReportedImage {
+        let hasCredentials = className == "_User" || className == "_Session"
         var fields: RecordFields = [:]
-        for member in reader.object.members where !["className", "__type"].contains(member.name) {
+        for member in reader.object.members
+        where member.name != "className" && !member.name.hasPrefix("_")
+            && !(hasCredentials && credentials.contains(member.name))
+        {
             let path = reader.path(of: member.name)
             fields[member.name] =
                 ["createdAt", "updatedAt"].contains(member.name)
