@@ -83,6 +83,13 @@ package struct SourceDefinition: Sendable {
         guard known["scheme"] != usual["scheme"] || known["header"] != usual["header"],
             case .string(let before)? = known["scheme"], case .string(let scheme)? = usual["scheme"]
         else { return [] }
+        if before == scheme, case .string(let header)? = usual["header"] {
+            return [
+                "verification.header: it is as it was, and senders of \(preset.rawValue) show the "
+                    + "secret in \(header), unless they are told otherwise: "
+                    + "belfry sources set … --header \(header)"
+            ]
+        }
         return [
             "verification: it is \(before) as it was, and senders of \(preset.rawValue) prove "
                 + "themselves by \(scheme), unless they are told otherwise: "
