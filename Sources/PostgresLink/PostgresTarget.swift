@@ -34,14 +34,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
             throw BadPostgresURL(said: reason)
         }
         defer { PQconninfoFree(options) }
-        var parameters: [String: String] = [:]
-        var option = options
-        while let keyword = option.pointee.keyword {
-            if let value = option.pointee.val {
-                parameters[String(cString: keyword)] = String(cString: value)
-            }
-            option += 1
-        }
+        let parameters = Self.values(options)
         guard parameters["password"] == nil else {
             throw BadPostgresURL(
                 reason: "it holds a password, which others could see: put it into the file that "
@@ -53,6 +46,29 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
                     + Self.allowed.sorted().joined(separator: ", "))
         }
         self.parameters = parameters
+    }
+
+    /// What options of libpq's have values, by its names for them.
+    private static func values(
+        _ options: UnsafeMutablePointer<PQconninfoOption>
+    ) -> [String: String] {
+        var values: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                values[String(cString: keyword)] = String(cString: value)
+            }
+            option += 1
+        }
+        return values
+    }
+
+    /// What libpq takes where it is told nothing: of the environment, and of a service that this
+    /// names.
+    private static var defaults: [String: String] {
+        guard let options = PQconndefaults() else { return [:] }
+        defer { PQconninfoFree(options) }
+        return values(options)
     }
 
     /// Whether a text is meant for a server, be it right or wrong, and not for a file: an URL, or
@@ -105,13 +121,15 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether nothing of the connection leaves the machine, by what the text says, and where that
-    /// says nothing, by what libpq reads in the environment.
-    package func isLocal(in environment: [String: String]) -> Bool {
-        let address = parameters["hostaddr"] ?? environment["PGHOSTADDR"]
+    /// says nothing, by what libpq takes then.
+    ///
+    /// - Parameter defaults: That, by libpq's names.
+    package func isLocal(beside defaults: [String: String]) -> Bool {
+        let address = parameters["hostaddr"] ?? defaults["hostaddr"]
         let named = address ?? parameters["host"]
-        let isOfService = named == nil && environment["PGSERVICE"] != nil
+        let isOfService = named == nil && defaults["service"] != nil
         guard parameters["service"] == nil, !isOfService else { return false }
-        let place = named ?? environment["PGHOST"] ?? ""
+        let place = named ?? defaults["host"] ?? ""
         return place.split(separator: ",").allSatisfy {
             $0.hasPrefix("/") || $0 == "localhost" || $0.hasPrefix("127.") || $0 == "::1"
         }
@@ -132,7 +150,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     package func parameters(
         isReplication: Bool, writesByDefault: Bool = true, authorities: String?
     ) -> [String: String] {
-        let isNear = isLocal(in: ProcessInfo.processInfo.environment)
+        let isNear = isLocal(beside: Self.defaults)
         var all: [String: String] = [
             "application_name": "belfry", "connect_timeout": "5", "client_encoding": "UTF8",
             "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",

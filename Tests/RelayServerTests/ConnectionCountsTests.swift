@@ -81,59 +81,70 @@ import Testing
     @Test func `a full listener refuses a few with a word, and takes nobody more`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         for number in 0..<10 {
-            #expect(book.arrive(from: try Self.address("10.0.0.\(number)"), at: .zero) == .served)
+            #expect(book.arrive(from: try Self.address("10.0.0.\(number)")) == .served)
         }
         #expect(book.room == 4)
-        for _ in 0..<4 { #expect(book.arrive(from: nil, at: .zero) == .refused(.full)) }
+        for _ in 0..<4 { #expect(book.arrive(from: nil) == .refused(.full)) }
         #expect(!book.takes && book.room == 0)
-        #expect(book.arrive(from: nil, at: .zero) == .dropped(.full))
+        #expect(book.arrive(from: nil) == .dropped(.full))
         book.leave(.refused(.full), from: nil, asked: true, at: .zero)
         #expect(book.takes && book.room == 1)
         book.leave(.served, from: try Self.address("10.0.0.3"), asked: true, at: .zero)
-        #expect(book.arrive(from: nil, at: .zero) == .served)
+        #expect(book.arrive(from: nil) == .served)
     }
 
     @Test func `one address does not get all of a listener`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 5))
         let one = try Self.address("10.0.0.1")
-        for _ in 0..<5 { #expect(book.arrive(from: one, at: .zero) == .served) }
-        #expect(book.arrive(from: one, at: .zero) == .refused(.address))
-        #expect(book.arrive(from: try Self.address("10.0.0.2"), at: .zero) == .served)
+        for _ in 0..<5 { #expect(book.arrive(from: one) == .served) }
+        #expect(book.arrive(from: one) == .refused(.address))
+        #expect(book.arrive(from: try Self.address("10.0.0.2")) == .served)
         // A proxy's connections are not counted by its address.
-        #expect(book.arrive(from: nil, at: .zero) == .served)
+        #expect(book.arrive(from: nil) == .served)
         book.leave(.served, from: one, asked: true, at: .zero)
-        #expect(book.arrive(from: one, at: .zero) == .served)
+        #expect(book.arrive(from: one) == .served)
     }
 
-    @Test func `who opens connections to ask nothing is not served, and others are`() throws {
+    @Test func `who opens connections to ask nothing waits, and others do not`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         let (one, two) = (try Self.address("10.0.0.1"), try Self.address("10.0.0.2"))
         for _ in 0..<256 {
-            #expect(book.arrive(from: one, at: .zero) == .served)
+            #expect(book.hold(from: one, at: .zero) == .none)
+            #expect(book.arrive(from: one) == .served)
             book.leave(.served, from: one, asked: false, at: .zero)
         }
-        #expect(book.arrive(from: one, at: .zero) == .dropped(.silent))
-        book.leave(.dropped(.silent), from: one, asked: false, at: .zero)
-        #expect(book.arrive(from: two, at: .zero) == .served)
+        let between = Duration.milliseconds(7) + .microseconds(812) + .nanoseconds(500)
+        for number in 1...book.bounds.refusals {
+            #expect(book.hold(from: one, at: .zero) == .waits(between * number))
+        }
+        #expect(book.hold(from: one, at: .zero) == .dropped)
+        book.release()
+        #expect(
+            book.hold(from: one, at: .zero) == .waits(between * (book.bounds.refusals + 1)))
+        #expect(book.hold(from: two, at: .zero) == .none)
         // A proxy brings those of many.
         for _ in 0..<1000 {
-            #expect(book.arrive(from: nil, at: .zero) == .served)
+            #expect(book.hold(from: nil, at: .zero) == .none)
+            #expect(book.arrive(from: nil) == .served)
             book.leave(.served, from: nil, asked: false, at: .zero)
         }
-        // Some come back in a second, whatever was tried meanwhile.
+        book.release()
+        // Whatever was tried meanwhile, after a second some need not wait.
         let later = Duration.seconds(1)
         for _ in 0..<128 {
-            #expect(book.arrive(from: one, at: later) == .served)
+            #expect(book.hold(from: one, at: later) == .none)
+            #expect(book.arrive(from: one) == .served)
             book.leave(.served, from: one, asked: false, at: later)
         }
-        #expect(book.arrive(from: one, at: later) == .dropped(.silent))
+        #expect(book.hold(from: one, at: later) == .waits(between))
     }
 
     @Test func `who asks may come as often as there is room`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         let one = try Self.address("10.0.0.1")
         for _ in 0..<1000 {
-            #expect(book.arrive(from: one, at: .zero) == .served)
+            #expect(book.hold(from: one, at: .zero) == .none)
+            #expect(book.arrive(from: one) == .served)
             book.leave(.served, from: one, asked: true, at: .zero)
         }
         #expect(book.served == 0)

@@ -338,17 +338,17 @@ struct OpeningTests {
     /// The certificate of another is verified, whoever named it.
     @Test func `a server that the environment names is elsewhere too`() throws {
         let unnamed = try PostgresTarget("postgresql:///relay")
-        #expect(unnamed.isLocal(in: [:]) && unnamed.isLocal(in: ["PGHOST": "/run/postgresql"]))
-        for name in ["PGHOST", "PGHOSTADDR", "PGSERVICE"] {
-            #expect(!unnamed.isLocal(in: [name: "10.0.0.5"]), "\(name)")
+        #expect(unnamed.isLocal(beside: [:]) && unnamed.isLocal(beside: ["host": "/run/postgresql"]))
+        for name in ["host", "hostaddr", "service"] {
+            #expect(!unnamed.isLocal(beside: [name: "10.0.0.5"]), "\(name)")
         }
         let named = try PostgresTarget("host=localhost dbname=relay")
-        #expect(named.isLocal(in: ["PGHOST": "10.0.0.5", "PGSERVICE": "house"]))
+        #expect(named.isLocal(beside: ["host": "10.0.0.5", "service": "house"]))
         // An address comes before a name, wherever it stands.
-        #expect(!named.isLocal(in: ["PGHOSTADDR": "10.0.0.5"]))
+        #expect(!named.isLocal(beside: ["hostaddr": "10.0.0.5"]))
         for text in ["host=/run,db.example", "service=house", "hostaddr=10.0.0.5 host=localhost"] {
             let target = try PostgresTarget(text)
-            #expect(!target.isLocal(in: [:]), "\(text)")
+            #expect(!target.isLocal(beside: [:]), "\(text)")
         }
     }
 

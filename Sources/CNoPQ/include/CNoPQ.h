@@ -43,6 +43,7 @@ static inline PQconninfoOption *PQconninfoParse(const char *text, char **why) {
     *why = strdup(cnopq_reason);
     return NULL;
 }
+static inline PQconninfoOption *PQconndefaults(void) { return NULL; }
 static inline void PQconninfoFree(PQconninfoOption *options) { (void)options; }
 static inline void PQfreemem(void *memory) { free(memory); }
 

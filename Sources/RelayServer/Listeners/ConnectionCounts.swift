@@ -48,18 +48,33 @@ struct ConnectionCounts: Sendable {
         }
     }
 
+    /// Whether a newcomer is looked at.
+    enum Hold: Sendable, Hashable {
+        /// It is, at once.
+        case none
+        /// It is, after this time.
+        case waits(Duration)
+        /// It is closed without a word.
+        case dropped
+    }
+
     let bounds: Bounds
     /// Connections that are served.
     private(set) var served = 0
     /// Connections that are being refused.
     private(set) var refused = 0
     private var byAddress: [ClientAddress: Int] = [:]
+    /// Newcomers who wait to be looked at, and when the last of them will be.
+    private var held = 0
+    private var nextHeld = Duration.zero
     private var silent = RateTable<ClientAddress>(capacity: 4096)
 
-    /// How many connections of one address may end without having asked anything: more than
-    /// browsers, which open some before they need them, and whoever looks whether a port is open.
+    /// How many connections of one address may end without having asked anything before its
+    /// newcomers wait, and how many of these are looked at.
     ///
-    /// To serve one costs ten times what it costs to open it, or to close it unserved.
+    /// It is more than browsers open before they need them, and whoever looks whether a port is
+    /// open. To serve a connection costs ten times what it costs to open one, or to close it
+    /// unserved.
     static let silence = RateLimit(perSecond: 128, burst: 256)
 
     init(_ bounds: Bounds) {
@@ -73,11 +88,22 @@ struct ConnectionCounts: Sendable {
     /// Whether anybody should be taken from the system's line.
     var takes: Bool { room > 0 }
 
-    /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
-    mutating func arrive(from address: ClientAddress?, at now: Duration) -> Verdict {
-        if let address, !silent.has(1, for: address, Self.silence, at: now) {
-            return .dropped(.silent)
+    /// Whether a newcomer is looked at now; who was held is to be looked at when its time has come.
+    mutating func hold(from address: ClientAddress?, at now: Duration) -> Hold {
+        guard let address, !silent.has(1, for: address, Self.silence, at: now) else {
+            return .none
         }
+        guard held < bounds.refusals else { return .dropped }
+        held += 1
+        nextHeld = max(nextHeld, now) + Self.silence.time(for: 1)
+        return .waits(nextHeld - now)
+    }
+
+    /// Notes that one who was held is looked at, or has gone.
+    mutating func release() { held -= 1 }
+
+    /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
+    mutating func arrive(from address: ClientAddress?) -> Verdict {
         let count = address.map { byAddress[$0, default: 0] } ?? 0
         let refusal: Refusal? =
             served >= bounds.connections ? .full : count >= bounds.perAddress ? .address : nil

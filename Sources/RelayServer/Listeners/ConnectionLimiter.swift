@@ -54,17 +54,32 @@ final class ConnectionLimiter: Sendable {
     /// How many are to be taken from the system's line now; none where there is no room.
     var taken: Int { min(state.withLock { $0.counts.room }, Self.takenTogether) }
 
+    /// Whether a newcomer is decided on now; one that waits is released before its verdict.
+    func hold(_ channel: any Channel) -> ConnectionCounts.Hold {
+        let (address, now) = (address(of: channel), channel.eventLoop.pace)
+        let hold = state.withLock { $0.counts.hold(from: address, at: now) }
+        if hold == .dropped { meter.count(.silent) }
+        return hold
+    }
+
+    /// Notes that a newcomer who was held waits no more.
+    func release() {
+        state.withLock { $0.counts.release() }
+    }
+
+    /// Whose a connection is; a proxy brings those of many.
+    private func address(of channel: any Channel) -> ClientAddress? {
+        ClientAddress(channel.remoteAddress).flatMap { proxies.contains($0) ? nil : $0.origin }
+    }
+
     /// Decides on a newcomer, once: whoever asks again is told the same.
     func verdict(on channel: any Channel) -> ConnectionCounts.Verdict {
-        // A proxy brings the connections of many.
-        let address = ClientAddress(channel.remoteAddress).flatMap {
-            proxies.contains($0) ? nil : $0.origin
-        }
+        let address = address(of: channel)
         let id = ObjectIdentifier(channel)
         let known = state.withLock { $0.guests[id]?.verdict }
         if let known { return known }
         let (verdict, served, isNews) = state.withLock { state in
-            let verdict = state.counts.arrive(from: address, at: channel.eventLoop.pace)
+            let verdict = state.counts.arrive(from: address)
             let isNews = verdict.refusal == .full && !state.wasFull
             if isNews { state.wasFull = true }
             state.guests[id] = Guest(verdict: verdict, address: address)
@@ -149,6 +164,7 @@ private final class AcceptHandler: ChannelDuplexHandler {
     private var isPausing = false
     private var isFailing = false
     private var isAsked = false
+    private var isGone = false
 
     init(limiter: ConnectionLimiter) {
         self.limiter = limiter
@@ -157,6 +173,24 @@ private final class AcceptHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         isFailing = false
         let channel = unwrapInboundIn(data)
+        switch limiter.hold(channel) {
+        case .none: admit(channel, context)
+        case .dropped: channel.close(promise: nil)
+        case .waits(let time):
+            context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) { [self] in
+                limiter.release()
+                guard !isGone else { return channel.close(promise: nil) }
+                admit(channel, context)
+                context.fireChannelReadComplete()
+            }
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        isGone = true
+    }
+
+    private func admit(_ channel: any Channel, _ context: ChannelHandlerContext) {
         if case .dropped = limiter.verdict(on: channel) {
             channel.close(promise: nil)
             return
@@ -166,7 +200,7 @@ private final class AcceptHandler: ChannelDuplexHandler {
             let (handler, context) = here.value
             handler.goOn(context)
         }
-        context.fireChannelRead(data)
+        context.fireChannelRead(wrapInboundOut(channel))
     }
 
     func read(context: ChannelHandlerContext) {
