@@ -121,9 +121,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether nothing of the connection leaves the machine, by what the text says, and where that
-    /// says nothing, by what libpq takes then.
-    ///
-    /// - Parameter defaults: That, by libpq's names.
+    /// says nothing, by what libpq takes then: `defaults`, by its names.
     package func isLocal(beside defaults: [String: String]) -> Bool {
         let address = parameters["hostaddr"] ?? defaults["hostaddr"]
         let named = address ?? parameters["host"]
