@@ -56,4 +56,24 @@ import Testing
         #expect(kept.prefix(3) == ["152", "151", "150"] && kept.last == "53")
         #expect(ledger.tallies(of: TestRelay.container)[source]?.refused == 152)
     }
+
+    @Test func `sources that come and go do not take all the series of metrics`() throws {
+        let metrics = PrometheusMetrics()
+        let ledger = SourceLedger(metrics)
+        let count = SourceLedger.mostMetered + 20
+        for number in 0..<count {
+            let source: SourceName = try #require(SourceName(rawValue: "s\(number)"))
+            _ = ledger.noteRefused(
+                SourceLedger.Refusal(
+                    at: TestRelay.now, source: source, address: nil, status: 401, reason: "r",
+                    requestID: "\(number)"), of: TestRelay.container, isKnown: true)
+            ledger.forget(source, of: TestRelay.container)
+        }
+        let lines = metrics.render().split(separator: "\n").filter {
+            $0.hasPrefix("belfry_webhooks_total{") && $0.contains("\"refused\"")
+        }
+        #expect(lines.count == SourceLedger.mostMetered + 1)
+        let others = lines.filter { $0.contains("\"_other\"") }
+        #expect(others.count == 1 && others.first?.hasSuffix(" 20") == true, "\(others)")
+    }
 }

@@ -17,7 +17,12 @@ final class RequestMeter: Sendable {
         let seconds: Metrics.Timer
     }
 
-    /// Clients choose methods: beyond this many kinds, a name is not remembered but made anew.
+    /// Clients choose methods, of which HTTP has some fifty: by each with each path a stranger would
+    /// have all the series that there are, and others' would not be shown.
+    private static let methods: Set<String> = [
+        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
+    ]
+    /// Beyond this many kinds, a name is not remembered but made anew.
     private static let most = 2048
 
     private let factory: any MetricsFactory
@@ -29,7 +34,8 @@ final class RequestMeter: Sendable {
 
     /// Counts a request that was answered with `status`; `path` is the template of its route.
     func record(_ status: Int, method: String, path: String, _ duration: Duration) {
-        let kind = Kind(method: method, path: path, status: status)
+        let name = Self.methods.contains(method) ? method : "other"
+        let kind = Kind(method: name, path: path, status: status)
         let series = known.withLock { known in
             if let series = known[kind] { return series }
             let series = named(kind)
