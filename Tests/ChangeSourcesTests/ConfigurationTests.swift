@@ -15,6 +15,9 @@ private func outcome(_ json: String) -> String {
 
 private let head = #""name": "shop", "preset": "debezium""#
 private let open = #""verification": {"scheme": "none"}"#
+private let long = String(repeating: "x", count: 1025)
+private let signed = #""scheme": "signature", "algorithm": "hmac-sha1", "output": "hex""#
+private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", ")
 
 @Suite struct ConfigurationTests {
     @Test(arguments: [
@@ -142,6 +145,22 @@ private let open = #""verification": {"scheme": "none"}"#
         (
             "{\(head), \(open), \"mapping\": {\"owner\": {\"column\": \"a\", \"header\": \"b\"}}}",
             "mapping.owner: must have exactly one of constant, header, column, pointer"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"dedupe\": [{\"constant\": \"\(long)\"}]}}",
+            "mapping.dedupe[0].constant: at most 1024 bytes are allowed"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"owner\": {\"pointer\": \"/\(long)\"}}}",
+            "mapping.owner.pointer: at most 1024 bytes are allowed"
+        ),
+        (
+            "{\(head), \"verification\": {\(signed), \"parts\": [\"body\", \"url\", \"body\"]}}",
+            "verification.parts: must contain \"body\", once"
+        ),
+        (
+            "{\(head), \"verification\": {\(signed), \"parts\": [\(urls), \"body\"]}}",
+            "verification.parts: at most 32 are allowed"
         ),
         (
             "{\(head), \(open), \"mapping\": {\"owner\": {\"pointer\": \"a\"}}}",

@@ -9,6 +9,14 @@ extension ValuePlace {
             throw JSONContractError(
                 path: path, reason: "must have exactly one of constant, header, column, pointer")
         }
+        for member in reader.object.members {
+            // It stands in each row, or in what is said of it: no name is longer.
+            guard case .string(let text) = member.value,
+                text.utf8.count > Limits.maximumRecordNameBytes
+            else { continue }
+            throw reader.failure(
+                member.name, "at most \(Limits.maximumRecordNameBytes) bytes are allowed")
+        }
         if let text = try reader.string("constant") {
             self = .constant(text)
         } else if let name = try reader.optionalHeaderName("header") {

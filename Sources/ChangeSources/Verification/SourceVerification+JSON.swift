@@ -122,6 +122,9 @@ extension SignatureRecipe {
         "header", "prefix", "parts", "algorithm", "keyEncoding", "output", "url",
         "timestampHeader", "toleranceSeconds",
     ]
+    /// Parts are put together in memory for each webhook: a body that stood there very often, as
+    /// nobody signs it, would take all there is.
+    private static let maximumParts = 32
 
     init(reader: JSONReader) throws(JSONContractError) {
         let algorithm: Algorithm = try reader.require("algorithm", try reader.choice("algorithm"))
@@ -131,10 +134,15 @@ extension SignatureRecipe {
         }
         var parts: [Part] = []
         let elements = try reader.require("parts", try reader.array("parts"))
+        guard elements.count <= Self.maximumParts else {
+            throw reader.failure("parts", "at most \(Self.maximumParts) are allowed")
+        }
         for (index, element) in elements.enumerated() {
             parts.append(try Part(json: element, path: reader.path(of: "parts[\(index)]")))
         }
-        guard parts.contains(.body) else { throw reader.failure("parts", "must contain \"body\"") }
+        guard parts.count(where: { $0 == .body }) == 1 else {
+            throw reader.failure("parts", "must contain \"body\", once")
+        }
         guard algorithm != .sha256 || parts.contains(.secret) else {
             throw reader.failure("parts", "must contain \"secret\": plain sha256 has no other key")
         }
