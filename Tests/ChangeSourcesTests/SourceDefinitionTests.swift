@@ -229,4 +229,25 @@ import Testing
             try open.rotated(to: nil, formerUntil: end, at: now) { _ in [] }
         }
     }
+
+    @Test func `a secret is no longer than a header carries`() throws {
+        func given(bytes: Int) -> String {
+            let secret = String(repeating: "s", count: bytes)
+            return #"{"preset":"hasura","verification":{"secrets":[{"secret":"\#(secret)"}]}}"#
+        }
+        let longest = try defined(given(bytes: 8192)).source
+        let set = #expect(throws: JSONContractError.self) { try defined(given(bytes: 8193)) }
+        #expect(set?.path == "verification.secrets[0].secret")
+        #expect(set?.reason == "must be at most 8192 bytes")
+        let long = String(repeating: "s", count: 8193)
+        let rotated = #expect(throws: JSONContractError.self) {
+            try longest.rotated(to: long, formerUntil: nil, at: now) { _ in [] }
+        }
+        #expect(rotated?.path == "secret" && rotated?.reason == "must be at most 8192 bytes")
+        // Whoever has a longer one from before can change the rest.
+        var former = longest
+        former.verification.secrets = [SourceSecret(long)]
+        let changed = try defined(#"{"onUnmappable": "park"}"#, over: former).source
+        #expect(changed.verification.secrets.map(\.value) == [long])
+    }
 }

@@ -59,6 +59,7 @@ package struct SourceDefinition: Sendable {
         json["verification"] = .object(verification)
         source = try ChangeSource(json: .object(json))
         try source.checkSeams()
+        try source.checkSecrets(beside: former)
         madeSecret = made
     }
 
@@ -174,6 +175,9 @@ extension ChangeSource {
         if let rule = verification.scheme.ruleBroken(bySecret: new) {
             throw JSONContractError(path: "secret", reason: rule)
         }
+        if let rule = SourceSecret.ruleBroken(byLengthOf: new) {
+            throw JSONContractError(path: "secret", reason: rule)
+        }
         var copy = self
         copy.verification.secrets = [SourceSecret(new)]
         let former =
@@ -184,5 +188,17 @@ extension ChangeSource {
             copy.verification.secrets.insert(SourceSecret(former.value, until: last), at: 0)
         }
         return (copy, new)
+    }
+
+    /// Refuses secrets that are too long; one that `former` has was saved before there was a bound.
+    func checkSecrets(beside former: ChangeSource?) throws(JSONContractError) {
+        let known = former?.verification.secrets.map(\.value) ?? []
+        for (index, secret) in verification.secrets.enumerated() {
+            guard !known.contains(secret.value),
+                let rule = SourceSecret.ruleBroken(byLengthOf: secret.value)
+            else { continue }
+            throw JSONContractError(
+                path: "verification.secrets[\(index)].secret", reason: rule)
+        }
     }
 }

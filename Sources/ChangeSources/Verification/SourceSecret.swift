@@ -17,6 +17,14 @@ package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
         self.until = until
     }
 
+    /// No header carries a longer one, and all of a container's are in memory at once.
+    private static let maximumBytes = 8192
+
+    /// What the length of a secret must be, if that of `text` is not that.
+    static func ruleBroken(byLengthOf text: String) -> String? {
+        text.utf8.count > maximumBytes ? "must be at most \(maximumBytes) bytes" : nil
+    }
+
     /// A placeholder.
     package var description: String { "(hidden)" }
 

@@ -8,6 +8,9 @@ struct KeyAdministration: AdministrationTable {
     let identifiers: RandomIdentifiers
     /// Is told of keys that count no more.
     let revoked: @Sendable (Revocation) async -> Void
+    /// Has one at a time change what is set of a container: of those that are made at once, none
+    /// goes beyond what there may be.
+    let line: ReaderLine
 
     var routes: [AdministrationRoute] {
         [
@@ -42,6 +45,15 @@ struct KeyAdministration: AdministrationTable {
                 kind, body, container, at: request.receivedAt)
         var key = made.key
         key.label = label
+        let saved = key
+        try await line.turn(of: container) { try await save(saved, of: container) }
+        var object = AdministrationRows.accessKey.json(key)
+        object["secret"] = made.secret.map { .string($0) }
+        return RelayAnswer(status: 201, json: .object(object))
+    }
+
+    /// Saves a new key, where there is room for one.
+    private func save(_ key: AccessKey, of container: ContainerKey) async throws {
         let keys = try await registry.accessKeys(of: container)
         guard !keys.contains(where: { $0.id == key.id }) else {
             throw APIError(.exists, "a key with the ID \"\(key.id)\" exists")
@@ -52,9 +64,6 @@ struct KeyAdministration: AdministrationTable {
                 "a container has at most \(Self.mostKeys) access keys: revoke one first")
         }
         try await registry.save(key)
-        var object = AdministrationRows.accessKey.json(key)
-        object["secret"] = made.secret.map { .string($0) }
-        return RelayAnswer(status: 201, json: .object(object))
     }
 
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {

@@ -184,7 +184,8 @@ struct RouteTable: Sendable {
             ShardAdministration(shards: relay.shards),
             containers,
             KeyAdministration(
-                registry: registry, identifiers: identifiers, revoked: relay.revoked),
+                registry: registry, identifiers: identifiers, revoked: relay.revoked,
+                line: relay.settingsLine),
             sources,
             SchemaAdministration(
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
