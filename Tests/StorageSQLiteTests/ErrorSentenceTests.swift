@@ -98,5 +98,18 @@ import Testing
     @Test func `a witness without room stays behind, and another failure is one`() {
         #expect(WitnessFailure(code: ENOSPC).isNoRoom && WitnessFailure(code: EDQUOT).isNoRoom)
         #expect(!WitnessFailure(code: EIO).isNoRoom)
+        // Whether it is written or synced: what was committed is in the file.
+        for code in [ENOSPC, EDQUOT] {
+            #expect(throws: Never.self) {
+                try CommitLedger.leavingBehind { () throws(WitnessFailure) in
+                    throw WitnessFailure(code: code)
+                }
+            }
+        }
+        #expect(throws: StorageError.self) {
+            try CommitLedger.leavingBehind { () throws(WitnessFailure) in
+                throw WitnessFailure(code: EIO)
+            }
+        }
     }
 }

@@ -78,19 +78,23 @@ final class CommitLedger: Sendable {
     }
 
     private func write(head: LogPosition, salt: UInt32) throws {
-        do {
+        try Self.leavingBehind { () throws(WitnessFailure) in
             try witness.note(record(head: head, salt: salt))
-        } catch let failure {
-            // It knows less then, and never more than there is.
-            if !failure.isNoRoom { throw StorageError.closed("\(failure)") }
         }
     }
 
     private func sync() throws {
-        do {
-            try witness.sync()
-        } catch let failure {
-            throw StorageError.closed("\(failure)")
+        try Self.leavingBehind { () throws(WitnessFailure) in try witness.sync() }
+    }
+
+    /// Has the witness note or sync something; where there is no room for it, which some file
+    /// systems say only at the sync, it stays behind: it knows less then, and never more than there
+    /// is.
+    static func leavingBehind(_ body: () throws(WitnessFailure) -> Void) throws {
+        do throws(WitnessFailure) {
+            try body()
+        } catch {
+            if !error.isNoRoom { throw StorageError.closed("\(error)") }
         }
     }
 }
