@@ -213,6 +213,24 @@ enum SignatureVectors {
         }
     }
 
+    @Test func `a copied request is carried out once, whatever its key is called`() async throws {
+        try await TestRelay.with { relay in
+            var other = SignatureVectors.key
+            other.id = "1K"
+            try await relay.store.save(other)
+            var statuses: [Int] = []
+            // The sign of Kelvin is a K to whoever compares texts.
+            for id in [SignatureVectors.keyID, "1K", "1\u{212A}"] {
+                let answer = try await relay.call(
+                    .post, Self.modify,
+                    headers: SignatureVectors.headers(SignatureVectors.modify, keyID: id),
+                    body: SignatureVectors.body)
+                statuses.append(answer.status)
+            }
+            #expect(statuses == [200, 401, 401])
+        }
+    }
+
     @Test func `a used signature is remembered for as long as it could be used`() async throws {
         try await TestRelay.with { relay in
             let nonce = [UInt8](repeating: 7, count: 32)

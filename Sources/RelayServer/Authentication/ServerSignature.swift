@@ -107,15 +107,15 @@ package struct ServerSignature: Sendable, Hashable {
     /// What no other signature has, and until when this one could be used.
     ///
     /// It is the first number of the pair, which belongs to one secret of the signer's; the second
-    /// one has two forms that fit.
+    /// one has two forms that fit. The ID of the key is not signed, and one key may have several,
+    /// or one in two spellings.
     var nonce: (bytes: [UInt8], until: Timestamp)? {
         guard let bytes = Base64.decode(signature),
             let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes),
             let moment = Timestamp(iso8601: date)
         else { return nil }
-        let text = Array("\(keyID):".utf8) + Array(parsed.rawRepresentation.prefix(32))
         return (
-            Array(SHA256.hash(data: text)),
+            Array(SHA256.hash(data: Array(parsed.rawRepresentation.prefix(32)))),
             moment.advanced(by: Limits.requestSignatureTolerance * 2)
         )
     }
