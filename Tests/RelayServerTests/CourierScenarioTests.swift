@@ -91,6 +91,26 @@ import Testing
         }
     }
 
+    /// Operators see the device's token, and may be users of another container.
+    @Test func `who sees a courier's device token cannot take it over`() async throws {
+        try await TestRelay.with { relay in
+            let made = try await Self.create(relay)
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            let seen = try #require(devices.first?.device.token.rawValue)
+            let taken = try await relay.call(
+                .post, "\(Self.device)/register\(TestRelay.query("_mallory"))",
+                body: #"{"apnsEnvironment":"production","apnsToken":"\#(seen)"}"#)
+            #expect(taken.status == 400, "\(taken.text)")
+            let path = Self.text(made["webcourierURL"])
+                .replacing("https://relay.example", with: "")
+            #expect(try await relay.call(.get, path).status == 200)
+            let after = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(after.map(\.device.owner.rawValue) == ["_alice"])
+        }
+    }
+
     @Test func `another token of a page's client leaves the page's courier alone`() async throws {
         try await TestRelay.with { relay in
             let page = Self.plain + "&clientId=page"

@@ -62,7 +62,7 @@ struct TokenRoutes: Sendable {
         let body = try request.jsonBody()
         let registration = TokenRegistration(body, settings: admitted.settings)
         let written = try registration.token()
-        let known = try await knownCourier(written)
+        let known = try await knownCourier(written, user, admitted.settings.key)
         if known == nil { try refuseCourierElsewhere(body) }
         let (named, naming) = try registration.device(
             of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
@@ -92,14 +92,24 @@ struct TokenRoutes: Sendable {
 
     /// The courier that a client means by a token: the one of a ticket, or one of the time before
     /// tickets, whose URL nobody can tell; `nil` if the token is a gateway's.
+    ///
+    /// The latter is what operators of each container see in which a courier is registered. So it
+    /// is only registered anew by its user, and takes nobody else's device away.
     private func knownCourier(
-        _ written: DeviceToken
+        _ written: DeviceToken, _ user: UserID, _ container: ContainerKey
     ) async throws -> (token: DeviceToken, address: CourierAddress?)? {
         let address = CourierAddress(ticket: written)
         if try await registry.courier(address.token) != nil {
             return (address.token, address)
         }
-        return try await registry.courier(written) == nil ? nil : (written, nil)
+        guard try await registry.courier(written) != nil else { return nil }
+        let own = try await registry.devices(of: container, owner: user, limit: 10_000)
+        guard own.contains(where: { $0.device.token == written }) else {
+            throw APIError(
+                .badRequest,
+                "apnsToken: it is none that tokens/create answered with: create one there")
+        }
+        return (written, nil)
     }
 
     /// Refuses the token of a courier of another shard: nobody here knows it, and it would be taken
