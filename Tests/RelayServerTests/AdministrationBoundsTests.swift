@@ -4,6 +4,7 @@ import RelayTestKit
 import Storage
 import StorageSQL
 import StorageSQLite
+import Synchronization
 import Testing
 
 @testable import RelayServer
@@ -131,6 +132,43 @@ import Testing
             // It is one of 1001.
             let changed = try await relay.admin(.put, Self.container + "/sources/former", body)
             #expect(changed.status == 200, "\(changed.text)")
+        }
+    }
+
+    private final class Note: Sendable {
+        private let state = Mutex(false)
+        var isMade: Bool { state.withLock { $0 } }
+        func make() { state.withLock { $0 = true } }
+    }
+
+    @Test func `of a container's tokens two calls are answered at a time`() async throws {
+        try await TestRelay.with { relay in
+            let place = #""container":"iCloud.com.example.Art","environment":"development""#
+            let made = try await relay.admin(
+                .post, "tokens", #"{"label":"t","access":"read",\#(place)}"#)
+            guard case .string(let secret)? = made["secret"] else {
+                Issue.record("no token: \(made.text)")
+                return
+            }
+            let line = relay.dependencies.administrationLine
+            let note = Note()
+            let own: Task<Int, any Error> = try await line.turn(of: TestRelay.container) {
+                try await line.turn(of: TestRelay.container) {
+                    let own: Task<Int, any Error> = Task {
+                        let answer = try await relay.call(
+                            .get, "/admin/1/\(Self.container)",
+                            headers: ["Authorization": "Bearer \(secret)"])
+                        note.make()
+                        return answer.status
+                    }
+                    let others = try await relay.admin(.get, Self.container)
+                    #expect(others.status == 200)
+                    let waits = await Turns.keeps { !note.isMade }
+                    #expect(waits)
+                    return own
+                }
+            }
+            #expect(try await own.value == 200)
         }
     }
 

@@ -54,6 +54,8 @@ struct AdministrationRoute: Sendable {
     /// The route for those tokens that may make the call.
     func admitted(by access: AdministrationAccess) -> RelayRoute {
         let need = AdministrationNeed(of: call)
+        // What is held or watched waits for most of its time, and has bounds of its own.
+        let respond = patience == .prompt ? access.inTurn(self.respond) : self.respond
         return RelayRoute(
             .administration, call.method, call.path, bodyLimit: bodyLimit, patience: patience,
             effect: call.effect,

@@ -95,6 +95,24 @@ struct AdministrationAccess: Sendable {
     let logger: Logger
     /// What a call may name as its shard.
     let shard: ShardParameter
+    /// Where calls with tokens of one container wait for each other.
+    let line: ReaderLine
+
+    /// Answers what a token of one container asks for when it is the container's turn: a list may
+    /// look through much of the log, and what one container's tokens ask for at the same time must
+    /// not take all the processors.
+    func inTurn(
+        _ respond: @escaping AdministrationRoute.Respond
+    ) -> AdministrationRoute.Respond {
+        { [line] request, administrator in
+            guard let container = administrator.container else {
+                return try await respond(request, administrator)
+            }
+            return try await line.turn(of: container) {
+                try await respond(request, administrator)
+            }
+        }
+    }
 
     /// Says whose token a request has, as soon as its head is there.
     ///

@@ -133,7 +133,7 @@ struct RouteTable: Sendable {
         let access = AdministrationAccess(
             expected: relay.adminToken, registry: relay.registry, sessions: relay.console,
             cookie: cookie, turnstile: relay.turnstile, logger: relay.logger,
-            shard: ShardParameter(shards: relay.shards))
+            shard: ShardParameter(shards: relay.shards), line: relay.administrationLine)
         return (consoleTables + tables).flatMap(\.routes).map { $0.admitted(by: access) }
     }
 
