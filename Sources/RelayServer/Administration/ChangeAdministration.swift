@@ -8,6 +8,7 @@ struct ChangeAdministration: AdministrationTable {
         any ContainerRegistry & SourceRegistry & ParkedChangeRegistry & ListRegistry & PastRegistry
     let log: any ShardLog
     let intake: ChangeIntake
+    let decoding: WebhookDecoding
 
     var routes: [AdministrationRoute] {
         [
@@ -141,7 +142,10 @@ struct ChangeAdministration: AdministrationTable {
         var body = try ParkedBody(
             json: try mended.value("body") ?? JSONValue(stored: parked.body))
         if let raw = mended.value("raw") { body.raw = raw }
-        let batch = try source.replay(body, receivedAt: parked.receivedAt)
+        let whole = body
+        let (batch, prepared) = try await decoding.decode(
+            max(parked.body.count, request.body.count), of: container
+        ) { try source.replay(whole, receivedAt: parked.receivedAt) }
         for item in batch.items {
             guard case .parked(let again) = item else { continue }
             let place = again.path.isEmpty ? "" : "\(again.path): "
@@ -150,7 +154,7 @@ struct ChangeAdministration: AdministrationTable {
                 httpStatus: 422)
         }
         let results = try await intake.take(
-            batch, from: source, of: container, at: request.receivedAt)
+            batch, prepared: prepared, from: source, of: container, at: request.receivedAt)
         if results.conflicts + results.refusals == 0 {
             _ = try await registry.deleteParkedChange(parked.number, of: container)
         }

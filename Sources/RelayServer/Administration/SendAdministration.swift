@@ -7,6 +7,7 @@ import Storage
 struct SendAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
     let intake: ChangeIntake
+    let decoding: WebhookDecoding
 
     /// Header fields that say who calls, and nothing of the change.
     private static let ownFields: Set<String> = [
@@ -30,8 +31,12 @@ struct SendAdministration: AdministrationTable {
         for field in request.headers where !Self.ownFields.contains(field.name.canonicalName) {
             webhook.headers.append(field.name.canonicalName, field.value)
         }
+        let posted = webhook
+        let (batch, prepared) = try await decoding.decode(posted.body.count, of: container) {
+            try source.decode(posted)
+        }
         let results = try await intake.take(
-            try source.decode(webhook), from: source, of: container, at: request.receivedAt)
+            batch, prepared: prepared, from: source, of: container, at: request.receivedAt)
         return results.answer(requiredAnswer: nil, uuid: request.uuid)
     }
 }

@@ -8,10 +8,7 @@ import Storage
 struct ChangeRoutes: Sendable {
     let registry: any ContainerRegistry & SourceRegistry
     let intake: ChangeIntake
-    /// Where long webhooks wait until they are decoded.
-    let line: ReaderLine
-    /// Decodes them.
-    let thread: LongWorkThread
+    let decoding: WebhookDecoding
     /// What sources sign as the place that they post to.
     let publicURL: String
     let ledger: SourceLedger
@@ -20,14 +17,13 @@ struct ChangeRoutes: Sendable {
     private let sources = SourceMemory()
 
     init(
-        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, line: ReaderLine,
-        thread: LongWorkThread, publicURL: String, ledger: SourceLedger, turnstile: Turnstile,
+        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
+        decoding: WebhookDecoding, publicURL: String, ledger: SourceLedger, turnstile: Turnstile,
         logger: Logger
     ) {
         self.registry = registry
         self.intake = intake
-        self.line = line
-        self.thread = thread
+        self.decoding = decoding
         self.publicURL = publicURL
         self.ledger = ledger
         self.turnstile = turnstile
@@ -86,7 +82,9 @@ struct ChangeRoutes: Sendable {
             let webhook = webhook(request)
             try source.verify(webhook)
             if !isCounted { try turnstile.use(key: Self.key(of: source), of: settings) }
-            let (batch, prepared) = try await decode(webhook, by: source, of: settings.key)
+            let (batch, prepared) = try await decoding.decode(
+                webhook.body.count, of: settings.key
+            ) { try source.decode(webhook) }
             return try await intake.take(
                 batch, prepared: prepared, from: source, of: settings.key, posted: { webhook },
                 at: request.receivedAt)
@@ -97,34 +95,6 @@ struct ChangeRoutes: Sendable {
             ledger.noteAccepted(source.name, of: settings.key, results, at: request.receivedAt)
         }
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
-    }
-
-    /// The bytes from which on a webhook takes a processor for a while, some milliseconds.
-    private static let longWebhook = 64 * 1024
-
-    /// Decodes a webhook; a long one when it is its container's turn, and on a thread that gives
-    /// way to what others ask meanwhile.
-    private func decode(
-        _ webhook: WebhookRequest, by source: ChangeSource, of container: ContainerKey
-    ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {
-        guard webhook.body.count > Self.longWebhook else {
-            return (try source.decode(webhook), nil)
-        }
-        return try await line.turn(of: container) {
-            // Nothing is asked of the store on that thread, which may stand still with a lock.
-            let schema = try await intake.schema(of: container)
-            return try await withTaskExecutorPreference(thread) {
-                try await decodeLong(webhook, by: source, schema)
-            }
-        }
-    }
-
-    /// Decodes a webhook and prepares it for the log, which takes as long, where the task prefers.
-    @concurrent private func decodeLong(
-        _ webhook: WebhookRequest, by source: ChangeSource, _ schema: ContainerSchema
-    ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {
-        let batch = try source.decode(webhook)
-        return (batch, try intake.prepare(batch, by: schema))
     }
 
     /// The handshake of CloudEvents' web hooks: a sender asks whether it may post here (HTTP 1.1

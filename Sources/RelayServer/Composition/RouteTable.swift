@@ -106,10 +106,15 @@ struct RouteTable: Sendable {
 
     private var changes: [RelayRoute] {
         ChangeRoutes(
-            registry: relay.registry, intake: intake, line: relay.longWebhooks,
-            thread: relay.longWebhookThread, publicURL: relay.publicURL,
-            ledger: relay.sourceLedger, turnstile: relay.turnstile, logger: relay.logger
+            registry: relay.registry, intake: intake, decoding: decoding,
+            publicURL: relay.publicURL, ledger: relay.sourceLedger, turnstile: relay.turnstile,
+            logger: relay.logger
         ).routes
+    }
+
+    private var decoding: WebhookDecoding {
+        WebhookDecoding(
+            intake: intake, line: relay.longWebhooks, thread: relay.longWebhookThread)
     }
 
     private var operations: OperationRoutes {
@@ -166,7 +171,7 @@ struct RouteTable: Sendable {
                 registry: registry, shadow: relay.shadow, containers: containers, sources: sources,
                 answers: relay.answers, retention: relay.retention),
             UserAdministration(registry: registry),
-            SendAdministration(registry: registry, intake: intake),
+            SendAdministration(registry: registry, intake: intake, decoding: decoding),
         ]
     }
 
@@ -199,7 +204,8 @@ struct RouteTable: Sendable {
             RehearseAdministration(
                 registry: registry, service: rehearsing, queries: relay.queries),
             EventAdministration(registry: registry, events: relay.events),
-            ChangeAdministration(registry: registry, log: relay.log, intake: intake),
+            ChangeAdministration(
+                registry: registry, log: relay.log, intake: intake, decoding: decoding),
             DeliveryAdministration(
                 registry: registry, halts: relay.halts, resume: relay.resume,
                 redriven: relay.deadLettersRedriven),
