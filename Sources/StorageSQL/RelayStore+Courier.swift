@@ -24,15 +24,15 @@ extension RelayStore {
         try await read { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT polledAt, EXISTS (
-                        SELECT 1 FROM device WHERE device.token = courier.token
-                            AND device.gateway = 'courier' AND device.ended IS NULL
-                    ) AS isRegistered
-                    FROM courier WHERE token = ?
+                    SELECT courier.polledAt, device.container, device.owner
+                    FROM courier LEFT JOIN device ON device.token = courier.token
+                        AND device.gateway = 'courier' AND device.ended IS NULL
+                    WHERE courier.token = ? ORDER BY device.serial LIMIT 1
                     """)
             return try Row.fetchOne(statement, arguments: [token.rawValue]).map { row in
-                CourierStanding(
-                    isRegistered: row["isRegistered"],
+                let container = row["container"] as Int64?
+                return CourierStanding(
+                    party: container.map { CourierParty(container: $0, user: row["owner"]) },
                     polledAt: Timestamp(stored: row["polledAt"]))
             }
         }

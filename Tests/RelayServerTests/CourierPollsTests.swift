@@ -46,19 +46,21 @@ import Testing
             }
         }
 
-        func poll() -> Task<String?, any Error> {
+        func poll(for party: CourierParty? = nil) -> Task<String?, any Error> {
             Task {
-                try await polls.next(of: Self.device.token)
+                try await polls.next(of: Self.device.token, for: party)
                     .map { String(decoding: $0.payload, as: UTF8.self) }
             }
         }
 
         /// Starts polls one after the other, so that their order is known.
-        func polls(_ count: Int) async -> [Task<String?, any Error>] {
+        func polls(
+            _ count: Int, for party: CourierParty? = nil
+        ) async -> [Task<String?, any Error>] {
             var polls: [Task<String?, any Error>] = []
             for _ in 0..<count {
                 let before = clock.sleeperCount
-                polls.append(poll())
+                polls.append(poll(for: party))
                 #expect(await Turns.yield { clock.sleeperCount > before })
             }
             return polls
@@ -137,6 +139,24 @@ import Testing
         try await bench.queue(1...2)
         let texts = [try await polls[1].value, try await late.value]
         #expect(Set(texts) == ["1", "2"])
+    }
+
+    @Test func `who has fewer polls than others gets a place of theirs at once`() async throws {
+        let bench = try await Bench {
+            $0.polls = 4
+            $0.leastHold = .seconds(2)
+        }
+        let crowd = CourierParty(container: 1, user: 1)
+        let polls = await bench.polls(4, for: crowd)
+        // Another container first, and then another user of the crowd's.
+        let other = bench.poll(for: CourierParty(container: 2, user: 2))
+        #expect(try await polls[0].value == nil)
+        let neighbour = bench.poll(for: CourierParty(container: 1, user: 3))
+        #expect(try await polls[1].value == nil)
+        await #expect(
+            throws: APIError(.throttled, "too many polls of couriers are held", retryAfter: 5)
+        ) { try await bench.poll(for: crowd).value }
+        for poll in [polls[2], polls[3], other, neighbour] { poll.cancel() }
     }
 
     @Test func `what could not be handed over goes to the next poll`() async throws {

@@ -36,6 +36,7 @@ package final class CourierPolls: Sendable {
     private struct Poll: Sendable {
         let number: UInt64
         let courier: DeviceToken
+        let party: CourierParty?
         let age: Stopwatch
         let events: AsyncStream<Event>
         let continuation: AsyncStream<Event>.Continuation
@@ -76,10 +77,15 @@ package final class CourierPolls: Sendable {
 
     /// Waits until there is a notification for the courier, and takes it; `nil` after the hold.
     ///
+    /// Where all places are taken, those who have most of them wait for theirs, and nobody else:
+    /// containers, and in one its users.
+    ///
     /// - Throws: 429 if too many polls wait; ``Storage/StorageError``; `CancellationError` if the
     ///   task was cancelled, with nothing taken.
-    package func next(of courier: DeviceToken) async throws -> TakenNotification? {
-        let poll = try enter(courier)
+    package func next(
+        of courier: DeviceToken, for party: CourierParty? = nil
+    ) async throws -> TakenNotification? {
+        let poll = try enter(courier, party)
         defer { leave(poll) }
         let taken = try await withGracefulShutdownHandler {
             try await wait(poll)
@@ -135,14 +141,14 @@ package final class CourierPolls: Sendable {
         }
     }
 
-    private func enter(_ courier: DeviceToken) throws -> Poll {
+    private func enter(_ courier: DeviceToken, _ party: CourierParty?) throws -> Poll {
         // A poll is rung at most twice before it looks, and released by three at most.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self)
         let age = clock.measureStart()
         return try state.withLock { state in
-            if state.count >= settings.polls { try release(in: &state) }
+            if state.count >= settings.polls { try release(for: party, in: &state) }
             let poll = Poll(
-                number: state.nextNumber, courier: courier, age: age, events: events,
+                number: state.nextNumber, courier: courier, party: party, age: age, events: events,
                 continuation: continuation)
             state.nextNumber += 1
             state.count += 1
@@ -155,14 +161,35 @@ package final class CourierPolls: Sendable {
         }
     }
 
-    /// Answers the poll that waits the longest with nothing, so that another one can wait.
-    private func release(in state: inout State) throws {
-        let oldest = state.polls.values.compactMap(\.first).min { $0.number < $1.number }
-        guard let oldest, oldest.age.elapsed() >= settings.leastHold else {
+    /// Answers a poll with nothing, so that one of `party` can wait: of the container that has most
+    /// of them, and in it of the user who has most, the one that waits the longest.
+    ///
+    /// Whoever has fewer is not made to wait for the end of its least hold.
+    private func release(for party: CourierParty?, in state: inout State) throws {
+        let all = Array(state.polls.values.joined())
+        let container = Self.most(all.map { $0.party?.container })
+        let those = all.filter { $0.party?.container == container?.key }
+        let user = Self.most(those.map { $0.party?.user })
+        let oldest = those.filter { $0.party?.user == user?.key }.min { $0.number < $1.number }
+        let isOfMost = party?.container == container?.key
+        let own =
+            isOfMost
+            ? those.count { $0.party?.user == party?.user }
+            : all.count { $0.party?.container == party?.container }
+        let most = isOfMost ? user?.count : container?.count
+        let hasFewer = own + 1 < most ?? 0
+        guard let oldest, hasFewer || oldest.age.elapsed() >= settings.leastHold else {
             throw APIError(.throttled, "too many polls of couriers are held", retryAfter: 5)
         }
         oldest.continuation.yield(.released)
         Self.remove(oldest, from: &state)
+    }
+
+    /// What is there most often, and how often; of those that are there as often, any.
+    private static func most<Key: Hashable>(_ keys: [Key]) -> (key: Key, count: Int)? {
+        var counts: [Key: Int] = [:]
+        for key in keys { counts[key, default: 0] += 1 }
+        return counts.max { $0.value < $1.value }.map { ($0.key, $0.value) }
     }
 
     private func leave(_ poll: Poll) {

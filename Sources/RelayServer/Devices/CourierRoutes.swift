@@ -46,7 +46,7 @@ struct CourierRoutes: Sendable {
         if standing.polledAt.advanced(by: Self.pollNoteAge) < request.receivedAt {
             try await queue.notePoll(of: address.token, at: request.receivedAt)
         }
-        guard let taken = try await polls.next(of: address.token) else {
+        guard let taken = try await polls.next(of: address.token, for: standing.party) else {
             return RelayAnswer(status: 200)
         }
         return answer(taken, of: address.token)

@@ -78,6 +78,11 @@ package enum CourierConformance {
         let standing = try await store.courier(tab.token)
         #expect(standing?.isRegistered == true)
         #expect(standing?.polledAt == Sample.moment(1))
+        let bobs = courier("tab", of: "bob", token: 3)
+        _ = try await store.createCourier(for: bobs, at: Sample.moment(1))
+        let other = try await store.courier(bobs.token)
+        #expect(other?.party?.container == standing?.party?.container)
+        #expect(other?.party?.user != standing?.party?.user)
         #expect(try await store.courier(Sample.token(9)) == nil)
     }
 

@@ -41,15 +41,33 @@ package protocol CourierQueue: Sendable {
 
 /// What is known of a courier.
 package struct CourierStanding: Sendable, Hashable {
-    /// Whether a device is registered with its token, in any container.
-    package var isRegistered: Bool
+    /// Whose the device is that is registered with its token, of several in several containers the
+    /// first; `nil` if there is none.
+    package var party: CourierParty?
     /// When somebody asked for its notifications last.
     package var polledAt: Timestamp
 
     /// Says what is known.
-    package init(isRegistered: Bool, polledAt: Timestamp) {
-        self.isRegistered = isRegistered
+    package init(party: CourierParty?, polledAt: Timestamp) {
+        self.party = party
         self.polledAt = polledAt
+    }
+
+    /// Whether a device is registered with its token, in any container.
+    package var isRegistered: Bool { party != nil }
+}
+
+/// Who polls, by the numbers that the store has for them.
+package struct CourierParty: Sendable, Hashable {
+    /// The container.
+    package let container: Int64
+    /// The user, who is one of that container.
+    package let user: Int64
+
+    /// Names them.
+    package init(container: Int64, user: Int64) {
+        self.container = container
+        self.user = user
     }
 }
 
