@@ -72,6 +72,11 @@ import Testing
         #expect(try client("10.0.0.1", "9.9.9.9, 2.2.2.2") == Self.address("2.2.2.2"))
         #expect(try client("10.0.0.1", "9.9.9.9, 2.2.2.2, 10.0.0.2") == Self.address("2.2.2.2"))
         #expect(try client("10.0.0.1", "9.9.9.9", "2.2.2.2") == Self.address("2.2.2.2"))
+        // U+0600 makes one letter of itself and the comma that the proxy writes behind it.
+        for mark in ["\u{600}", "9.9.9.9\u{600}", "9.9.9.9\u{110BD}"] {
+            #expect(try client("10.0.0.1", "\(mark), 2.2.2.2") == Self.address("2.2.2.2"))
+            #expect(try client("10.0.0.1", mark, "2.2.2.2") == Self.address("2.2.2.2"))
+        }
         #expect(try client("10.0.0.1", "2.2.2.2, nonsense") == Self.address("10.0.0.1"))
         #expect(try client("10.0.0.1") == Self.address("10.0.0.1"))
     }

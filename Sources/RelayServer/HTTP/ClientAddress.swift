@@ -138,10 +138,12 @@ package struct TrustedProxies: Sendable, Hashable {
     package func client(behind peer: ClientAddress, forwardedFor: [String]) -> ClientAddress {
         guard contains(peer) else { return peer }
         var last = peer
+        // By bytes: as a letter, a comma is not one behind a mark that joins what follows it, and
+        // a client that wrote such a mark would be taken for the proxy.
+        let entries = forwardedFor.flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
         // More proxies than these stand in no row.
-        for entry in forwardedFor.joined(separator: ",").split(separator: ",").suffix(16).reversed()
-        {
-            guard let address = ClientAddress(text: entry) else { return last }
+        for entry in entries.suffix(16).reversed() {
+            guard let address = ClientAddress(text: Substring(entry)) else { return last }
             last = address
             guard contains(address) else { return address }
         }
