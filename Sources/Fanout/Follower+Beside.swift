@@ -117,6 +117,7 @@ extension Follower {
     ) async throws -> OwedBatch {
         var owing: [UInt64] = []
         var unreached: [UnreachedFiring] = []
+        var ranges: [NewRange] = []
         // A container is saved before anything of it is appended.
         if let found, settings(entry.container) != nil {
             var fired = found.serials
@@ -124,6 +125,7 @@ extension Follower {
             watch(fired, by: found.change, entry)
             (owing, unreached) = state.withoutRepeatedSilence(
                 fired, of: found.change, in: entry.container)
+            ranges = self.ranges(of: owing, entry)
             for serial in once { state.removeSubscription(serial, of: entry.container) }
             edits += once.count
         }
@@ -132,7 +134,7 @@ extension Follower {
             unreached: unreached, errors: errors)
         return OwedBatch(
             deliveries: [], finished: nil, firings: note.count > 0 ? [note] : [],
-            madeUp: MadeUpChange(position: entry.position, ranges: ranges(of: owing, entry)))
+            madeUp: MadeUpChange(position: entry.position, ranges: ranges))
     }
 
     /// Waits until there is more in the log, a snapshot may be due, or something is judged.

@@ -237,7 +237,7 @@ package struct Follower: ~Copyable {
         if fired.isEmpty {
             watch(fired, by: found.change, entry)
             noteFirings([], [], entry)
-        } else if offset == 0, leaves(fired.count, entry) {
+        } else if offset == 0, leaves(fired, entry) {
             try await leaveToRanges(fired, by: found.change, entry)
         } else {
             try await expand(fired, by: found.change, entry, settings, from: offset)
@@ -248,8 +248,11 @@ package struct Follower: ~Copyable {
     }
 
     /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.
-    private mutating func leaves(_ count: Int, _ entry: FollowedEntry) -> Bool {
-        count > rangeThreshold || turns.yields(count, of: entry.container, at: entry.appendedAt)
+    private mutating func leaves(_ fired: [UInt64], _ entry: FollowedEntry) -> Bool {
+        if fired.count > rangeThreshold { return true }
+        let size = size(of: fired, entry)
+        return size > rangeThreshold
+            || turns.yields(size, of: entry.container, at: entry.appendedAt)
     }
 
     /// What is known of a change.
@@ -318,15 +321,14 @@ package struct Follower: ~Copyable {
             of: change, at: entry.position, appendedAt: entry.appendedAt,
             identity: identity, settings: settings, firstOffset: offset)
         // In portions, so that a change that fires many subscriptions fits the memory.
-        for start in stride(from: 0, to: fired.count, by: Self.subscriptionsPerPortion) {
-            let end = min(start + Self.subscriptionsPerPortion, fired.count)
-            state.expand(fired[start..<end], in: entry.container, into: &fanout)
+        for part in parts(of: fired, by: Self.subscriptionsPerPortion, entry.container) {
+            state.expand(part, in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
             pendingInbox.append(contentsOf: fanout.takeInbox())
             let suppressed = fanout.takeSuppressed()
             // Before anything of it is handed over, so that whoever watches hears of it first.
-            if start == 0 { watch(fired, by: change, entry, leftOut: suppressed) }
+            if part.startIndex == 0 { watch(fired, by: change, entry, leftOut: suppressed) }
             if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
@@ -350,15 +352,6 @@ package struct Follower: ~Copyable {
                 "position": "\(entry.position)", "subscriptions": .stringConvertible(serials.count),
             ])
         try await handOver(finished: entry.position, ranges: ranges)
-    }
-
-    /// The ranges of a fan-out to the subscriptions with these serials.
-    func ranges(of serials: [UInt64], _ entry: FollowedEntry) -> [NewRange] {
-        stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
-            NewRange(
-                container: entry.container, position: entry.position,
-                serials: Array(serials[$0..<min($0 + Self.subscriptionsPerRange, serials.count)]))
-        }
     }
 
     /// Keeps of the once subscriptions those that this change may fire: the claim is durable before

@@ -10,7 +10,8 @@ import Storage
 /// their changes stand behind its own, and for a while after their last one: the next may come at
 /// once. Time is that of the log: when the changes were appended.
 struct LogTurns: Sendable {
-    /// Subscriptions that a container may fire in the log's turn at once while there are others.
+    /// Subscriptions that a container may fire in the log's turn at once while there are others, or
+    /// a quarter of the pushes that are owed by them, if that is more.
     static let allowance = 256
     /// How many of them come back in a second: enough for one such fan-out in four seconds, so that
     /// of a hundred changes of the others hardly one meets it.
@@ -44,8 +45,8 @@ struct LogTurns: Sendable {
         turns = turns.filter { now.duration(since: $0.value.last) <= Self.remembrance }
     }
 
-    /// Takes the turn for a fan-out of `count` subscriptions of a change that was appended at
-    /// `moment`; says whether to leave it to ranges instead.
+    /// Takes the turn for a fan-out that counts as `count` subscriptions, of a change that was
+    /// appended at `moment`; says whether to leave it to ranges instead.
     mutating func yields(
         _ count: Int, of container: ContainerKey, at moment: Timestamp
     ) -> Bool {

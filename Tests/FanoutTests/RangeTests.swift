@@ -147,6 +147,36 @@ import Testing
         await store.close()
     }
 
+    /// One user may have a thousand devices, and ten thousand subscriptions.
+    @Test(arguments: [(true, [20, 10]), (false, [1])])
+    func `a fan-out counts by its pushes, and so do its ranges`(
+        isVisible: Bool, counts: [Int]
+    ) async throws {
+        let store = try TemporaryStore().open()
+        try await store.save(Self.settings, at: Fixtures.moment)
+        for number in 0..<200 {
+            _ = try await store.register(
+                Fixtures.device("d\(number)", token: number + 1), at: Fixtures.moment)
+        }
+        for number in 0..<30 {
+            var subscription = Fixtures.subscription("s\(number)", where: "n < \(1000 + number)")
+            if isVisible { subscription.notificationInfo.alertBody = "hello" }
+            _ = try await store.edit(
+                [.create(subscription)],
+                of: SubscriptionOwner(
+                    container: Fixtures.container, database: .public, user: subscription.owner),
+                atomicity: .independent, at: Fixtures.moment)
+        }
+        _ = try await store.append(
+            [ChangeToAppend(Fixtures.change(fields: ["n": .integer(1)]), key: nil)],
+            container: Fixtures.container, source: Fixtures.identifier("test"),
+            at: Fixtures.moment)
+        let parted = try await Self.follow(store, threshold: 1000)
+        #expect(parted.deliveries.isEmpty)
+        #expect(parted.ranges.map(\.serials.count) == counts)
+        await store.close()
+    }
+
     /// What a device gets, without the place in the fan-out.
     private static func essence(_ owed: OwedDelivery) -> [String] {
         [

@@ -180,25 +180,53 @@ extension ContainerState {
         }
     }
 
+    /// How many pushes a change may owe by a subscription: as many as its owner has devices.
+    func reach(of serial: UInt64) -> Int {
+        subscriptions.owner(of: serial).map { devices.count(of: $0) } ?? 0
+    }
+
+    /// The most devices that one user has had since the start.
+    var mostDevicesOfOne: Int { devices.mostOfOne }
+
+    /// Whether a user has a device of this ID.
+    func hasDevice(_ id: DeviceID, of user: UserID) -> Bool { devices.hasDevice(id, of: user) }
+
     /// Of the subscriptions with these serials, those by which a change owes anything that those
     /// before do not owe already; why the others owe nothing.
+    ///
+    /// Subscriptions of one user that leave out the same devices reach the same ones: only the
+    /// first of them is looked at, as a user may have very many of both.
     mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange
     ) -> (owing: [UInt64], unreached: [UnreachedFiring]) {
         guard silentCount > 0 else { return (serials, []) }
         var notified: Set<UInt64> = []
         var unreached: [UnreachedFiring] = []
+        var seen: [SilentReach: UnreachedFiring.Reason] = [:]
         let owing = serials.filter { serial in
             guard let subscription = subscription(serial) else { return false }
             if !subscription.isMerged { return true }
+            let reach = SilentReach(owner: subscription.owner, suppress: subscription.suppress)
+            if let reason = seen[reach] {
+                unreached.append(UnreachedFiring(serial: serial, reason: reason))
+                return false
+            }
             let all = self.devices(of: subscription.owner)
             let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
             let new = devices.count { notified.insert($0.serial).inserted }
-            if new == 0 { unreached.append(UnreachedFiring(serial, all: all, left: devices)) }
+            let none = UnreachedFiring(serial, all: all, left: devices)
+            seen[reach] = none.reason
+            if new == 0 { unreached.append(none) }
             return new > 0
         }
         return (owing, unreached)
     }
+}
+
+/// Whom the pushes of a subscription reach that show nothing.
+private struct SilentReach: Hashable {
+    let owner: UserID
+    let suppress: OriginSuppression
 }
 
 extension UnreachedFiring {

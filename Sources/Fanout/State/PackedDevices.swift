@@ -11,8 +11,16 @@ import Storage
 /// where the template is the device without its name, its owner and its token. The records of users
 /// whose names hash alike are one list; whoever walks it compares the names.
 struct PackedDevices: Sendable {
+    /// Where a list begins, and how long it is.
+    private struct Head: Sendable {
+        var place: Int
+        var count: Int
+    }
+
     private var records: PackedRecords<Device>
-    private var heads: [Int: Int] = [:]
+    private var heads: [Int: Head] = [:]
+    /// The most devices that one user has had since the start.
+    private(set) var mostOfOne = 0
 
     private enum Offset {
         static let next = 8
@@ -44,13 +52,33 @@ struct PackedDevices: Sendable {
     /// The devices of a user, by ascending serial.
     mutating func devices(of user: UserID) -> [DeviceVersion] {
         var versions: [DeviceVersion] = []
-        var place = heads[user.rawValue.hashValue]
+        var place = heads[user.rawValue.hashValue]?.place
         while let here = place {
             if let version = version(at: here, of: user) { versions.append(version) }
             place = next(here)
         }
         if versions.count > 1 { versions.sort { $0.serial < $1.serial } }
         return versions
+    }
+
+    /// How many devices a user has, with those of users whose names hash alike.
+    func count(of user: String) -> Int { heads[user.hashValue]?.count ?? 0 }
+
+    /// Whether a user has a device of this ID, without reading the others.
+    func hasDevice(_ id: DeviceID, of user: UserID) -> Bool {
+        let (owner, name) = (user.rawValue, id.rawValue)
+        var place = heads[owner.hashValue]?.place
+        while let here = place {
+            let ownerLength = length(Offset.ownerLength, here)
+            if ownerLength == owner.utf8.count, length(Offset.idLength, here) == name.utf8.count,
+                records.heap.has(owner, Offset.owner, of: here),
+                records.heap.has(name, Offset.owner + ownerLength, of: here)
+            {
+                return true
+            }
+            place = next(here)
+        }
+        return false
     }
 
     private func next(_ place: Int) -> Int? {
@@ -106,7 +134,8 @@ struct PackedDevices: Sendable {
         let user = device.owner.rawValue.hashValue
         var record = ImageWriter()
         record.append(version.serial)
-        record.append(heads[user].map(UInt64.init) ?? Self.none)
+        let before = heads[user]
+        record.append(before.map { UInt64($0.place) } ?? Self.none)
         record.append(version.activation.rawValue)
         record.append(version.registeredAt.seconds)
         record.append(version.registeredAt.nanoseconds)
@@ -114,7 +143,14 @@ struct PackedDevices: Sendable {
         let texts = [device.owner.rawValue, device.id.rawValue, device.token.rawValue]
         for text in texts { record.append(UInt16(text.utf8.count)) }
         for text in texts { record.append(raw: text.utf8) }
-        heads[user] = records.append(record, serial: version.serial)
+        put(Head(place: records.append(record, serial: version.serial), count: 1), before, user)
+    }
+
+    /// Has a list begin with a record, before those of the list `before`.
+    private mutating func put(_ first: Head, _ before: Head?, _ user: Int) {
+        let count = first.count + (before?.count ?? 0)
+        heads[user] = Head(place: first.place, count: count)
+        mostOfOne = max(mostOfOne, count)
     }
 
     /// Whose the version with this serial is; `nil` if there is none.
@@ -134,10 +170,14 @@ struct PackedDevices: Sendable {
 
     private mutating func unlink(_ place: Int, of user: Int) {
         let following = next(place)
-        guard var here = heads[user], here != place else {
-            heads[user] = following
+        guard var head = heads[user] else { return }
+        head.count -= 1
+        guard head.place != place else {
+            heads[user] = following.map { Head(place: $0, count: head.count) }
             return
         }
+        heads[user] = head
+        var here = head.place
         while let after = next(here), after != place { here = after }
         link(here, to: following)
     }
@@ -154,7 +194,9 @@ struct PackedDevices: Sendable {
         records.heap.forEach { place, _ in found.append(place) }
         for place in found {
             let user = owner(at: place).hashValue
-            link(place, to: heads.updateValue(place, forKey: user))
+            let before = heads[user]
+            link(place, to: before?.place)
+            put(Head(place: place, count: 1), before, user)
         }
     }
 

@@ -77,6 +77,9 @@ struct PackedSubscriptions: Sendable {
         return subscription
     }
 
+    /// Whose the subscription with this serial is; `nil` if there is none.
+    func owner(of serial: UInt64) -> String? { records.places[serial].map(owner(at:)) }
+
     private func owner(at place: Int) -> String {
         records.text(
             Offset.owner, Int(records.heap.word(Offset.ownerLength, of: place) as UInt16),

@@ -100,8 +100,9 @@ package struct ShardState: Sendable {
 
     /// Sets a device's badge as it was at the progress, unless the device is another user's now.
     package mutating func set(_ badge: Int64, of holder: BadgeHolder) {
-        let devices = devices(of: holder.owner, in: holder.container)
-        guard devices.contains(where: { $0.device.id == holder.deviceID }) else { return }
+        guard
+            containers[holder.container]?.hasDevice(holder.deviceID, of: holder.owner) == true
+        else { return }
         badges.set(
             badge, of: DeviceHolder(owner: holder.owner, device: holder.deviceID),
             in: holder.container)
@@ -218,6 +219,16 @@ package struct ShardState: Sendable {
         _ serials: ArraySlice<UInt64>, in container: ContainerKey, into fanout: inout ChangeFanout
     ) {
         containers[container]?.expand(serials, into: &fanout)
+    }
+
+    /// How many pushes a change may owe by a subscription: as many as its owner has devices.
+    func reach(of serial: UInt64, in container: ContainerKey) -> Int {
+        containers[container]?.reach(of: serial) ?? 0
+    }
+
+    /// The most devices that one user of a container has had since the start.
+    func mostDevicesOfOne(in container: ContainerKey) -> Int {
+        containers[container]?.mostDevicesOfOne ?? 0
     }
 
     /// Of the subscriptions with these serials, those by which a change owes anything that those
