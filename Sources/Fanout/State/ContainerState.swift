@@ -153,11 +153,24 @@ extension ContainerState {
     mutating func keepReaders(of change: RecordChange, among serials: inout [UInt64]) {
         // Without a rule everybody whom the index names may read it.
         guard change.readers != nil || change.readersBefore != nil else { return }
+        guard serials.count > Self.fewSerials else {
+            serials.removeAll { serial in
+                guard let subscription = subscription(serial) else { return true }
+                return !change.mayTell(subscription)
+            }
+            return
+        }
+        let (readers, before) = (ReaderNames(change.readers), ReaderNames(change.readersBefore))
         serials.removeAll { serial in
             guard let subscription = subscription(serial) else { return true }
-            return !change.mayTell(subscription)
+            let owner = subscription.owner
+            return !readers.contains(owner)
+                || subscription.narrowsUpdates && !before.contains(owner)
         }
     }
+
+    /// For so few, going through a list of readers takes no longer than looking them up.
+    private static let fewSerials = 16
 
     /// Takes out those whose time was over when the change was appended.
     mutating func dropExpired(at appendedAt: Timestamp, among serials: inout [UInt64]) {

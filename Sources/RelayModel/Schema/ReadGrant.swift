@@ -77,9 +77,9 @@ extension RecordChange {
     package static func common(_ readers: [String], _ others: [String]) -> [String] {
         if readers.contains(everybody) { return others }
         if others.contains(everybody) { return readers }
-        return readers.filter { reader in
-            others.contains { $0.utf8.elementsEqual(reader.utf8) }
-        }
+        // Both may be very long, and the writer waits for this.
+        let known = Set(others.map { Array($0.utf8) })
+        return readers.filter { known.contains(Array($0.utf8)) }
     }
 
     /// Whether two lists name the same readers in the same order; `nil` is no list.
@@ -87,4 +87,23 @@ extension RecordChange {
         guard let readers, let others else { return readers == nil && others == nil }
         return readers.elementsEqual(others) { $0.utf8.elementsEqual($1.utf8) }
     }
+}
+
+/// A list of readers, for whoever asks of many users: it is looked up, and not gone through for
+/// each of them.
+package struct ReaderNames: Sendable {
+    /// `nil` if everybody is among them.
+    private let users: Set<UserID>?
+
+    /// Takes the names of a list; `nil` is no list, and lets everybody in.
+    package init(_ readers: [String]?) {
+        guard let readers, !readers.contains(RecordChange.everybody) else {
+            users = nil
+            return
+        }
+        users = Set(readers.compactMap(UserID.init(rawValue:)))
+    }
+
+    /// Whether a user is among them.
+    package func contains(_ user: UserID) -> Bool { users?.contains(user) ?? true }
 }
