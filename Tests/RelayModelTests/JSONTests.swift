@@ -107,6 +107,26 @@ private func outcome(_ text: String) -> String {
         object["c"] = .null
         #expect(JSONValue.object(object).text == #"{"a":3,"c":null}"#)
     }
+
+    @Test func `members are overlaid and taken over, however many there are`() {
+        let former: JSONObject = ["a": 1, "b": 2, "c": 3]
+        let over = former.overlaid(by: [
+            (name: "b", value: .null), (name: "d", value: 4), (name: "a", value: 5),
+            (name: "e", value: .null),
+        ])
+        #expect(JSONValue.object(over).text == #"{"a":5,"c":3,"d":4}"#)
+        var object = former
+        object.take(["b", "c", "x"], from: ["c": 7, "a": 9])
+        #expect(JSONValue.object(object).text == #"{"a":1,"c":7}"#)
+        // Each member with each would be some thousand millions.
+        let many = (0..<50_000).map { (name: "m\($0)", value: JSONValue.integer(Int64($0))) }
+        let whole = JSONObject().overlaid(by: many)
+        #expect(whole.members.count == many.count)
+        #expect(whole == JSONObject(Array(many.reversed())))
+        var other = whole
+        other.members[7].value = 0
+        #expect(whole != other)
+    }
 }
 
 @Suite struct JSONReaderTests {

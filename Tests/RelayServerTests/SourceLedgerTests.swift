@@ -20,10 +20,10 @@ import Testing
                     "secrets": [["secret": .string(secret)]],
                 ],
             ]
-            let source = try memory.source(
-                StoredSource(
-                    container: TestRelay.container, name: name, definition: definition,
-                    savedAt: TestRelay.now))
+            let stored = StoredSource(
+                container: TestRelay.container, name: name, definition: definition,
+                savedAt: TestRelay.now)
+            let source = try memory.source(stored, among: [stored])
             for shown in secrets {
                 let request = WebhookRequest(
                     headers: ["X-Secret": shown], body: [], receivedAt: TestRelay.now)
@@ -31,6 +31,23 @@ import Testing
                 #expect(isLetIn == shown.utf8.elementsEqual(secret.utf8))
             }
         }
+    }
+
+    @Test func `what was read of sources that are gone is forgotten`() throws {
+        let memory = SourceMemory()
+        for number in 0..<5 {
+            let name = "s\(number)"
+            let stored = StoredSource(
+                container: TestRelay.container,
+                name: try #require(SourceName(rawValue: name)),
+                definition: [
+                    "name": .string(name), "preset": "belfry",
+                    "verification": ["scheme": "none"],
+                ], savedAt: TestRelay.now)
+            _ = try memory.source(stored, among: [stored])
+            _ = try memory.source(stored, among: [stored])
+        }
+        #expect(memory.count(of: TestRelay.container) == 1)
     }
 
     @Test func `the log of refusals is limited, and so is what is kept of them`() throws {

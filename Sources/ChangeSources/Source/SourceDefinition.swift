@@ -102,11 +102,7 @@ package struct SourceDefinition: Sendable {
     private static func overlaid(
         _ former: JSONObject, by given: JSONObject, except others: Set<String> = []
     ) -> JSONObject {
-        var json = former
-        for member in given.members where !others.contains(member.name) {
-            json[member.name] = member.value == .null ? nil : member.value
-        }
-        return json
+        former.overlaid(by: given.members.filter { !others.contains($0.name) })
     }
 
     /// A part of the definition that is completed by the same part of the one before.

@@ -71,8 +71,51 @@ public struct JSONObject: Sendable {
 extension JSONObject: Hashable {
     /// Two objects are equal when they have the same members, in whatever order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
-        left.members.count == right.members.count
-            && left.members.allSatisfy { right[$0.name] == $0.value }
+        guard left.members.count == right.members.count else { return false }
+        guard left.members.count > few else {
+            return left.members.allSatisfy { right[$0.name] == $0.value }
+        }
+        let known = right.byName
+        return left.members.allSatisfy { known[$0.name] == $0.value }
+    }
+
+    /// Of so few members the one that is looked for is found sooner than where it stands.
+    private static let few = 16
+
+    /// The members by name, for whoever looks for many of them: each look at ``subscript(_:)`` goes
+    /// through all.
+    private var byName: [String: JSONValue] {
+        Dictionary(members.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// This object with the members of `other` in the place of its own; what is null there is
+    /// removed.
+    package func overlaid(by other: [(name: String, value: JSONValue)]) -> JSONObject {
+        var values: [JSONValue?] = members.map(\.value)
+        var names = members.map(\.name)
+        var places = Dictionary(
+            names.enumerated().map { ($0.element, $0.offset) },
+            uniquingKeysWith: { first, _ in first })
+        for member in other {
+            let value: JSONValue? = member.value == .null ? nil : member.value
+            if let place = places[member.name] {
+                values[place] = value
+            } else if let value {
+                places[member.name] = names.count
+                names.append(member.name)
+                values.append(value)
+            }
+        }
+        return JSONObject(
+            zip(names, values).compactMap { name, value in value.map { (name: name, value: $0) } })
+    }
+
+    /// Takes over what `other` says of these names, and removes what it does not say of them.
+    package mutating func take(_ names: some Sequence<String>, from other: JSONObject) {
+        guard !members.isEmpty || !other.members.isEmpty else { return }
+        let taken = Set(names)
+        members.removeAll { taken.contains($0.name) }
+        members += other.members.filter { taken.contains($0.name) }
     }
 
     /// Hashes the members without regard to their order.

@@ -64,13 +64,14 @@ struct ChangeRoutes: Sendable {
     ) async throws -> (ContainerSettings, ChangeSource) {
         let settings = try await registry.settings(in: request)
         let name: SourceName = try request.identifier("source")
-        guard let stored = try await registry.source(name, of: settings.key) else {
+        let all = try await registry.sources(of: settings.key)
+        guard let stored = all.first(where: { $0.name == name }) else {
             let error = APIError(
                 .notFound, "there is no change source \"\(name)\" in \(settings.key)")
             note(error, request, name, settings.key, isKnown: false)
             throw error
         }
-        return (settings, try sources.source(stored))
+        return (settings, try sources.source(stored, among: all))
     }
 
     /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.
@@ -123,8 +124,9 @@ struct ChangeRoutes: Sendable {
     ) async -> RefusedMethod {
         guard let settings = try? await registry.settings(in: request),
             let name = try? request.identifier("source", as: SourceName.self),
-            let stored = try? await registry.source(name, of: settings.key),
-            let source = try? sources.source(stored)
+            let all = try? await registry.sources(of: settings.key),
+            let stored = all.first(where: { $0.name == name }),
+            let source = try? sources.source(stored, among: all)
         else { return refusal }
         var told = refusal
         do {

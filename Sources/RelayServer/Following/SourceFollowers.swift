@@ -127,9 +127,11 @@ package final class SourceFollowers: Sendable {
     private func arrange() async throws {
         var wanted: [SourcePlace: FollowDefinition] = [:]
         for settings in try await registry.containers() {
-            for stored in try await registry.sources(of: settings.key) {
+            let all = try await registry.sources(of: settings.key)
+            for stored in all {
                 // A definition that cannot be read is said where it is shown.
-                guard let definition = try? sources.source(stored).follow else { continue }
+                guard let definition = try? sources.source(stored, among: all).follow
+                else { continue }
                 wanted[SourcePlace(container: settings.key, source: stored.name)] = definition
             }
         }

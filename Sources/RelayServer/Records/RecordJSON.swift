@@ -55,17 +55,20 @@ struct RecordJSON: Sendable {
     private func fields(
         _ record: ShadowRecord, _ definition: RecordTypeDefinition?
     ) -> JSONObject {
+        // Each name is there once: to look for it among those before would take the square of them.
         var object = JSONObject()
         for (name, value) in record.fields.sorted(by: { $0.key < $1.key })
         where desiredKeys?.contains(name) != false {
             guard !isPlain else {
-                object[name] = record.wire[name] ?? value.answered(numbers)
+                let written = record.wire[name] ?? value.answered(numbers)
+                object.members.append((name: name, value: written))
                 continue
             }
             let form = AnsweredField(
                 value, wire: record.wire[name], known: definition?.fields[name]?.type,
                 numbers: numbers)
-            object[name] = ["value": form.value, "type": .string(form.type)]
+            let answered: JSONValue = ["value": form.value, "type": .string(form.type)]
+            object.members.append((name: name, value: answered))
         }
         return object
     }

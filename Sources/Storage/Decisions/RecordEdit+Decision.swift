@@ -121,8 +121,8 @@ extension RecordEdit {
         }
         for (name, value) in fields {
             record.fields[name] = value.isNull ? nil : value
-            record.wire[name] = wire[name]
         }
+        record.wire.take(fields.keys, from: wire)
         var change = self.change(.update, record, by: device, in: place)
         change.before = current.image
         change.formerlyModified = RecordTrace(current.modified)
