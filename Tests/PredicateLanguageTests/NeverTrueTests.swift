@@ -127,4 +127,27 @@ import Testing
         }
         #expect(told > 100)
     }
+
+    /// Each value of a list held against each of another, and again for each comparison behind
+    /// them, would be some ten thousand millions.
+    @Test func `long lists are judged once, whatever else is asked`() throws {
+        func list(_ values: Range<Int>) -> String {
+            "x IN {\(values.map(String.init).joined(separator: ", "))}"
+        }
+        func isNever(_ parts: [String]) throws -> Bool {
+            Self.isNever(
+                try RecordPredicate(format: parts.joined(separator: " AND ")).ownWarnings)
+        }
+        let bounds = (100..<250).map { "x > 9998.\($0)" }
+        let first = list(0..<10_000)
+        let others = (0..<40).map { "x != \($0)" }
+        let last = try isNever([first] + others + bounds)
+        let none = try isNever([first] + bounds + ["x > 9999"])
+        let apart = try isNever([first, list(10_000..<20_000)])
+        let one = try isNever([list(9_999..<19_999), first])
+        #expect([last, none, apart, one] == [false, true, true, false])
+        // What is joined at some depth is looked at with the rest.
+        let nested = try isNever(["(x > 1 AND (y == 2 AND (y == 3 AND x == 5)))", "x < 9"])
+        #expect(nested)
+    }
 }

@@ -29,9 +29,16 @@ struct Contradiction {
         case .constant(let isTrue): !isTrue
         case .comparison(let comparison): isImpossible(comparison)
         case .or(let nodes): nodes.allSatisfy(isIn)
-        case .and(let nodes): nodes.contains(where: isIn) || clash(Self.joined(nodes))
+        case .and(let nodes): nodes.contains(where: isInPart) || clash(Self.joined(nodes))
         case .not(let inner): isAlways(inner)
         }
+    }
+
+    /// The same of a part of what must hold together: what it joins is looked at with the rest, and
+    /// not at each depth anew.
+    private func isInPart(_ node: Node) -> Bool {
+        guard case .and(let nodes) = node else { return isIn(node) }
+        return nodes.contains(where: isInPart)
     }
 
     /// Whether a part can never be false.

@@ -23,6 +23,9 @@ struct FieldWish {
     private var equal: FieldValue?
     private var others: [FieldValue] = []
     private var choice: [FieldValue]?
+    /// So many at the beginning of the choice do not fit: what one comparison has ruled out stays
+    /// so, however many come after it, and a list may have ten thousand values.
+    private var ruledOut = 0
     /// Between what it lies, and so is of that kind.
     private var asked = Orders()
     /// Between what it lies if it is of that kind: a comparison must not hold.
@@ -45,8 +48,11 @@ struct FieldWish {
         case .in:
             guard case .list(let values) = term.value else { return true }
             choice =
-                choice.map { $0.filter { one in values.contains { !Self.areOther(one, $0) } } }
-                ?? values
+                choice.map { known in
+                    let wanted = WantedValues(values)
+                    return known.filter(wanted.mayHave)
+                } ?? values
+            ruledOut = 0
         case .less, .lessOrEqual:
             narrow(\.asked, .below, term, term.value, term.comparator == .less)
         case .greater, .greaterOrEqual:
@@ -65,7 +71,7 @@ struct FieldWish {
             guard Self.add(text.utf8.reversed(), to: &ends) else { return false }
         default: return true
         }
-        return isPossible
+        return isPossible()
     }
 
     /// Adds a comparison that must not hold; false if nothing can be all that is asked for.
@@ -78,7 +84,7 @@ struct FieldWish {
             narrow(\.spared, .below, term, term.value, term.comparator == .greaterOrEqual)
         default: return true
         }
-        return isPossible
+        return isPossible()
     }
 
     /// A text that is only equal to its own bytes; empty ones are none.
@@ -113,10 +119,14 @@ struct FieldWish {
         }
     }
 
-    private var isPossible: Bool {
+    private mutating func isPossible() -> Bool {
         if asked.leaveNothing(within: spared) || isOnlyOther { return false }
-        if let choice, !choice.contains(where: fits) { return false }
-        return equal.map(fits) ?? true
+        if let choice {
+            while ruledOut < choice.count, !fits(choice[ruledOut]) { ruledOut += 1 }
+            guard ruledOut < choice.count else { return false }
+        }
+        guard let equal else { return true }
+        return fits(equal) && choice?.allSatisfy { Self.areOther($0, equal) } != true
     }
 
     /// Whether its bounds leave one value, and that is one which it must not be.
@@ -135,9 +145,12 @@ struct FieldWish {
     }
 
     private func fits(_ value: FieldValue) -> Bool {
-        if others.contains(where: { $0 == value && !value.isNull }) { return false }
         if let equal, Self.areOther(equal, value) { return false }
-        if let choice, choice.allSatisfy({ Self.areOther($0, value) }) { return false }
+        guard isWithinBounds(value) else { return false }
+        return !others.contains { $0 == value && !value.isNull }
+    }
+
+    private func isWithinBounds(_ value: FieldValue) -> Bool {
         switch value {
         // Nil has no order.
         case .null: return asked.numbers.isFree && asked.moments.isFree && asked.texts.isFree
@@ -166,11 +179,53 @@ struct FieldWish {
     }
 
     /// Numbers that a double holds exactly; whatever else has an order is left alone.
-    private static func number(_ value: FieldValue) -> Double? {
+    static func number(_ value: FieldValue) -> Double? {
         switch value {
         case .integer(let number): number.magnitude <= 1 << 53 ? Double(number) : nil
         case .double(let number): number.isFinite ? number : nil
         default: nil
         }
+    }
+}
+
+/// The values of a list, for whoever asks of many others whether they may be among them: as
+/// `FieldWish.areOther` has it of two, without each being held against each.
+private struct WantedValues {
+    private var numbers: Set<Double> = []
+    private var moments: Set<Timestamp> = []
+    private var texts: Set<String> = []
+    private var hasNull = false
+    private var hasOther = false
+
+    init(_ values: [FieldValue]) {
+        for value in values {
+            switch value {
+            case .timestamp(let moment): moments.insert(moment)
+            case .string(let text): texts.insert(text)
+            case .null: hasNull = true
+            default:
+                if let number = FieldWish.number(value) {
+                    numbers.insert(number)
+                } else {
+                    hasOther = true
+                }
+            }
+        }
+    }
+
+    /// Whether a value may be the same as one of them.
+    func mayHave(_ value: FieldValue) -> Bool {
+        if hasOther { return true }
+        switch value {
+        case .timestamp(let moment):
+            return moments.contains(moment) || hasNull || !numbers.isEmpty || !texts.isEmpty
+        case .string(let text): return texts.contains(text) || !moments.isEmpty
+        case .null: return hasNull || !moments.isEmpty
+        default: break
+        }
+        if let number = FieldWish.number(value) {
+            return numbers.contains(number) || !moments.isEmpty
+        }
+        return hasNull || !numbers.isEmpty || !moments.isEmpty || !texts.isEmpty
     }
 }
