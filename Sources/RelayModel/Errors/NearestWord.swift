@@ -13,7 +13,10 @@ package enum NearestWord {
         let allowed = min(2, max(1, (typed.count + 1) / 3))
         var best: (word: String, slips: Int)?
         for candidate in words where candidate.utf8.count <= longest {
-            let slips = slips(typed, Array(candidate.lowercased().utf8))
+            let other = Array(candidate.lowercased().utf8)
+            // Each letter that is missing, or too many, is a slip.
+            guard abs(other.count - typed.count) <= allowed else { continue }
+            let slips = slips(typed, other)
             guard slips <= allowed, slips < best?.slips ?? .max else { continue }
             best = (candidate, slips)
         }

@@ -104,13 +104,15 @@ struct SubscriptionWarnings {
         else { return [] }
         var told: Set<String> = []
         var warnings: [PredicateWarning] = []
+        let names = fields.keys.sorted()
         for comparison in predicate.comparisons.prefix(Limits.maximumPredicateListElements) {
+            // To look for a word that was meant takes a while, and these say enough.
+            guard warnings.count < Self.most else { break }
             let alone = RecordPredicate(.comparison(comparison))
             for name in (alone.fieldsRead ?? []).sorted()
             where fields[name] == nil && SystemField(named: name) == nil {
                 guard told.insert(name).inserted else { continue }
-                warnings.append(
-                    unknownField(name, comparison, type, fields.keys.sorted()))
+                warnings.append(unknownField(name, comparison, type, names))
             }
             do throws(PredicateError) {
                 try alone.check(schema: RecordSchema(knownOnly: fields))
