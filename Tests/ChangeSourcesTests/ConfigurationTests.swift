@@ -16,6 +16,7 @@ private func outcome(_ json: String) -> String {
 private let head = #""name": "shop", "preset": "debezium""#
 private let open = #""verification": {"scheme": "none"}"#
 private let long = String(repeating: "x", count: 1025)
+private let manyTables = (0...1000).map { "\"t\($0)\": \"T\"" }.joined(separator: ", ")
 private let signed = #""scheme": "signature", "algorithm": "hmac-sha1", "output": "hex""#
 private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", ")
 
@@ -153,6 +154,14 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         (
             "{\(head), \(open), \"mapping\": {\"owner\": {\"pointer\": \"/\(long)\"}}}",
             "mapping.owner.pointer: at most 1024 bytes are allowed"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"recordTypes\": {\(manyTables)}}}",
+            "mapping.recordTypes: at most 1000 are allowed"
+        ),
+        (
+            "{\(head), \(open), \"mapping\": {\"keys\": {\"\(long)\": \"id\"}}}",
+            "mapping.keys: names have at most 1024 bytes"
         ),
         (
             "{\(head), \"verification\": {\(signed), \"parts\": [\"body\", \"url\", \"body\"]}}",

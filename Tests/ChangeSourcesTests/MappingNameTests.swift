@@ -62,4 +62,14 @@ import Testing
         // Where nothing is known, nothing is said.
         #expect(try Self.unmet(mapping) == [])
     }
+
+    @Test func `of very many names some are told, and points are no more than points`() throws {
+        let many = (0..<1000).map { "\"\($0)\(String(repeating: ".", count: 500))\": \"T\"" }
+        let told = try Self.unmet(
+            "{\"recordTypes\": {\(many.joined(separator: ", "))}}", ["todos": ["due"]])
+        #expect(told.count == 20)
+        #expect(
+            try Self.unmet(#"{"columns": {"todos.a.b.c.d.due": "timestamp"}}"#, ["todos": ["due"]])
+                == [])
+    }
 }

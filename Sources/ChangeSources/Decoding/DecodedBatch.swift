@@ -94,7 +94,7 @@ package struct ParkedBody: Sendable, Hashable {
         path = try reader.string("path") ?? ""
         raw = reader.object["raw"] ?? .null
         index = try reader.integer("index").map { Int($0) }
-        headers = try reader.table("headers") { json, path throws(JSONContractError) in
+        headers = try reader.table("headers", most: .max) { json, path throws(JSONContractError) in
             guard case .string(let text) = json else {
                 throw JSONContractError(path: path, reason: "a string is expected")
             }

@@ -6,6 +6,10 @@ extension SourceMapping {
         "dedupe", "beforeImage", "order", "table", "body",
     ]
 
+    /// Tables that one member names, as many as a schema has record types, and columns.
+    private static let mostTables = Limits.maximumRecordTypes
+    private static let mostColumns = 10_000
+
     /// What the relay's own format says by itself.
     private static let notForBelfry: Set<String> = [
         "recordTypeTemplate", "key", "keys", "beforeImage", "table", "body",
@@ -23,7 +27,8 @@ extension SourceMapping {
         places = try RowPlaces(reader: reader)
         table = try reader.place("table")
         dedupe = try reader.places("dedupe") ?? []
-        columns = try reader.table("columns") { json, path throws(JSONContractError) in
+        columns = try reader.table("columns", most: Self.mostColumns) {
+            json, path throws(JSONContractError) in
             try ColumnType(json: json, path: path)
         }
         beforeImage = try reader.choice("beforeImage") ?? .auto
@@ -32,7 +37,8 @@ extension SourceMapping {
     }
 
     private mutating func readTables(_ reader: JSONReader) throws(JSONContractError) {
-        recordTypes = try reader.table("recordTypes") { json, path throws(JSONContractError) in
+        recordTypes = try reader.table("recordTypes", most: Self.mostTables) {
+            json, path throws(JSONContractError) in
             guard case .string(let text) = json, let type = RecordType(rawValue: text) else {
                 throw JSONContractError(path: path, reason: "not \(RecordType.rule)")
             }
@@ -51,11 +57,15 @@ extension SourceMapping {
         key = try reader.value("key").map { json throws(JSONContractError) in
             try Self.keyColumns(json, path: reader.path(of: "key"))
         }
-        keys = try reader.table("keys") { json, path throws(JSONContractError) in
+        keys = try reader.table("keys", most: Self.mostTables) {
+            json, path throws(JSONContractError) in
             try Self.keyColumns(json, path: path)
         }
-        ignoredTables = Set(try reader.strings("ignoredTables") ?? [])
-        tables = try reader.table("tables") { json, path throws(JSONContractError) in
+        let ignored = try reader.strings("ignoredTables") ?? []
+        try reader.check(ignored, of: "ignoredTables", most: Self.mostTables)
+        ignoredTables = Set(ignored)
+        tables = try reader.table("tables", most: Self.mostTables) {
+            json, path throws(JSONContractError) in
             try TablePlaces(json: json, path: path)
         }
     }
@@ -121,7 +131,7 @@ extension BodyLayout {
     init(reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(
             ["items", "operation", "operations", "before", "after", "afterCompleteness"])
-        let operations = try reader.table("operations") {
+        let operations = try reader.table("operations", most: Limits.maximumRecordTypes) {
             json, path throws(JSONContractError) -> ChangeOperation in
             let inner = try JSONReader(["operation": json])
             guard let choice = try? inner.choice("operation", as: ChangeOperation.self) else {

@@ -40,22 +40,29 @@ extension SourceMapping {
             ("tables", Array(tables.keys)),
         ] {
             for name in names.sorted() where !isMet(name, in: seen) {
+                guard sentences.count < Self.mostSentences else { return sentences }
                 sentences.append(
                     Self.sentence(member, name, "table", among: tableNames(in: seen)))
             }
         }
         // Nothing comes of them: only what is followed says that there are such.
         for name in ignoredTables.sorted() where !seen.followed.isEmpty && !seen.follows(name) {
+            guard sentences.count < Self.mostSentences else { return sentences }
             sentences.append(
                 Self.sentence("ignoredTables", name, "table", among: tableNames(in: seen)))
         }
         let fields = seen.fields.values.reduce(into: Set<String>()) { $0.formUnion($1) }
         guard !fields.isEmpty else { return sentences }
+        let known = fields.sorted()
         for name in columns.keys.sorted() where !isMet(column: name, among: fields) {
-            sentences.append(Self.sentence("columns", name, "column", among: fields.sorted()))
+            guard sentences.count < Self.mostSentences else { return sentences }
+            sentences.append(Self.sentence("columns", name, "column", among: known))
         }
         return sentences
     }
+
+    /// More of them say nothing new, and each looks for what was meant.
+    private static let mostSentences = 20
 
     private static func sentence(
         _ member: String, _ name: String, _ kind: String, among words: [String]
@@ -75,7 +82,7 @@ extension SourceMapping {
     private func isMet(_ name: String, in seen: SeenTables) -> Bool {
         if seen.follows(name) { return true }
         // A name with a point may be that of a table, or have its schema in front.
-        let bare = Self.endings(of: name)
+        let bare = Self.endings(of: name, most: 4)
         let types = recordTypes.filter { key, _ in
             bare.contains { key == $0 || key.hasSuffix(".\($0)") }
         }
@@ -90,14 +97,17 @@ extension SourceMapping {
 
     /// Whether there is a field that is meant by `name`, a column alone or behind its table.
     private func isMet(column name: String, among fields: Set<String>) -> Bool {
-        Self.endings(of: name).contains(where: fields.contains)
+        Self.endings(of: name, most: 64).contains(where: fields.contains)
     }
 
-    /// A name, and what stands behind each point in it.
-    private static func endings(of name: String) -> [String] {
+    /// A name, and what stands behind each of the first points in it.
+    ///
+    /// Before a table there are a schema and a database at the most; all endings of a long name of
+    /// points would be the square of it.
+    private static func endings(of name: String, most: Int) -> [String] {
         var endings = [name]
         var rest = name[...]
-        while let point = rest.firstIndex(of: ".") {
+        while endings.count < most, let point = rest.firstIndex(of: ".") {
             rest = rest[rest.index(after: point)...]
             endings.append(String(rest))
         }

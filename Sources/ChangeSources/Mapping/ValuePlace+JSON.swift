@@ -66,16 +66,34 @@ extension JSONReader {
         return pointer
     }
 
-    /// The members of an object, each read by `read`; empty if it is absent.
+    /// The members of an object, `most` of them at the most, each read by `read`; empty if it is
+    /// absent.
+    ///
+    /// Whether there are such tables and columns is looked for at each save, and takes the product
+    /// of what is named and what is known.
     func table<Value>(
-        _ name: String, _ read: (JSONValue, String) throws(JSONContractError) -> Value
+        _ name: String, most: Int,
+        _ read: (JSONValue, String) throws(JSONContractError) -> Value
     ) throws(JSONContractError) -> [String: Value] {
         guard let inner = try reader(name) else { return [:] }
+        try check(inner.object.members.map(\.name), of: name, most: most)
         var table: [String: Value] = [:]
         for member in inner.object.members {
             table[member.name] = try read(member.value, inner.path(of: member.name))
         }
         return table
+    }
+}
+
+extension JSONReader {
+    /// Refuses more names than `most` in the member `name`, and those that no table or column has.
+    func check(
+        _ names: [String], of name: String, most: Int
+    ) throws(JSONContractError) {
+        guard names.count <= most else { throw failure(name, "at most \(most) are allowed") }
+        guard names.allSatisfy({ $0.utf8.count <= Limits.maximumRecordNameBytes }) else {
+            throw failure(name, "names have at most \(Limits.maximumRecordNameBytes) bytes")
+        }
     }
 }
 
