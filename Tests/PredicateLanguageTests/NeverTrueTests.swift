@@ -132,7 +132,7 @@ import Testing
     /// them, would be some ten thousand millions.
     @Test func `long lists are judged once, whatever else is asked`() throws {
         func list(_ values: Range<Int>) -> String {
-            "x IN {\(values.map(String.init).joined(separator: ", "))}"
+            "x IN {\(values.map { "\($0)" }.joined(separator: ", "))}"
         }
         func isNever(_ parts: [String]) throws -> Bool {
             Self.isNever(
