@@ -132,7 +132,8 @@ import Testing
     /// them, would be some ten thousand millions.
     @Test func `long lists are judged once, whatever else is asked`() throws {
         func list(_ values: Range<Int>) -> String {
-            "x IN {\(values.map { "\($0)" }.joined(separator: ", "))}"
+            let texts = values.map { "\($0)" }
+            return "x IN {\(texts.joined(separator: ", "))}"
         }
         func isNever(_ parts: [String]) throws -> Bool {
             Self.isNever(
