@@ -184,6 +184,27 @@ import Testing
         }
     }
 
+    @Test func `who was dear is so still after some silence`() {
+        func entering(after silence: Duration, each time: Duration) -> Int {
+            var shares = IntakeShares()
+            _ = shares.ask(Self.quiet, changes: 1, at: .zero)
+            _ = shares.ask(Self.busy, changes: 1, at: .zero)
+            _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1))
+            _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(2))
+            let work = [Self.busy: FollowerPulse.Work(entries: 1, time: time)]
+            _ = shares.followed(upTo: LogPosition(2), work: work, at: .seconds(1))
+            _ = shares.followed(upTo: nil, at: silence)
+            _ = shares.ask(Self.quiet, changes: 1, at: silence)
+            return (0..<20).count { _ in
+                shares.ask(Self.busy, changes: 1, at: silence) == .enters
+            }
+        }
+        #expect(entering(after: .seconds(30), each: .seconds(1)) == 1)
+        #expect(entering(after: .seconds(600), each: .seconds(1)) == 1)
+        #expect(entering(after: .seconds(7200), each: .seconds(1)) == 16)
+        #expect(entering(after: .seconds(600), each: .microseconds(1)) == 16)
+    }
+
     @Test func `pushes of somebody else, or of before the start, count for nobody`() {
         var shares = IntakeShares()
         let end = PushEnd(container: Self.busy, latency: .milliseconds(1))

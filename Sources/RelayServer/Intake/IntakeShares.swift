@@ -44,6 +44,8 @@ struct IntakeShares: Sendable {
 
     /// Unfollowed changes at the beginning, and the most.
     static let widths = (first: 16, most: 4096)
+    /// How long it is remembered of a container that is silent that its changes are dear.
+    static let longRemembrance = Duration.seconds(3600)
 
     struct Passed: Sendable {
         let position: LogPosition
@@ -152,10 +154,12 @@ struct IntakeShares: Sendable {
                 share.learnPushes(of: first.changes)
             }
             released += share.release()
-            // Whoever has been silent for long is forgotten, with what was learned of it.
+            // Whoever has been silent for long is forgotten, with what was learned of it: of whose
+            // changes are dear, later, or these would come as many at once every minute anew.
+            let isDear = share.width < Self.widths.first
             let isGone =
                 share.open == 0 && share.pushes.open == 0
-                && now - share.seen > Contention.remembrance
+                && now - share.seen > (isDear ? Self.longRemembrance : Contention.remembrance)
             if !isGone { shares[container] = share }
         }
         return released
