@@ -228,6 +228,36 @@ import Testing
                 "subscriptions.0.subscriptionType": "query",
             ]),
         Exchange(
+            testDescription: "a watcher in Python names localised titles as the service does",
+            path: "subscriptions/modify",
+            body: #"{"operations":[{"operationType":"create","subscription":{"#
+                + #""subscriptionID":"improv/1","subscriptionType":"query","query":{"recordType":"#
+                + #""Note"},"firesOn":["create"],"firesOnce":false,"zoneWide":true,"#
+                + #""notificationInfo":{"titleLocalizedKey":"T","#
+                + #""titleLocalizedArguments":["text"],"subtitleLocalizedKey":"S","#
+                + #""subtitleLocalizedArguments":["count"],"#
+                + #""alertLocalizationKey":"B","soundName":"default"}}}]}"#,
+            expected: [
+                "subscriptions.0.notificationInfo": [
+                    "alertLocalizationKey": "B", "titleLocalizedKey": "T",
+                    "titleLocalizedArguments": ["text"], "subtitleLocalizedKey": "S",
+                    "subtitleLocalizedArguments": ["count"], "soundName": "default",
+                ]
+            ]),
+        Exchange(
+            testDescription: "titles by the names of two vocabularies",
+            path: "subscriptions/modify",
+            body: #"{"operations":[{"operationType":"create","subscription":{"#
+                + #""subscriptionID":"s","subscriptionType":"query","query":{"recordType":"Note"},"#
+                + #""firesOn":["create"],"notificationInfo":{"titleLocalizedKey":"T","#
+                + #""titleLocalizationArgs":["text"]}}}]}"#,
+            expected: [
+                "subscriptions.0.serverErrorCode": "BAD_REQUEST",
+                "subscriptions.0.reason": .string(
+                    "operations[0].subscription.notificationInfo.titleLocalizationArgs: stands "
+                        + "beside a name of the web service's: give all by one's names"),
+            ]),
+        Exchange(
             testDescription: "a subscription is looked up by the whole of it",
             path: "subscriptions/lookup",
             body: #"{"subscriptions":[{"subscriptionID":"none","subscriptionType":"zone"}]}"#,

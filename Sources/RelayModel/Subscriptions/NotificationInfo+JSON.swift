@@ -1,13 +1,13 @@
 extension NotificationInfo {
     /// Every member of the wire form: CloudKit Web Services' ten, the native class's further ones
-    /// under their native names, and ours.
-    static let members = [
-        "alertBody", "alertLocalizationKey", "alertLocalizationArgs", "title",
-        "titleLocalizationKey", "titleLocalizationArgs", "subtitle", "subtitleLocalizationKey",
-        "subtitleLocalizationArgs", "alertActionLocalizationKey", "alertLaunchImage", "soundName",
-        "shouldBadge", "shouldSendContentAvailable", "shouldSendMutableContent", "category",
-        "collapseIDKey", "additionalFields", "desiredKeys", "expirationSeconds", "priority",
-    ]
+    /// under their native names and, of titles, those of the service too, and ours.
+    static let members =
+        [
+            "alertBody", "alertLocalizationKey", "alertLocalizationArgs", "title", "subtitle",
+            "alertActionLocalizationKey", "alertLaunchImage", "soundName", "shouldBadge",
+            "shouldSendContentAvailable", "shouldSendMutableContent", "category", "collapseIDKey",
+            "additionalFields", "desiredKeys", "expirationSeconds", "priority",
+        ] + TitleNames.native.all + TitleNames.service.all
 
     /// Reads the wire form.
     ///
@@ -22,12 +22,7 @@ extension NotificationInfo {
         alertBody = try reader.text("alertBody")
         alertLocalizationKey = try reader.text("alertLocalizationKey")
         alertLocalizationArgs = try reader.fieldNames("alertLocalizationArgs")
-        title = try reader.text("title")
-        titleLocalizationKey = try reader.text("titleLocalizationKey")
-        titleLocalizationArgs = try reader.fieldNames("titleLocalizationArgs")
-        subtitle = try reader.text("subtitle")
-        subtitleLocalizationKey = try reader.text("subtitleLocalizationKey")
-        subtitleLocalizationArgs = try reader.fieldNames("subtitleLocalizationArgs")
+        try readTitles(reader)
         alertActionLocalizationKey = try reader.text("alertActionLocalizationKey")
         alertLaunchImage = try reader.text("alertLaunchImage")
         soundName = try reader.text("soundName")
@@ -36,6 +31,26 @@ extension NotificationInfo {
         shouldSendContentAvailable = try reader.bool("shouldSendContentAvailable") ?? false
         shouldSendMutableContent = try reader.bool("shouldSendMutableContent") ?? false
         try readDelivery(reader)
+    }
+
+    /// The titles, by whichever of their names.
+    ///
+    /// The web service calls them as its subscriptions of native clients are answered
+    /// (`titleLocalizedKey`), and not as the native class does; clients read their own names back.
+    private mutating func readTitles(_ reader: JSONReader) throws(JSONContractError) {
+        let isService = TitleNames.service.all.contains { reader.value($0) != nil }
+        let names: TitleNames = isService ? .service : .native
+        if isService, let other = TitleNames.native.all.first(where: { reader.value($0) != nil }) {
+            throw reader.failure(
+                other, "stands beside a name of the web service's: give all by one's names")
+        }
+        titleNames = names
+        title = try reader.text("title")
+        titleLocalizationKey = try reader.text(names.titleKey)
+        titleLocalizationArgs = try reader.fieldNames(names.titleArguments)
+        subtitle = try reader.text("subtitle")
+        subtitleLocalizationKey = try reader.text(names.subtitleKey)
+        subtitleLocalizationArgs = try reader.fieldNames(names.subtitleArguments)
     }
 
     private mutating func readDelivery(_ reader: JSONReader) throws(JSONContractError) {
@@ -79,11 +94,11 @@ extension NotificationInfo {
         object.set("alertLocalizationKey", alertLocalizationKey)
         object.set("alertLocalizationArgs", alertLocalizationArgs)
         object.set("title", title)
-        object.set("titleLocalizationKey", titleLocalizationKey)
-        object.set("titleLocalizationArgs", titleLocalizationArgs)
+        object.set(titleNames.titleKey, titleLocalizationKey)
+        object.set(titleNames.titleArguments, titleLocalizationArgs)
         object.set("subtitle", subtitle)
-        object.set("subtitleLocalizationKey", subtitleLocalizationKey)
-        object.set("subtitleLocalizationArgs", subtitleLocalizationArgs)
+        object.set(titleNames.subtitleKey, subtitleLocalizationKey)
+        object.set(titleNames.subtitleArguments, subtitleLocalizationArgs)
         object.set("alertActionLocalizationKey", alertActionLocalizationKey)
         object.set("alertLaunchImage", alertLaunchImage)
         object.set("soundName", soundName)
@@ -99,6 +114,25 @@ extension NotificationInfo {
         object["priority"] = priority.map { .integer($0) }
         return .object(object)
     }
+}
+
+extension NotificationInfo.TitleNames {
+    var titleKey: String { self == .native ? "titleLocalizationKey" : "titleLocalizedKey" }
+
+    var titleArguments: String {
+        self == .native ? "titleLocalizationArgs" : "titleLocalizedArguments"
+    }
+
+    var subtitleKey: String {
+        self == .native ? "subtitleLocalizationKey" : "subtitleLocalizedKey"
+    }
+
+    var subtitleArguments: String {
+        self == .native ? "subtitleLocalizationArgs" : "subtitleLocalizedArguments"
+    }
+
+    /// All of them.
+    var all: [String] { [titleKey, titleArguments, subtitleKey, subtitleArguments] }
 }
 
 extension JSONReader {

@@ -19,8 +19,8 @@ extension NotificationInfo {
         }
         let keys = [
             ("alertLocalizationKey", alertLocalizationKey),
-            ("titleLocalizationKey", titleLocalizationKey),
-            ("subtitleLocalizationKey", subtitleLocalizationKey),
+            (titleNames.titleKey, titleLocalizationKey),
+            (titleNames.subtitleKey, subtitleLocalizationKey),
         ]
         // A text that is too long can be cut; a key that is cut is another one.
         guard let key = keys.first(where: { $0.1.map(Self.isTooLong) ?? false }) else { return nil }

@@ -48,6 +48,8 @@ public struct NotificationInfo: Sendable, Hashable {
     public var desiredKeys: [String] = []
     /// By which of its two names the client calls ``desiredKeys``, and finds them again.
     public var desiredKeysName = DesiredKeysName.additionalFields
+    /// By which names the client calls the keys of localised titles, and finds them again.
+    public var titleNames = TitleNames.native
     /// How long the gateway keeps a push for a device that is away, in seconds (ours).
     ///
     /// 0 means one attempt; `nil` leaves it to the container.
@@ -61,6 +63,14 @@ public struct NotificationInfo: Sendable, Hashable {
         case additionalFields
         /// The name in the native class.
         case desiredKeys
+    }
+
+    /// What the keys and arguments of a localised title and subtitle are called.
+    public enum TitleNames: Sendable, Hashable {
+        /// The names in the native class: `titleLocalizationKey`, `titleLocalizationArgs`.
+        case native
+        /// The names in CloudKit's web service: `titleLocalizedKey`, `titleLocalizedArguments`.
+        case service
     }
 
     /// Shows nothing until something is set.
