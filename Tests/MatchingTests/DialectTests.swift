@@ -113,6 +113,14 @@ import Testing
         PathCase(
             condition: ##"{"seen": {"$eq": "2023-11-14T22:13:20.######Z"}}"##,
             fields: ["seen": .string("2023-11-14T23:13:20.777777+01:00")]),
+        PathCase(
+            condition: ##"{"name": {"$eq": "8f3c9a10-0000-4000-8000-############"}}"##,
+            fields: [
+                "name": .uuid(UUIDBytes(high: 0x8F3C_9A10_0000_4000, low: 0x8000_7777_7777_7777))
+            ]),
+        PathCase(
+            condition: ##"{"name": {"$eq": "7#######################"}}"##,
+            fields: ["name": .list([.objectID([UInt8](repeating: 0x77, count: 12))])]),
     ]
 
     private func read(_ text: String) throws -> RecordPredicate {

@@ -42,6 +42,7 @@ struct DialectWorld {
         .timestamp(Timestamp(seconds: 0)), .timestamp(Timestamp(seconds: -9_000_000_000_000)),
         .timestamp(Timestamp(seconds: 1_699_996_400, nanoseconds: 500_000_000)),
         .uuid(UUIDBytes(high: 1, low: 2)), .objectID([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+        .string("00000000-0000-0001-0000-000000000002"), .string("0102030405060708090a0b0c"),
         Location(latitude: 1, longitude: 2).map(FieldValue.location) ?? .null,
         reference("a"), reference("1"), reference("r"),
     ]

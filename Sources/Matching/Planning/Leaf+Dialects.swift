@@ -19,7 +19,7 @@ extension Leaf {
     private init?(minapp comparison: Comparison) {
         guard comparison.quantifier == nil, comparison.options.isEmpty,
             case .path(let path) = comparison.left, let value = comparison.right.literal,
-            value.isViewScalar
+            value.isViewScalar, !value.isNamedByText
         else { return nil }
         switch comparison.comparator {
         case .equal: self.init(.equal, value)
@@ -149,6 +149,14 @@ extension FieldValue {
     /// is equal than rows know.
     var isViewScalar: Bool {
         if case .reference = self { false } else { isRowScalar }
+    }
+
+    /// Whether a text stands for it in Minapp's view, so that rows cannot tell it from that text.
+    var isNamedByText: Bool {
+        switch self {
+        case .uuid, .objectID: true
+        default: false
+        }
     }
 
     /// Whether values in a view can be compared with it by their order in rows.

@@ -11,8 +11,8 @@ enum ValueView: UInt8, Codable {
     case realm
     /// The same where case is ignored.
     case realmFolded
-    /// Minapp's rules: lists in lists are opened, a text may be a date too, and a reference is the
-    /// name of its record.
+    /// Minapp's rules: lists in lists are opened, a text may be a date too, a reference is the name
+    /// of its record, and UUIDs and object IDs are their texts.
     case minapp
 }
 
@@ -80,7 +80,8 @@ extension ValueEncoder {
 
     private mutating func viewedScalar(_ slot: FieldSlot, in view: ValueView) -> FieldSlot? {
         switch slot.kind {
-        case .null, .unknown, .notANumber, .date, .location, .uuid, .objectID: return slot
+        case .null, .unknown, .notANumber, .date, .location: return slot
+        case .uuid, .objectID: return view == .minapp ? nil : slot
         case .number:
             return slot.form.contains(.boolean)
                 ? boolean(slot.order == OrderedNumber.order(of: 1)) : slot
@@ -179,6 +180,9 @@ extension ValueEncoder {
             var slot = raw(reference.recordID.recordName.rawValue)
             if view != .minapp { slot.kind = .reference }
             return slot
+        case .uuid(let uuid) where view == .minapp: return raw(uuid.description)
+        case .objectID(let content) where view == .minapp:
+            return raw(Hexadecimal.encode(content))
         // A collection inside a collection equals no scalar.
         case .list, .set, .map: return FieldSlot(.notANumber)
         default: return encode(value)

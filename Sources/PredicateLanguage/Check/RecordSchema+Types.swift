@@ -260,12 +260,14 @@ extension RecordSchema.FieldType {
     }
 
     /// Whether values of this type can match one of the other by Minapp's rules: booleans are no
-    /// numbers, a text names the record of a reference, and of a list any element counts.
+    /// numbers, a text names the record of a reference, a UUID or an object ID, a date may come as
+    /// a text, and of a list any element counts.
     func agreesInMinapp(with wanted: Self) -> Bool {
         switch (self, wanted) {
         case (.boolean, .integer), (.boolean, .double), (.integer, .boolean), (.double, .boolean):
             false
-        case (.reference, .string): true
+        case (.reference, .string), (.uuid, .string), (.objectID, .string), (.string, .timestamp):
+            true
         case (.list(let element), _): element.agreesInMinapp(with: wanted)
         default: agrees(with: wanted)
         }

@@ -3,7 +3,8 @@ import RelayModel
 /// Judges comparisons by Minapp's rules.
 ///
 /// A value of another kind than the condition's is not equal and has no order; of a list any
-/// element counts; a date may come as ISO 8601 text.
+/// element counts; a date may come as ISO 8601 text, and a text names a record, a UUID or an object
+/// ID.
 struct MinappEvaluator {
     /// The record.
     let record: FieldValue
@@ -54,8 +55,9 @@ struct MinappEvaluator {
         switch (value, wanted) {
         case (.string(let text), .timestamp):
             InternetDate.read(text).map(FieldValue.timestamp) ?? value
-        case (.reference(let reference), .string):
-            .string(reference.recordID.recordName.rawValue)
+        // Such a condition has no other word for them.
+        case (.reference, .string), (.uuid, .string), (.objectID, .string):
+            .string(value.plainText)
         default: value
         }
     }
