@@ -100,6 +100,8 @@ struct MinappReader {
         guard let known = schema.fields[field] else {
             throw invalid("there is no field \(field)", path)
         }
+        // Of a list any element counts.
+        if case .list(let element) = known.type { return element }
         return known.type
     }
 
@@ -110,7 +112,8 @@ struct MinappReader {
         switch (json, type) {
         case (.string(let text), nil), (.string(let text), .mixed):
             return InternetDate.read(text).map(FieldValue.timestamp) ?? .string(text)
-        case (.string(let text), .string), (.string(let text), .reference):
+        case (.string(let text), .string), (.string(let text), .reference),
+            (.string(let text), .uuid), (.string(let text), .objectID):
             return .string(text)
         case (.string(let text), .timestamp):
             if let date = InternetDate.read(text) { return .timestamp(date) }
