@@ -167,6 +167,12 @@ import Testing
 
     // MARK: Zones, users, subscriptions, tokens
 
+    private static func subscription(_ filter: String) -> String {
+        #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s","#
+            + #""subscriptionType":"query","firesOn":["create"],"query":{"recordType":"Note","#
+            + #""filterBy":[\#(filter)]}}}]}"#
+    }
+
     static let others: [Exchange] = [
         Exchange(
             testDescription: "cloudkit-mcp looks zones up by their bare IDs", path: "zones/lookup",
@@ -257,6 +263,21 @@ import Testing
                     "operations[0].subscription.notificationInfo.titleLocalizationArgs: stands "
                         + "beside a name of the web service's: give all by one's names"),
             ]),
+        Exchange(
+            testDescription: "Swift's encoder writes members in another order each time",
+            before: [
+                (
+                    "subscriptions/modify",
+                    subscription(
+                        #"{"comparator":"EQUALS","fieldName":"text","fieldValue":{"value":"a","#
+                            + #""type":"STRING"}}"#)
+                )
+            ], path: "subscriptions/modify",
+            body: subscription(
+                #"{"fieldValue":{"type":"STRING","value":"a"},"fieldName":"text","#
+                    + #""comparator":"EQUALS"}"#),
+            expected: ["subscriptions.0.subscriptionID": "s"],
+            absent: ["subscriptions.0.serverErrorCode"]),
         Exchange(
             testDescription: "a subscription is looked up by the whole of it",
             path: "subscriptions/lookup",

@@ -2,11 +2,24 @@ import RelayModel
 
 /// The values of CloudKit Web Services' `fieldValue`.
 enum CloudKitValue {
+    /// The member that says of which type a text is where CloudKit has no word for it: `UUID` or
+    /// `OBJECTID`, also with `_LIST`.
+    ///
+    /// Clients know their own words only and go on beside others, so `type` stays what it was.
+    static let databaseType = "databaseType"
+
     /// Reads `{"value": …, "type": …}`; without a type the JSON decides.
     static func read(_ reader: JSONReader) throws(JSONContractError) -> FieldValue {
-        try reader.allowOnly(["value", "type"])
+        try reader.allowOnly(["value", "type", databaseType])
         let value = try reader.require("value", reader.value("value"))
         let path = reader.path(of: "value")
+        if let word = try reader.string(databaseType) {
+            guard let type = SchemaFieldType(word: word), type.element.isNamedByText else {
+                throw reader.failure(
+                    databaseType, "must be UUID or OBJECTID, for a list with _LIST")
+            }
+            return try FieldDictionary(.compared).value(value, as: type, path: path)
+        }
         guard let word = try reader.string("type") else { return try derive(value, path) }
         switch FieldTypeWord(word) {
         case .someList?:

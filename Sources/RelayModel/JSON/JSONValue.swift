@@ -168,6 +168,20 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
 }
 
 extension JSONValue {
+    /// The same with the members of every object in the order of their names, byte by byte.
+    package var withMembersByName: JSONValue {
+        switch self {
+        case .array(let elements): .array(elements.map(\.withMembersByName))
+        case .object(let object):
+            .object(
+                JSONObject(
+                    object.members
+                        .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+                        .map { ($0.name, $0.value.withMembersByName) }))
+        default: self
+        }
+    }
+
     /// Whether another value is written in the same bytes: texts are equal where a letter is
     /// spelled in two ways, and secrets and names are not.
     package func isSpelled(as other: JSONValue) -> Bool {

@@ -153,6 +153,9 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
         case map = "MAP"
         case any = "ANY"
 
+        /// Whether its values are written as texts, and CloudKit has no word for it.
+        package var isNamedByText: Bool { self == .uuid || self == .objectID }
+
         /// Whether CloudKit has this type.
         public var isOfCloudKit: Bool {
             switch self {

@@ -25,7 +25,8 @@ struct FilterTypes {
 
     private func filter(_ json: JSONValue) -> JSONValue {
         guard case .object(var filter) = json, case .object(var value)? = filter["fieldValue"],
-            case .string(let name)? = filter["fieldName"] ?? filter["systemFieldName"],
+            case .string(let name)? =
+                Self.given(filter["fieldName"]) ?? filter["systemFieldName"],
             let raw = value["value"], raw != .null
         else { return json }
         if let field = SystemField(named: name) {
@@ -33,7 +34,9 @@ struct FilterTypes {
             let isNamed = field.element == .reference && Self.isText(raw)
             if isNamed || value["value"] != raw { value["type"] = nil }
         }
-        if Self.isUntyped(value["type"]), let element = element(of: name) {
+        if let type = databaseType(of: name, value) {
+            value["databaseType"] = .string(type.description)
+        } else if Self.isUntyped(value["type"]), let element = element(of: name) {
             let isList = if case .array = raw { true } else { false }
             value["type"] = .string(SchemaFieldType(element, isList: isList).description)
         }
@@ -41,10 +44,36 @@ struct FilterTypes {
         return .object(filter)
     }
 
+    /// The type of a field that holds what CloudKit has no word for, if a filter's value can be of
+    /// it: it is answered as a text, and comes back so.
+    private func databaseType(of name: String, _ value: JSONObject) -> SchemaFieldType? {
+        guard let element = definition?.fields[name]?.type.element, element.isNamedByText,
+            let raw = value["value"], Self.isText(raw), Self.isOfTexts(value["type"])
+        else { return nil }
+        let isList = if case .array = raw { true } else { false }
+        let type = SchemaFieldType(element, isList: isList)
+        // What is none, as the beginning of one, stays a text, and the check says what is wrong.
+        let read = try? FieldDictionary(.compared).value(raw, as: type, path: "")
+        return read == nil ? nil : type
+    }
+
+    /// Whether a filter says of its value that it is a text, or nothing.
+    private static func isOfTexts(_ type: JSONValue?) -> Bool {
+        guard case .string(let word)? = type, case .stated(let stated)? = FieldTypeWord(word) else {
+            return isUntyped(type)
+        }
+        return stated.element == .string
+    }
+
     /// Whether a filter leaves the type of its value, or of its elements, to the schema.
     private static func isUntyped(_ type: JSONValue?) -> Bool {
-        guard case .string(let word)? = type else { return type == nil }
+        guard case .string(let word)? = type else { return given(type) == nil }
         return FieldTypeWord(word) == .someList
+    }
+
+    /// A member that is there: clients write `null` for none.
+    private static func given(_ member: JSONValue?) -> JSONValue? {
+        if case .null? = member { nil } else { member }
     }
 
     /// Clients write the name of a record or user as a text and as a reference, whatever the field

@@ -39,7 +39,7 @@ struct SubscriptionStep {
     ) throws -> SubscriptionEditOutcome {
         let existing = try active(subscription.id, in: commit)
         if let version = existing?.version {
-            let isSame = try Self.isSame(version.subscription, subscription)
+            let isSame = Self.isSame(version.subscription, subscription)
             return isSame ? .unchanged(version) : .exists(subscription.id)
         }
         let content = SubscriptionContent(subscription)
@@ -59,9 +59,13 @@ struct SubscriptionStep {
 
     /// Whether two subscriptions say the same byte by byte: texts are equal where a letter is
     /// spelled in two ways, and a condition on a record's name is not the same then.
-    private static func isSame(_ one: Subscription, _ other: Subscription) throws -> Bool {
+    ///
+    /// In which order the members of a filter stand says nothing: with some clients it is another
+    /// one each time.
+    private static func isSame(_ one: Subscription, _ other: Subscription) -> Bool {
         guard one == other else { return false }
-        return try one.storedText().utf8.elementsEqual(other.storedText().utf8)
+        let form = JSONValue.object(one.storedForm).withMembersByName
+        return form.isSpelled(as: JSONValue.object(other.storedForm).withMembersByName)
     }
 
     private func update(
@@ -72,7 +76,7 @@ struct SubscriptionStep {
             return try isDisabled(subscription.id, in: commit)
                 ? try create(subscription, in: &commit) : .notFound(subscription.id)
         }
-        if let version = existing.version, try Self.isSame(version.subscription, subscription) {
+        if let version = existing.version, Self.isSame(version.subscription, subscription) {
             return .unchanged(version)
         }
         let content = SubscriptionContent(subscription)

@@ -1,0 +1,112 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// What `filterBy` means of fields for whose type the client has no word, or gives none.
+@Suite struct FilterTypeTests {
+    private static let uuid = "8F3C9A10-0000-4000-8000-0123456789AB"
+    private static let objectID = "64b7f1c2a1b2c3d4e5f60718"
+
+    private static func define(_ relay: TestRelay) async throws {
+        let types = [
+            ("owner", "UUID"), ("owners", "UUID_LIST"), ("room", "OBJECTID"), ("name", "STRING"),
+            ("at", "TIMESTAMP"),
+        ]
+        let fields = types.map { name, type -> JSONValue in
+            ["name": .string(name), "type": .string(type), "queryable": true]
+        }
+        let type: JSONValue = ["name": "Order", "fields": .array(fields)]
+        let schema: JSONValue = ["recordTypes": [type]]
+        let answer = try await relay.admin(
+            .put, "containers/iCloud.com.example.Art/development/schema", schema.text)
+        #expect(answer.status == 200, "\(answer.text)")
+    }
+
+    /// Saves a subscription with one filter; answers its entry.
+    private static func save(_ relay: TestRelay, _ filter: String) async throws -> JSONValue {
+        let answer = try await relay.post(
+            "subscriptions/modify",
+            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s","#
+                + #""subscriptionType":"query","firesOn":["create"],"query":{"recordType":"#
+                + #""Order","filterBy":[\#(filter)]}}}]}"#)
+        return try #require(answer.json.value(at: ["subscriptions", "0"]), "\(answer.text)")
+    }
+
+    private static func filter(
+        _ field: String, _ comparator: String, _ fieldValue: String
+    ) -> String {
+        #"{\#(field),"comparator":"\#(comparator)","fieldValue":{\#(fieldValue)}}"#
+    }
+
+    private static let owner = #"CAST("\#(uuid.lowercased())", "NSUUID")"#
+
+    static let filters: [(String, String)] = [
+        (
+            filter(#""fieldName":"owner""#, "EQUALS", #""type":"STRING","value":"\#(uuid)""#),
+            "owner == \(owner)"
+        ),
+        (
+            filter(#""fieldName":"owner""#, "NOT_EQUALS", #""value":"\#(uuid)","type":null"#),
+            "owner != \(owner)"
+        ),
+        (
+            filter(#""fieldName":"owner""#, "IN", #""type":"STRING_LIST","value":["\#(uuid)"]"#),
+            "owner IN {\(owner)}"
+        ),
+        (
+            filter(#""fieldName":"owners""#, "LIST_CONTAINS", #""value":"\#(uuid)""#),
+            "owners CONTAINS \(owner)"
+        ),
+        (
+            filter(#""fieldName":"room""#, "EQUALS", #""type":"STRING","value":"\#(objectID)""#),
+            #"room == CAST("\#(objectID)", "ObjectId")"#
+        ),
+        (
+            filter(#""fieldName":"name""#, "EQUALS", #""type":"STRING","value":"\#(uuid)""#),
+            #"name == "\#(uuid)""#
+        ),
+        (
+            filter(#""fieldName":"at""#, "EQUALS", #""type":null,"value":978307200000"#),
+            #"at == CAST(0.000000, "NSDate")"#
+        ),
+        (
+            filter(
+                #""fieldName":null,"systemFieldName":"createdTimestamp""#, "LESS_THAN",
+                #""value":978307200000"#), #"createdTimestamp < CAST(0.000000, "NSDate")"#
+        ),
+    ]
+
+    @Test(arguments: filters)
+    func `a filter means what its field holds`(filter: String, canonical: String) async throws {
+        try await TestRelay.with { relay in
+            try await Self.define(relay)
+            let saved = try await Self.save(relay, filter)
+            #expect(
+                saved.value(at: ["query", "canonicalPredicate"]) == .string(canonical),
+                "\(saved.text)")
+            // Strict clients end at a type that they do not know.
+            let type = saved.value(at: ["query", "filterBy", "0", "fieldValue", "type"])
+            #expect(type != "UUID" && type != "OBJECTID")
+            // The same again is the same, as the client wrote it and as it was answered.
+            for again in [filter, saved.value(at: ["query", "filterBy", "0"])?.text ?? ""] {
+                let entry = try await Self.save(relay, again)
+                #expect(entry.value(at: ["serverErrorCode"]) == nil, "\(entry.text)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        Self.filter(#""fieldName":"owner""#, "EQUALS", #""value":"nobody""#),
+        Self.filter(#""fieldName":"owner""#, "BEGINS_WITH", #""value":"8f""#),
+        Self.filter(#""fieldName":"owner""#, "EQUALS", #""value":"x","databaseType":"STRING""#),
+    ])
+    func `what is no such text is refused`(filter: String) async throws {
+        try await TestRelay.with { relay in
+            try await Self.define(relay)
+            let saved = try await Self.save(relay, filter)
+            #expect(saved.value(at: ["serverErrorCode"]) == "BAD_REQUEST", "\(saved.text)")
+        }
+    }
+}
