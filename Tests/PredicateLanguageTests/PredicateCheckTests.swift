@@ -12,6 +12,7 @@ import Testing
         "secret": .init(.string, isQueryable: false),
         "addr": .init(.map(["city": .init(.string)])), "mixed": .init(.mixed),
         "kids": .init(.list(.map(["age": .init(.integer)]))), "blob": .init(.bytes),
+        "ident": .init(.uuid),
     ])
 
     @Test(arguments: [
@@ -60,6 +61,8 @@ import Testing
             ("CAST(tags, 'NSSet') == tags AND CAST(mixed, 'NSDate') < now()", schema),
             ("max(age) > 3 AND max(mixed) > 3 AND min(age, price) < 2", schema),
             ("min(name, addr.city) < 'x' AND max(due, due) > now()", schema),
+            ("CAST(name, 'NSDate') == nil AND NOT nil != CAST(tags, 'NSUUID')", schema),
+            ("NOT (NOT CAST(CAST(age, 'NSSet'), 'NSData') == nil OR age == 1)", schema),
         ] as [(String, RecordSchema?)])
     func `what can be meant is accepted`(format: String, schema: RecordSchema?) throws {
         #expect(throws: Never.self) {
@@ -113,6 +116,12 @@ import Testing
         ("CAST(name, 'NSDate') < now()", 5, "CAST to NSDate is not defined for a text"),
         ("CAST(tags, 'NSUUID') != nil", 5, "CAST to NSUUID is not defined for a list"),
         ("CAST(age, 'NSSet') != {1}", 5, "CAST to NSSet is not defined for a number"),
+        ("NOT CAST(name, 'NSDate') == nil", 9, "CAST to NSDate is not defined for a text"),
+        ("CAST(nam, 'NSDate') == nil", 5, "the field nam is unknown"),
+        (
+            "TERNARY(CAST(name, 'NSDate') == nil, 1, 2) == 1", 13,
+            "CAST to NSDate is not defined for a text"
+        ),
         ("max(tags) > 3", 12, "a text and a number cannot be compared"),
         ("min(name, name) < 3", 18, "a text and a number cannot be compared"),
         ("max(due) == 'x'", 12, "a date and a text cannot be compared"),
@@ -140,6 +149,11 @@ import Testing
         ("zzzz == 1", nil),
         ("name == zzzz", "a word without quotes is a field; a text is written \"zzzz\""),
         ("name == nam", "did you mean name?"),
+        ("name == CAST('8f3c9a10-0000-4000-8000-0123456789ab', 'NSUUID')", nil),
+        (
+            "'8f3c9a10-0000-4000-8000-0123456789ab' == ident",
+            "a UUID is CAST(\"…\", \"NSUUID\"), or an argument {\"$uuid\": \"…\"} for %@"
+        ),
         (
             "due > '2026-01-01'",
             "a date is CAST(seconds since 2001, \"NSDate\"), "

@@ -103,6 +103,8 @@ import Testing
         ("s == nil && s BEGINSWITH 'x'", true), ("s == 'x' && s LIKE 'y*'", true),
         ("s == 'x' && s BEGINSWITH[c] 'X'", false), ("l == 1 && l BEGINSWITH 'x'", false),
         ("s == 'x' && (s == 'y' || s == 'z')", true), ("NONE l IN {}", false),
+        ("d == nan", true), ("d != nan", false), ("d BETWEEN {nan, 1}", true),
+        ("m > NaN", true), ("d IN {nan, 1}", false),
     ])
     func `RQL is judged by its own rules`(text: String, isNever: Bool) throws {
         let warnings = try RecordPredicate(rql: text).ownWarnings(by: schema)

@@ -66,9 +66,9 @@ struct Contradiction {
     }
 
     private func isImpossible(_ comparison: Comparison) -> Bool {
-        if Self.isOfNil(comparison) || findsNothing(comparison) || Self.isOfOneself(comparison)
-            || Self.isOfNothing(comparison) || isOfItself(comparison, .notEqual)
-            || isOfConstants(comparison)
+        if Self.isOfNil(comparison) || Self.isOfNaN(comparison) || findsNothing(comparison)
+            || Self.isOfOneself(comparison) || Self.isOfNothing(comparison)
+            || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
         {
             return true
         }
@@ -155,6 +155,23 @@ struct Contradiction {
         case (.between, .apple):
             guard case .list(let bounds)? = comparison.right.literal else { return false }
             return bounds.contains(where: \.isNull)
+        default: return false
+        }
+    }
+
+    /// Nothing is equal to what is no number, or less or more, not even another such.
+    private static func isOfNaN(_ comparison: Comparison) -> Bool {
+        guard isOfAny(comparison), comparison.rules != .firebase else { return false }
+        let right = comparison.right.literal
+        switch comparison.comparator {
+        case .equal, .less, .lessOrEqual, .greater, .greaterOrEqual:
+            return [comparison.left.literal, right].contains { $0?.isNaN == true }
+        case .in:
+            guard case .list(let values)? = right else { return false }
+            return !values.isEmpty && values.allSatisfy(\.isNaN)
+        case .between:
+            guard case .list(let bounds)? = right else { return false }
+            return bounds.contains(where: \.isNaN)
         default: return false
         }
     }
@@ -305,5 +322,12 @@ struct Contradiction {
             .equal: .equal, .notEqual: .notEqual, .less: .greater, .lessOrEqual: .greaterOrEqual,
             .greater: .less, .greaterOrEqual: .lessOrEqual,
         ]
+    }
+}
+
+private extension FieldValue {
+    /// Whether it is a number that is none.
+    var isNaN: Bool {
+        if case .double(let number) = self { number.isNaN } else { false }
     }
 }

@@ -13,6 +13,9 @@ struct PredicateCheck {
     let preparation: Preparation
     /// How comparisons under other rules than NSPredicate's are held to the schema.
     let foreign: ForeignCheck
+    /// Whether what comes next is asked not to hold; `nil` within expressions, where it may be
+    /// either.
+    var isNegated: Bool? = false
 
     /// Holds a comparison to a schema by its dialect's own rules, and says whether there are any.
     typealias ForeignCheck =
@@ -50,8 +53,19 @@ struct PredicateCheck {
         case .comparison(let comparison): try check(comparison)
         case .and(let nodes), .or(let nodes):
             for node in nodes { try check(node) }
-        case .not(let inner): try check(inner)
+        case .not(let inner):
+            isNegated = isNegated.map { !$0 }
+            try check(inner)
+            isNegated = isNegated.map { !$0 }
         }
+    }
+
+    /// Checks a condition within an expression.
+    private mutating func check(inner node: Node) throws(PredicateError) {
+        let outer = isNegated
+        isNegated = nil
+        try check(node)
+        isNegated = outer
     }
 
     private mutating func check(_ comparison: Comparison) throws(PredicateError) {
@@ -60,7 +74,9 @@ struct PredicateCheck {
         try checkQuantifier(comparison)
         if comparison.rules == .apple { try checkConstants(comparison) }
         guard let schema, schema.concerns(comparison) else { return }
-        if try !foreign(comparison, schema) { try schema.check(comparison) }
+        if try !foreign(comparison, schema) {
+            try schema.check(comparison, isNegated: isNegated)
+        }
     }
 
     private func checkQuantifier(_ comparison: Comparison) throws(PredicateError) {
@@ -185,7 +201,7 @@ struct PredicateCheck {
         case .negative(let inner), .complement(let inner), .cast(let inner, _):
             try check(inner, at: span)
         case .conditional(let test, let first, let second):
-            try check(test)
+            try check(inner: test)
             try check(first, at: span)
             try check(second, at: span)
         case .subquery(let list, let variable, let condition):
@@ -193,7 +209,7 @@ struct PredicateCheck {
             let outer = variables
             variables.insert(variable)
             // Elements are of unknown kinds: inside, only what belongs to the record is known.
-            try check(condition)
+            try check(inner: condition)
             variables = outer
         case .assignment(let name, let inner):
             try check(inner, at: span)

@@ -5,7 +5,15 @@ extension RecordSchema {
     typealias Expression = RecordPredicate.Expression
 
     /// Checks the fields of one comparison, and whether its sides can have to do with each other.
-    func check(_ comparison: Comparison) throws(PredicateError) {
+    ///
+    /// `isNegated` says whether it is asked not to hold; `nil` if it may be either.
+    func check(
+        _ comparison: Comparison, isNegated: Bool? = false
+    ) throws(PredicateError) {
+        if let inner = Self.absent(comparison, isNegated) {
+            _ = try type(of: inner)
+            return
+        }
         var left = try type(of: comparison.left)
         let right = try typeOfRight(comparison)
         if comparison.quantifier != nil, let collection = left {
@@ -34,6 +42,23 @@ extension RecordSchema {
             try checkText(left?.searched, comparison.leftSpan, sides)
         case .geoWithin: return
         }
+    }
+
+    /// What is cast, if it is asked for records that do not have it: nil is nil to every CAST, so
+    /// that they are found whatever a value would be to it.
+    private static func absent(_ comparison: Comparison, _ isNegated: Bool?) -> Expression? {
+        let wanted: RecordPredicate.Comparator = isNegated == true ? .notEqual : .equal
+        guard isNegated != nil, comparison.comparator == wanted, comparison.rules == .apple,
+            comparison.quantifier == nil
+        else { return nil }
+        var inner: Expression
+        switch (comparison.left, comparison.right) {
+        case (.cast(let cast, _), .constant(.null)), (.constant(.null), .cast(let cast, _)):
+            inner = cast
+        default: return nil
+        }
+        while case .cast(let next, _) = inner { inner = next }
+        return inner
     }
 
     /// The type of the right side, where a word that is no field was often meant as a text.
@@ -78,7 +103,9 @@ extension RecordSchema {
             found: constantIsLeft ? left.word : right.word,
             expected: constantIsLeft ? right.word : left.word,
             hint: Self.hint(left, right)
-                ?? (sides.comparison.rules == .apple ? Self.hintForDate(left, right) : nil))
+                ?? (sides.comparison.rules == .apple
+                    ? Self.hintForDate(left, right)
+                        ?? Self.hintForText(constantIsLeft ? (left, right) : (right, left)) : nil))
     }
 
     /// How a date is written, where a text or a number stands for one.
@@ -89,6 +116,17 @@ extension RecordSchema {
             return "a date is CAST(seconds since 2001, \"NSDate\"), "
                 + "or an argument {\"$date\": seconds since 1970} for %@"
         default: return nil
+        }
+    }
+
+    /// How something is written that has no literal, where a text stands for it.
+    private static func hintForText(_ sides: (constant: FieldType, field: FieldType)) -> String? {
+        switch sides {
+        case (.string, .uuid):
+            "a UUID is CAST(\"…\", \"NSUUID\"), or an argument {\"$uuid\": \"…\"} for %@"
+        case (.string, .objectID):
+            "an object ID is CAST(\"…\", \"ObjectId\"), or an argument {\"$oid\": \"…\"} for %@"
+        default: nil
         }
     }
 
