@@ -29,7 +29,9 @@ import Testing
         "a > 1 AND NOT (a > 0 OR b == 1)", "NOT (a == 'x' OR NOT a == 'x')",
         "a CONTAINS 'x' AND NOT a CONTAINS 'x'", "ANY a > 3 AND b == 1 AND NOT ANY a > 3",
         "a < a", "a > a", "1 == 2", "3 BETWEEN {1, 2}", "NOT NOT (a == 1 AND a == 2)",
-        "a >= 5 AND NOT a != 5 AND NOT a >= 5",
+        "a >= 5 AND NOT a != 5 AND NOT a >= 5", "a.@count < 0", "0 > a.@count", "a[SIZE] == -1",
+        "length(a) <= -1", "SUBQUERY(a, $x, $x > 1).@count < 0",
+        "distanceToLocation:fromLocation:(a, CAST({1.0, 2.0}, 'CLLocation')) < 0",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -58,6 +60,8 @@ import Testing
         "a != 5 AND a <= 5",
         "a CONTAINS 'x' AND NOT a CONTAINS 'y'", "a >= 5 AND NOT a > 5",
         "a BEGINSWITH 'é' AND a BEGINSWITH 'e'", "ANY a BEGINSWITH 'x' AND ANY a BEGINSWITH 'y'",
+        "a.@count <= 0", "a.@count == 0", "NOT a.@count < 0", "a.@sum.b < 0", "length(a) < 1",
+        "distanceToLocation:fromLocation:(a, CAST({1.0, 2.0}, 'CLLocation')) <= 0", "abs(a) < 0",
     ])
     func `what might be meant is left alone`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
