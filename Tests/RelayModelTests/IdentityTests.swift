@@ -100,10 +100,12 @@ import Testing
     }
 
     @Test func `the default owner is no owner`() throws {
-        let owner = UserID(rawValue: "_defaultOwner")
-        let zone = try #require(ZoneID(zoneName: "_defaultZone", ownerRecordName: owner))
-        #expect(zone == .default)
-        #expect(zone.ownerRecordName == nil)
+        for name in ["_defaultOwner", "__defaultOwner__"] {
+            let owner = UserID(rawValue: name)
+            let zone = try #require(ZoneID(zoneName: "_defaultZone", ownerRecordName: owner))
+            #expect(zone == .default)
+            #expect(zone.ownerRecordName == nil)
+        }
         let other = try #require(ZoneID(zoneName: "z", ownerRecordName: UserID(rawValue: "u")))
         #expect(other.ownerRecordName?.rawValue == "u")
     }

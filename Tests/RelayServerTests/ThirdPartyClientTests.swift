@@ -264,6 +264,14 @@ import Testing
                         + "beside a name of the web service's: give all by one's names"),
             ]),
         Exchange(
+            testDescription: "AgileCloudSDK calls oneself as the native classes do",
+            path: "subscriptions/modify",
+            body: #"{"operations":[{"operationType":"create","subscription":{"#
+                + #""subscriptionID":"s","subscriptionType":"zone","zoneID":{"zoneName":"g","#
+                + #""ownerName":"__defaultOwner__"},"firesOnce":false,"zoneWide":true,"#
+                + #""notificationInfo":{}}}]}"#,
+            expected: ["subscriptions.0.zoneID": ["zoneName": "g"]]),
+        Exchange(
             testDescription: "Swift's encoder writes members in another order each time",
             before: [
                 (

@@ -71,7 +71,8 @@ public struct ZoneID: Sendable, Hashable {
     /// Creates a zone ID, or returns `nil` if the name is empty, too long, or has control
     /// characters.
     ///
-    /// CloudKit's `_defaultOwner` counts as no owner.
+    /// CloudKit's `_defaultOwner` counts as no owner, and so does what its native classes have in
+    /// the place of the user's own name.
     public init?(zoneName: String, ownerRecordName: UserID? = nil) {
         guard zoneName.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.init(uncheckedName: zoneName, owner: ownerRecordName)
@@ -79,8 +80,12 @@ public struct ZoneID: Sendable, Hashable {
 
     private init(uncheckedName: String, owner: UserID?) {
         zoneName = uncheckedName
-        ownerRecordName = owner?.rawValue == Self.defaultOwner ? nil : owner
+        let name = owner?.rawValue
+        ownerRecordName = name == Self.defaultOwner || name == Self.oneself ? nil : owner
     }
+
+    /// `CKCurrentUserDefaultName`, which some clients send as it is.
+    private static let oneself = "__defaultOwner__"
 
     /// Whether two zones have the same owner and the same name, byte by byte, as the database
     /// compares them: two spellings of one letter are equal as texts, and two zones.
