@@ -93,6 +93,13 @@ import Testing
                 "records.0.fields.count.value": 3, "records.0.fields.at.value": 1_600_000_000_000,
             ]),
         Exchange(
+            testDescription: "Python's clock is a fraction, also in a stamp that is sent along",
+            path: "records/modify",
+            body: #"{"operations":[{"operationType":"create","record":{"recordType":"Note","#
+                + #""fields":{"count":{"value":3}},"modified":{"timestamp":1600000000123.4,"#
+                + #""userRecordName":"_alice","deviceID":"2"}}}]}"#,
+            expected: ["records.0.fields.count.value": 3]),
+        Exchange(
             testDescription: "a fraction of a millisecond", path: "records/modify",
             body: #"{"operations":[{"operationType":"create","record":{"recordType":"Note","#
                 + #""fields":{"at":{"value":1600000000000.5,"type":"TIMESTAMP"}}}}]}"#,

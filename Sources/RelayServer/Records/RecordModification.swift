@@ -208,8 +208,18 @@ struct RecordOperationReading {
         guard let modified = try record.reader("modified") else { return nil }
         let deviceID: DeviceID? = try modified.identifier("deviceID")
         return RecordStamp(
-            at: Timestamp(milliseconds: try modified.integer("timestamp") ?? 0), userID: nil,
+            at: Timestamp(milliseconds: milliseconds(modified.value("timestamp"))), userID: nil,
             deviceID: deviceID?.rawValue == UnnamedStamp.device ? nil : deviceID)
+    }
+
+    /// The moment of a stamp, which only tells whether it repeats what is stored: clients write
+    /// their own clock's, in whatever form it has.
+    private static func milliseconds(_ json: JSONValue?) -> Int64 {
+        switch json {
+        case .integer(let number)?: number
+        case .number(let number)?: Int64(exactly: number.rounded()) ?? 0
+        default: 0
+        }
     }
 }
 
