@@ -58,6 +58,8 @@ import Testing
         "TERNARY(age > 18, 'adult', 'child') == 'adult'", "ANYKEY == 'Alice'",
         "kids.@distinctUnionOfObjects.age == {3, 9}", "addr['city'] == 'Paris'",
         "allTokens TOKENMATCHES[cdl] 'nobody alice' AND NOT allTokens TOKENMATCHES 'the of'",
+        "ANY tokenize:using:('nobody alice', 'Cdl') IN allTokens",
+        "NOT ALL tokenize:using:('nobody alice', 'Cdl') IN allTokens",
         "self CONTAINS 'cafe' AND NOT self CONTAINS 'caf'", "age IN {1, 2, 3, 4, 5, 30.0}",
         "name IN[c] {'a', 'b', 'c', 'd', 'ALICE'}", "'public.TEXT' UTI-EQUALS 'public.text'",
     ])

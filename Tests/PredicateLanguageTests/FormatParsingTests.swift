@@ -50,6 +50,24 @@ import Testing
         ("a & 1 | b ^ ~c << 2 == 0", "(a & 1) | (b ^ (~c << 2)) == 0"),
         ("ANYKEY == 1", "ANYKEY == 1"), ("@sum.items.price < 3", "SELF.@sum.items.price < 3"),
         ("allTokens TOKENMATCHES[cdl] 'x'", "allTokens TOKENMATCHES[cdl] \"x\""),
+        ("'x' TOKENMATCHES[cdl] allTokens", "allTokens TOKENMATCHES[cdl] \"x\""),
+        (
+            "allTokens TOKENMATCHES tokenize:using:('a bob', 'Cdl')",
+            "allTokens TOKENMATCHES[cdl] \"a bob\""
+        ),
+        (
+            "ANY tokenize:using:('After bob', 'Cdl') IN allTokens",
+            "allTokens TOKENMATCHES[cdl] \"After bob\""
+        ),
+        (
+            "a == 1 OR ALL tokenize:using:('The Bob, after', 'Cdl') IN allTokens",
+            "a == 1 OR (allTokens TOKENMATCHES[cdl] \"bob\" "
+                + "AND allTokens TOKENMATCHES[cdl] \"after\")"
+        ),
+        (
+            "NONE tokenize:using:('bob', 'cdl') IN allTokens",
+            "NOT allTokens TOKENMATCHES[cdl] \"bob\""
+        ),
         ("t UTI-EQUALS 'public.text'", "t UTI-EQUALS \"public.text\""),
         ("name CONTAINS[c:realm] ''", "name CONTAINS[c:realm] \"\""),
         ("1 ==[:realm] ANY tags", "1 ==[:realm] ANY tags"),

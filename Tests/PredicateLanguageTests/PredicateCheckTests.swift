@@ -61,6 +61,8 @@ import Testing
             ("CAST(tags, 'NSSet') == tags AND CAST(mixed, 'NSDate') < now()", schema),
             ("max(age) > 3 AND max(mixed) > 3 AND min(age, price) < 2", schema),
             ("min(name, addr.city) < 'x' AND max(due, due) > now()", schema),
+            ("allTokens TOKENMATCHES[cdl] 'x' AND self CONTAINS 'x'", schema),
+            ("ALL tokenize:using:('x y', 'Cdl') IN allTokens", schema),
             ("CAST(name, 'NSDate') == nil AND NOT nil != CAST(tags, 'NSUUID')", schema),
             ("NOT (NOT CAST(CAST(age, 'NSSet'), 'NSData') == nil OR age == 1)", schema),
         ] as [(String, RecordSchema?)])
@@ -109,6 +111,7 @@ import Testing
         ("name[LAST] == 'x'", 0, "a text has no elements"),
         ("name UNION {'x'} != {}", 0, "UNION combines collections"),
         ("age TOKENMATCHES 'x'", 0, "TOKENMATCHES compares texts"),
+        ("allTokens CONTAINS 'x'", 0, "the field allTokens is unknown"),
         ("ANY artist.recordName == 'x'", 4, "a quantifier needs a collection"),
         ("artist.name == 'x'", 0, "a reference has no member name"),
         ("SUBQUERY(age, $x, $x > 1).@count > 0", 9, "SUBQUERY is not defined for a number"),

@@ -14,7 +14,9 @@ extension RecordSchema {
             _ = try type(of: inner)
             return
         }
-        var left = try type(of: comparison.left)
+        var left: FieldType?
+        // All texts of a record are no field of it.
+        if !comparison.searchesAllTokens { left = try type(of: comparison.left) }
         let right = try typeOfRight(comparison)
         if comparison.quantifier != nil, let collection = left {
             guard let element = collection.element else {

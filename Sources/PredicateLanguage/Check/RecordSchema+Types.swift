@@ -111,7 +111,6 @@ extension RecordSchema {
 
     private func type(of path: RecordPredicate.RecordPath) throws(PredicateError) -> FieldType? {
         guard case .member(let name)? = path.components.first else { return nil }
-        if name == "allTokens", fields[name] == nil { return .string }
         if isOpen, !isKnown(path) { return nil }
         try checkSystemPath(path)
         guard var current = try fieldType(name, in: fields, path.span, isTop: true) else {

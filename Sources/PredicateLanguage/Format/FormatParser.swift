@@ -305,7 +305,8 @@ extension FormatParser {
         comparison.span = span(from: start)
         let height = max(left.height, right.height) + 1
         try checkDepth(height)
-        return Phrase(content: .node(.comparison(comparison)), height: height, start: start)
+        let node = comparison.tokenSearch ?? .comparison(comparison)
+        return Phrase(content: .node(node), height: height, start: start)
     }
 
     private mutating func quantifier() throws(PredicateError) -> RecordPredicate.Quantifier? {

@@ -1,0 +1,58 @@
+import RelayModel
+
+extension RecordPredicate.Comparison {
+    /// The search for words in all texts of a record that this is in another of CloudKit's
+    /// spellings; `nil` if it is none.
+    ///
+    /// CloudKit reads `ANY tokenize:using:('some words', 'Cdl') IN allTokens`, the same with ALL,
+    /// and TOKENMATCHES with its sides exchanged or with such a list. No record has a field of that
+    /// name: as comparisons of one they would never hold.
+    var tokenSearch: RecordPredicate.Node? {
+        guard rules == .apple else { return nil }
+        let allTokens = RecordPredicate.Expression.field("allTokens")
+        switch (comparator, quantifier) {
+        case (.tokenMatches, nil):
+            if left == allTokens, let phrase = Self.tokenized(right) {
+                return .comparison(search(for: phrase))
+            }
+            guard right == allTokens, let phrase = Self.tokenized(left) ?? Self.text(left) else {
+                return nil
+            }
+            return .comparison(search(for: phrase))
+        case (.in, let quantifier?):
+            guard right == allTokens, let phrase = Self.tokenized(left) else { return nil }
+            let any = RecordPredicate.Node.comparison(search(for: phrase))
+            switch quantifier {
+            case .any: return any
+            case .none: return .not(any)
+            case .all:
+                let words = TokenSearch.words(of: phrase)
+                // Of stop words alone there is nothing to be found.
+                return words.isEmpty ? any : .and(words.map { .comparison(search(for: $0)) })
+            }
+        default: return nil
+        }
+    }
+
+    private static func tokenized(_ side: RecordPredicate.Expression) -> String? {
+        guard case .call(.tokenize, let arguments) = side else { return nil }
+        return arguments.first.flatMap(text)
+    }
+
+    private static func text(_ side: RecordPredicate.Expression) -> String? {
+        if case .string(let text)? = side.literal { text } else { nil }
+    }
+
+    private func search(for phrase: String) -> Self {
+        var search = self
+        search.left = .field("allTokens")
+        search.right = .constant(.string(phrase))
+        search.comparator = .tokenMatches
+        search.quantifier = nil
+        search.options = [.ignoringCase, .ignoringDiacritics, .localeAware]
+        if right == search.left {
+            (search.leftSpan, search.rightSpan) = (rightSpan, leftSpan)
+        }
+        return search
+    }
+}
