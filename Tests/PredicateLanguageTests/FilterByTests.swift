@@ -173,6 +173,23 @@ import Testing
     }
 
     @Test(arguments: [
+        "{'red', 'green'} CONTAINS colour", "ALL {'red', 'green'} IN tags",
+        "ANY {'red', 'green'} IN tags", "ALL tokenize:using:('after bob', 'Cdl') IN allTokens",
+        "distanceToLocation:fromLocation:(CAST({1.0, 2.0}, 'CLLocation'), spot) < 5",
+        "5 >= distanceToLocation:fromLocation:(spot, CAST({1.0, 2.0}, 'CLLocation'))",
+    ])
+    func `what CloudKit reads is taken`(format: String) throws {
+        let predicate = try RecordPredicate(format: format)
+        #expect(throws: Never.self) { try predicate.checkCloudKit() }
+    }
+
+    @Test(arguments: [
+        (
+            "5 < distanceToLocation:fromLocation:(spot, CAST({1.0, 2.0}, 'CLLocation'))", 0,
+            "CloudKit: only places inside"
+        ),
+        ("'red' CONTAINS colour", 0, "CloudKit: CONTAINS needs the list"),
+        ("ALL tags == 'x'", 0, "CloudKit: ALL is not supported"),
         ("a == 1 OR b == 2", 0, "CloudKit: OR is not supported"),
         ("a == 1 AND NOT (b == 2 AND c == 3)", 16, "CloudKit: NOT of a compound"),
         ("NONE tags == 'x'", 0, "CloudKit: NONE is not supported"),

@@ -75,7 +75,7 @@ enum CloudKitSubset {
                     "NOT of a token search is not supported", at: comparison.span,
                     expected: "a token search without NOT")
             }
-            if isDistance(comparison.left) {
+            if isDistance(comparison.left) || isDistance(comparison.right) {
                 throw refusal(
                     "NOT of a distance is not supported", at: comparison.span,
                     expected: "a distance without NOT")
@@ -122,6 +122,8 @@ enum CloudKitSubset {
                     "ANY with \(comparator.rawValue) is not supported", at: comparison.span,
                     expected: "ANY with = IN CONTAINS BEGINSWITH")
             }
+        // Each of the constants is in a list.
+        case .all? where comparator == .in && comparison.left.literal?.elements != nil: return
         case .all?, .none?:
             throw refusal(
                 "\(comparison.quantifier?.rawValue ?? "") is not supported", at: comparison.span,
@@ -151,7 +153,9 @@ enum CloudKitSubset {
             throw refusal(
                 "a comparison needs a field", at: comparison.span, expected: "a field and a value")
         }
-        if comparison.comparator == .contains, case .path = comparison.right {
+        if comparison.comparator == .contains, case .path = comparison.right,
+            comparison.left.literal?.elements == nil
+        {
             throw refusal(
                 "CONTAINS needs the list on the left", at: comparison.span,
                 expected: "list CONTAINS value")
@@ -202,23 +206,37 @@ enum CloudKitSubset {
         }
     }
 
-    /// `distanceToLocation:fromLocation:(field, place) < radius`.
+    /// `distanceToLocation:fromLocation:(field, place) < radius`, also with the two places, or the
+    /// two sides, exchanged.
     private static func checkDistance(_ comparison: Comparison) throws(PredicateError) {
-        guard case .call(.distance, let arguments) = comparison.left, arguments.count == 2,
-            case .path(let path) = arguments[0], let name = path.fieldName, isFieldName(name),
-            case .location? = arguments[1].literal,
-            comparison.right.literal?.double != nil, comparison.quantifier == nil
+        let isLeft = isDistance(comparison.left)
+        let radius = isLeft ? comparison.right : comparison.left
+        guard case .call(.distance, let arguments) = isLeft ? comparison.left : comparison.right,
+            arguments.count == 2,
+            isFieldAndPlace(arguments[0], arguments[1])
+                || isFieldAndPlace(arguments[1], arguments[0]),
+            radius.literal?.double != nil, comparison.quantifier == nil
         else {
             throw refusal(
                 "a distance is compared as distanceToLocation:fromLocation:(field, place) < radius",
                 at: comparison.span,
                 expected: "distanceToLocation:fromLocation:(field, place) < radius")
         }
-        guard comparison.comparator == .less || comparison.comparator == .lessOrEqual else {
+        switch (comparison.comparator, isLeft) {
+        case (.less, true), (.lessOrEqual, true), (.greater, false), (.greaterOrEqual, false):
+            return
+        default:
             throw refusal(
                 "only places inside a circle can be asked for", at: comparison.span,
                 found: comparison.comparator.rawValue, expected: "< or <=")
         }
+    }
+
+    private static func isFieldAndPlace(_ field: Expression, _ place: Expression) -> Bool {
+        guard case .path(let path) = field, let name = path.fieldName, isFieldName(name),
+            case .location? = place.literal
+        else { return false }
+        return true
     }
 
     private static func isDistance(_ expression: Expression) -> Bool {
