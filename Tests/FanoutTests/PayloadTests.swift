@@ -238,4 +238,29 @@ import Testing
         let usual = Fixtures.moment.advanced(by: .seconds(30 * 86_400))
         #expect(Composition().push.expiration == usual)
     }
+
+    @Test(
+        arguments: [
+            (.string("room-1"), "room-1"), (.integer(7), "7"), (.bool(true), "1"),
+            (.null, nil), (.string(""), nil), (.list([.integer(1)]), nil),
+        ] as [(FieldValue, String?)])
+    func `a collapse ID is the value of the field of that name`(
+        value: FieldValue, sent: String?
+    ) {
+        var composition = Composition { $0.collapseIDKey = "room" }
+        composition.change.after?.fields["room"] = value
+        #expect(composition.push.collapseID == sent)
+    }
+
+    @Test(arguments: [String(repeating: "x", count: 65), "a\nb", " a", "a\u{200B}"])
+    func `a value that no header holds has a collapse ID of its own`(text: String) {
+        func collapseID(_ text: String) -> String? {
+            var composition = Composition { $0.collapseIDKey = "room" }
+            composition.change.after?.fields["room"] = .string(text)
+            return composition.push.collapseID
+        }
+        let sent = collapseID(text)
+        #expect(sent?.utf8.count == 32 && sent?.isHeaderText(upTo: 64) == true)
+        #expect(collapseID(text) == sent && collapseID(text + "y") != sent)
+    }
 }

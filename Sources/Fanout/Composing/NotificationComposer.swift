@@ -1,3 +1,4 @@
+import Crypto
 package import RelayModel
 package import Storage
 
@@ -42,13 +43,25 @@ package struct NotificationComposer: Sendable {
             expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
     }
 
+    /// The value of the record's field of that name, as Apple's header has it (CKSubscription.h); of
+    /// a record that has no such field the name itself, as Apple's older text has it.
+    ///
     /// What an older version saved with a blank at an end would be refused each time.
     private func collapseID(_ info: NotificationInfo) -> String? {
+        if let key = info.collapseIDKey, fields[key] != nil { return collapseID(of: argument(key)) }
         guard let key = info.collapseIDKey, !key.isHeaderText(upTo: Limits.maximumCollapseIDBytes)
         else { return info.collapseIDKey }
         let trimmed = key.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
         let text = String(trimmed)
         return text.isHeaderText(upTo: Limits.maximumCollapseIDBytes) ? text : nil
+    }
+
+    /// A text as a collapse ID, or what stands for it where a header cannot hold it; nothing for
+    /// none, so that what has no value does not collapse.
+    private func collapseID(of text: String) -> String? {
+        if text.isEmpty { return nil }
+        if text.isHeaderText(upTo: Limits.maximumCollapseIDBytes), text.showsItsEnds { return text }
+        return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(16))
     }
 
     /// What the inbox keeps: the whole payload, with nothing left out, up to

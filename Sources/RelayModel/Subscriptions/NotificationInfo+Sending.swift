@@ -42,7 +42,7 @@ extension String {
     /// Whether nothing in it controls or ends a line, and its ends are characters to be seen.
     ///
     /// Within it a blank or a joiner of letters or emoji may stand.
-    var showsItsEnds: Bool {
+    package var showsItsEnds: Bool {
         let ends = [unicodeScalars.first, unicodeScalars.last].compactMap(\.self)
         return !unicodeScalars.contains { $0.properties.generalCategory.controls }
             && !ends.contains {

@@ -42,7 +42,8 @@ public struct NotificationInfo: Sendable, Hashable {
     public var shouldSendMutableContent = false
     /// The category of actions.
     public var category: String?
-    /// The value of the `apns-collapse-id` header, literally.
+    /// The record field whose value is the `apns-collapse-id` header, or the header itself for
+    /// records without such a field.
     public var collapseIDKey: String?
     /// Names of record fields whose values travel in the push.
     public var desiredKeys: [String] = []
