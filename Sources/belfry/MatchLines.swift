@@ -2,6 +2,7 @@ import Fanout
 import Foundation
 import Matching
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 
 /// The lines of a file, read in pieces, so that the file's size does not matter.
@@ -116,7 +117,11 @@ struct SubscriptionLine {
         for (index, argument) in (try reader.array("args") ?? []).enumerated() {
             arguments.append(try FieldValue(argument: argument, path: "args[\(index)]"))
         }
-        return try RecordPredicate.parse(source, dialect: form.dialect, arguments: arguments)
+        let predicate = try RecordPredicate.parse(
+            source, dialect: form.dialect, arguments: arguments)
+        // A pattern that is refused is the line's fault, and must not end the whole run.
+        _ = try PreparedPredicate(predicate)
+        return predicate
     }
 }
 

@@ -17,6 +17,7 @@ import Testing
         {"id":"refused","recordType":"Art","rql":"artist =="}
         {"id":"two","recordType":"Art","rql":"a == 1","where":{"a":{"$eq":1}}}
         {"id":"sql","recordType":"Art","predicate":"artist IS NOT NULL"}
+        {"id":"star","recordType":"Art","predicate":"artist MATCHES %@","args":["*a"]}
         """#
 
     private static let changes = #"""
@@ -43,13 +44,15 @@ import Testing
             ending.complaint.contains(
                 "an expression alone is not a predicate; a value that is there is found by != NULL")
         )
+        #expect(ending.complaint.contains("s.jsonl:12: "))
+        #expect(ending.complaint.contains("the pattern is refused"), "\(ending.complaint)")
         let report = try JSONValue(parsing: ending.output)
         guard case .object(let object) = report else {
             Issue.record("no report: \(ending.output)")
             return
         }
         #expect(object["subscriptions"] == 8)
-        #expect(object["refused"] == 3)
+        #expect(object["refused"] == 4)
         #expect(object["matches"] == 10)
         let lines = try String(contentsOfFile: paths[2], encoding: .utf8)
         // A list without a quantifier means ANY to Realm and Minapp alone.
