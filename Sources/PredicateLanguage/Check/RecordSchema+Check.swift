@@ -107,7 +107,9 @@ extension RecordSchema {
             hint: Self.hint(left, right)
                 ?? (sides.comparison.rules == .apple
                     ? Self.hintForDate(left, right)
-                        ?? Self.hintForText(constantIsLeft ? (left, right) : (right, left)) : nil))
+                        ?? Self.hintForText(
+                            constantIsLeft ? left : right, for: constantIsLeft ? right : left)
+                    : nil))
     }
 
     /// How a date is written, where a text or a number stands for one.
@@ -122,8 +124,8 @@ extension RecordSchema {
     }
 
     /// How something is written that has no literal, where a text stands for it.
-    private static func hintForText(_ sides: (constant: FieldType, field: FieldType)) -> String? {
-        switch sides {
+    private static func hintForText(_ constant: FieldType, for field: FieldType) -> String? {
+        switch (constant, field) {
         case (.string, .uuid):
             "a UUID is CAST(\"…\", \"NSUUID\"), or an argument {\"$uuid\": \"…\"} for %@"
         case (.string, .objectID):

@@ -21,14 +21,14 @@ extension RecordPredicate.Comparison {
             return .comparison(search(for: phrase))
         case (.in, let quantifier?):
             guard right == allTokens, let phrase = Self.tokenized(left) else { return nil }
-            let any = RecordPredicate.Node.comparison(search(for: phrase))
+            let whole = RecordPredicate.Node.comparison(search(for: phrase))
             switch quantifier {
-            case .any: return any
-            case .none: return .not(any)
+            case .any: return whole
+            case .none: return .not(whole)
             case .all:
                 let words = TokenSearch.words(of: phrase)
                 // Of stop words alone there is nothing to be found.
-                return words.isEmpty ? any : .and(words.map { .comparison(search(for: $0)) })
+                return words.isEmpty ? whole : .and(words.map { .comparison(search(for: $0)) })
             }
         default: return nil
         }

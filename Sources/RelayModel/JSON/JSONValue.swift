@@ -177,7 +177,7 @@ extension JSONValue {
                 JSONObject(
                     object.members
                         .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-                        .map { ($0.name, $0.value.withMembersByName) }))
+                        .map { (name: $0.name, value: $0.value.withMembersByName) }))
         default: self
         }
     }
