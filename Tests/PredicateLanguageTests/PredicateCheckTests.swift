@@ -135,6 +135,14 @@ import Testing
         try check(format, Self.schema, offset, reason)
     }
 
+    @Test func `where no field is queryable, this is said`() throws {
+        let schema = RecordSchema(["secret": .init(.string, isQueryable: false)])
+        let error = #expect(throws: PredicateError.self) {
+            try RecordPredicate(format: "name == 'x'").check(schema: schema)
+        }
+        #expect(error?.expected == "a queryable field, of which there is none")
+    }
+
     @Test func `an unknown field names the nearest one`() throws {
         let error = #expect(throws: PredicateError.self) {
             try RecordPredicate(format: "NAME == 'x'").check(

@@ -140,7 +140,9 @@ extension RecordSchema {
             throw PredicateError(
                 .check, "the field \(name.prefix(60)) is unknown", at: span,
                 found: "`\(name.prefix(60))`",
-                expected: "one of \(names.joined(separator: ", "))",
+                expected: names.isEmpty
+                    ? "a queryable field, of which there is none"
+                    : "one of \(names.joined(separator: ", "))",
                 hint: nearest.map { "did you mean \($0)?" })
         }
         guard field.isQueryable else {
