@@ -337,12 +337,13 @@ package actor LiveEngine {
         }
         guard let matched = found else { return }
         var step = RecordStep(from: member?.record, to: later)
+        let fates = LiveFates(of: change, step)
         var shown: [LiveGroup] = []
         for (number, wasMember, fits) in (member?.groups ?? []).merged(with: matched) {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
-                &step, wasMember: wasMember, fits: fits, by: change, at: entry.position,
-                in: group, of: container)
+                &step, wasMember: wasMember, fits: fits, fates.fate(for: group.reader), by: change,
+                at: entry.position, in: group, of: container)
             if isMember { shown.append(group) }
         }
         table.records[change.recordID] =
@@ -355,10 +356,10 @@ package actor LiveEngine {
     ///
     /// - Returns: whether the record is a member now.
     private func move(
-        _ step: inout RecordStep, wasMember: Bool, fits: Bool, by change: RecordChange,
-        at position: LogPosition, in group: LiveGroup, of container: LiveContainer
+        _ step: inout RecordStep, wasMember: Bool, fits: Bool, _ fate: LiveFate,
+        by change: RecordChange, at position: LogPosition, in group: LiveGroup,
+        of container: LiveContainer
     ) -> Bool {
-        let fate = LiveFate(of: change, step, for: group.reader)
         let outcome =
             group.members?.replace(
                 in: &step, wasMember: wasMember, fits: fits, fate,

@@ -64,26 +64,6 @@ struct LiveFate: Sendable {
     /// It came to fit, or fits no more.
     static let entered = LiveFate(coming: .entered, going: .left)
 
-    /// What a change does to a record as `reader` sees it; everybody, if it is nobody's own result.
-    init(of change: RecordChange, _ step: RecordStep, for reader: LiveReader?) {
-        let named = change.readersBefore ?? change.readers
-        let readersBefore = step.earlier == nil ? named : step.earlier?.readers
-        let couldRead = reader?.isAmong(readersBefore) ?? true
-        let canRead = reader?.isAmong(step.later?.readers) ?? true
-        coming =
-            switch change.operation {
-            case .create where change.isSnapshot: .loaded
-            case .create: .created
-            case .update, .delete: couldRead ? .entered : .readable
-            }
-        going =
-            switch change.operation {
-            case .delete where change.isSnapshot: .forgotten
-            case .delete: .deleted
-            case .create, .update: canRead ? .left : .unreadable
-            }
-    }
-
     /// A record comes for one reason, and goes for another.
     init(coming: LiveItem.Reason, going: LiveItem.Reason) {
         (self.coming, self.going) = (coming, going)
@@ -97,4 +77,54 @@ struct LiveFate: Sendable {
     }
 
     private var isNew: Bool { coming == .created || coming == .loaded }
+}
+
+/// Why one change has its record come into results, or go out of them.
+///
+/// Nearly all results are nobody's own, and have one answer; and none of them looks at the change
+/// itself, which takes longer to copy than all else that is done for one.
+struct LiveFates {
+    private let operation: ChangeOperation
+    private let isSnapshot: Bool
+    private let readersBefore: [String]?
+    private let readersAfter: [String]?
+    private let ofAll: LiveFate
+
+    /// What a change does to the record of `step`.
+    init(of change: RecordChange, _ step: RecordStep) {
+        operation = change.operation
+        isSnapshot = change.isSnapshot
+        let named = change.readersBefore ?? change.readers
+        readersBefore = step.earlier == nil ? named : step.earlier?.readers
+        readersAfter = step.later?.readers
+        ofAll = Self.fate(
+            by: change.operation, isSnapshot: change.isSnapshot, couldRead: true, canRead: true)
+    }
+
+    /// What it does as `reader` sees it; everybody, if it is nobody's own result.
+    func fate(for reader: LiveReader?) -> LiveFate {
+        guard let reader else { return ofAll }
+        return Self.fate(
+            by: operation, isSnapshot: isSnapshot, couldRead: reader.isAmong(readersBefore),
+            canRead: reader.isAmong(readersAfter))
+    }
+
+    private static func fate(
+        by operation: ChangeOperation, isSnapshot: Bool, couldRead: Bool, canRead: Bool
+    ) -> LiveFate {
+        switch operation {
+        case .create: LiveFate(coming: isSnapshot ? .loaded : .created, going: going(canRead))
+        case .update: LiveFate(coming: coming(couldRead), going: going(canRead))
+        case .delete:
+            LiveFate(coming: coming(couldRead), going: isSnapshot ? .forgotten : .deleted)
+        }
+    }
+
+    private static func coming(_ couldRead: Bool) -> LiveItem.Reason {
+        couldRead ? .entered : .readable
+    }
+
+    private static func going(_ canRead: Bool) -> LiveItem.Reason {
+        canRead ? .left : .unreadable
+    }
 }
