@@ -12,6 +12,10 @@ struct FrameWeight {
     private var bytes = 0
     /// Those of the change that is told now, by users for whose queries they were written.
     private var users: [UserID: Int] = [:]
+    /// Those of them that are not among those of the users yet: all of a change is nearly always
+    /// less than one user may have, and then whose it is makes no difference.
+    private var uncounted: [(user: UserID, bytes: Int)] = []
+    private var bytesOfChange = 0
     /// Groups that are not told of it, because too much was written for all who see them.
     var refused: [LiveGroup] = []
 
@@ -19,18 +23,26 @@ struct FrameWeight {
     var isFull: Bool { bytes > Self.mostAtOnce }
 
     /// Whether more may be written of the change for a user.
-    func hasRoom(for user: UserID, most: Int) -> Bool { users[user, default: 0] <= most }
+    mutating func hasRoom(for user: UserID, most: Int) -> Bool {
+        guard bytesOfChange > most else { return true }
+        for part in uncounted { users[part.user, default: 0] += part.bytes }
+        uncounted.removeAll(keepingCapacity: true)
+        return users[user, default: 0] <= most
+    }
 
     /// Counts what a group is told.
     mutating func add(_ told: LiveGroupFrame, for user: UserID) {
         let size = told.bytes
         bytes += size
-        users[user, default: 0] += size
+        bytesOfChange += size
+        uncounted.append((user, size))
     }
 
     /// The change is told.
     mutating func finishChange() {
         users.removeAll(keepingCapacity: true)
+        uncounted.removeAll(keepingCapacity: true)
+        bytesOfChange = 0
         refused = []
     }
 

@@ -9,8 +9,11 @@ extension LiveEngine {
     ///
     /// - Returns: whether it stays.
     func makeRoom(for group: LiveGroup, in container: LiveContainer) -> Bool {
-        looked[container.key]?.add(group.number, group.bytes, for: readers(of: group))
-        guard shortage(beside: container) != nil else { return true }
+        // Asked for each result that a change moves.
+        if !looked.isEmpty {
+            looked[container.key]?.add(group.number, group.bytes, for: readers(of: group))
+        }
+        guard lacksRoom(beside: container) else { return true }
         guard !group.isIdle else {
             discard(group, in: container)
             return false
@@ -41,6 +44,11 @@ extension LiveEngine {
             shares.add(other.number, other.bytes, for: readers(of: other))
         }
         looked[place.key] = shares
+    }
+
+    /// Whether there is no room for results.
+    private func lacksRoom(beside container: LiveContainer) -> Bool {
+        container.memory > settings.memory / 2 || memory > settings.memory
     }
 
     /// Why there is no room for results, and in which container it is to be found; `nil` if there

@@ -80,7 +80,7 @@ package struct LiveGroupFrame: Sendable {
 
     /// The bytes of all its forms.
     package var bytes: Int {
-        [whole, entered, left].reduce(0) { $0 + ($1?.bytes.count ?? 0) }
+        (whole?.bytes.count ?? 0) + (entered?.bytes.count ?? 0) + (left?.bytes.count ?? 0)
     }
 
     /// Whether who looks makes no difference.

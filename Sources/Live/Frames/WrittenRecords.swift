@@ -7,7 +7,7 @@ import Storage
 /// It keeps the records it knows; whoever has one lets it go with the change.
 struct WrittenRecords {
     /// How a query shows a record; of one record all queries name the same place.
-    private struct Key: Hashable {
+    struct Key: Hashable {
         let record: ObjectIdentifier
         /// The record before, of the names of what changed.
         var before: ObjectIdentifier?
@@ -16,7 +16,7 @@ struct WrittenRecords {
     }
 
     /// What an item says, but for who stands before it in one result.
-    private struct ItemKey: Hashable {
+    struct ItemKey: Hashable {
         let key: Key
         let operation: LiveItem.Operation
         let reason: LiveItem.Reason?
@@ -27,12 +27,25 @@ struct WrittenRecords {
     }
 
     /// What stands in an item before, and after, the member that names its neighbour.
-    typealias Item = (head: [UInt8], tail: [UInt8])
+    ///
+    /// One object, because a thousand results take it: to copy its key for a look at it takes
+    /// longer than the look.
+    final class Item {
+        let key: ItemKey
+        let head: [UInt8]
+        let tail: [UInt8]
+
+        init(_ key: ItemKey, _ head: [UInt8], _ tail: [UInt8]) {
+            self.key = key
+            self.head = head
+            self.tail = tail
+        }
+    }
 
     private var texts: [Key: [UInt8]] = [:]
     private var items: [ItemKey: Item] = [:]
     /// The last one: most results of one change are told the same.
-    private var last: (key: ItemKey, item: Item)?
+    private var last: Item?
     /// Those whose identity is in a key: another one must not take their place in memory.
     private var records: [LiveRecord] = []
     private var named: (origin: ChangeOrigin, name: String?)?
@@ -70,7 +83,7 @@ struct WrittenRecords {
     /// What is told of an item, which `name` brought about.
     mutating func item(
         _ item: LiveItem, for traits: LiveShown.Traits, by name: String?,
-        _ make: (inout WrittenRecords) -> Item
+        _ make: (inout WrittenRecords) -> (head: [UInt8], tail: [UInt8])
     ) -> Item {
         let record = Key(
             record: ObjectIdentifier(item.record), before: item.before.map { ObjectIdentifier($0) },
@@ -78,15 +91,16 @@ struct WrittenRecords {
         let key = ItemKey(
             key: record, operation: item.operation, reason: item.reason, moved: item.moved,
             showsBefore: traits.showsBefore, name: name)
-        if let last, last.key == key { return last.item }
+        if let last, last.key == key { return last }
         if let known = items[key] {
-            last = (key, known)
+            last = known
             return known
         }
-        let made = make(&self)
+        let parts = make(&self)
         records += [item.record] + (item.before.map { [$0] } ?? [])
+        let made = Item(key, parts.head, parts.tail)
         items[key] = made
-        last = (key, made)
+        last = made
         return made
     }
 

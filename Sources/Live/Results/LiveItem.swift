@@ -32,8 +32,9 @@ struct LiveItem: Sendable {
     var operation: Operation
     var reason: Reason?
     var record: LiveRecord
-    /// The neighbour before, in the result after the change: in ordered results.
-    var previous: RecordID?
+    /// The neighbour before, in the result after the change: in ordered results. The record and not
+    /// its name, because an item is copied often and told once.
+    var neighbour: LiveRecord?
     /// Whether its order value changed.
     var moved = false
     /// The record before.
@@ -41,6 +42,9 @@ struct LiveItem: Sendable {
     /// Whether a changed record shows the same as before, and only its readers are others: who
     /// could read it, and can, is told nothing.
     var isSilent = false
+
+    /// The name of the neighbour before.
+    var previous: RecordID? { neighbour?.id }
 
     /// What somebody is told who may read the record only since.
     var whereEntered: LiveItem { told(.added, .readable) }

@@ -152,7 +152,7 @@ struct ResultMembers: Sendable {
     ) -> LiveItem {
         LiveItem(
             operation: operation, reason: reason, record: all[index].record,
-            previous: index > window.lowerBound ? all[index - 1].record.id : nil)
+            neighbour: index > window.lowerBound ? all[index - 1].record : nil)
     }
 
     /// Where the member at the cut stands, if there is one.

@@ -1,0 +1,45 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import Live
+
+/// What may be written of one change for the queries of one user.
+@Suite struct FrameWeightTests {
+    private static let told = LiveGroupFrame(1, LiveFrame(["type": "items"]))
+    private static let alice: UserID = Fixtures.identifier("alice")
+    private static let bob: UserID = Fixtures.identifier("bob")
+
+    @Test func `who was written much of a change has no room, and others have`() {
+        var weight = FrameWeight()
+        let most = Self.told.bytes
+        weight.add(Self.told, for: Self.alice)
+        let hasAliceAtFirst = weight.hasRoom(for: Self.alice, most: most)
+        weight.add(Self.told, for: Self.bob)
+        weight.add(Self.told, for: Self.alice)
+        let hasAlice = weight.hasRoom(for: Self.alice, most: most)
+        let hasBob = weight.hasRoom(for: Self.bob, most: most)
+        weight.add(Self.told, for: Self.bob)
+        let hasBobAtLast = weight.hasRoom(for: Self.bob, most: most)
+        #expect(hasAliceAtFirst && !hasAlice)
+        #expect(hasBob && !hasBobAtLast)
+    }
+
+    @Test func `the next change begins with room for all`() {
+        var weight = FrameWeight()
+        for _ in 0..<3 { weight.add(Self.told, for: Self.alice) }
+        let hasRoom = weight.hasRoom(for: Self.alice, most: 1)
+        weight.finishChange()
+        let hasRoomAfter = weight.hasRoom(for: Self.alice, most: 1)
+        #expect(!hasRoom && hasRoomAfter)
+    }
+
+    @Test func `a frame weighs what its forms do`() {
+        var told = Self.told
+        told.entered = LiveFrame(["type": "entered"])
+        told.left = LiveFrame(["type": "left"])
+        let forms = [told.whole, told.entered, told.left]
+        #expect(told.bytes == forms.reduce(0) { $0 + ($1?.bytes.count ?? 0) })
+        #expect(LiveGroupFrame(1, nil).bytes == 0)
+    }
+}
