@@ -57,9 +57,12 @@ final class LiveContainer {
     private var orders: [[LiveSortKey]: ResultOrder] = [:]
     /// How many of them are remembered.
     private static let mostOrders = 64
+    /// What conditions may take of one change.
+    private let mostSteps: Int
 
-    init(_ key: ContainerKey, seed: UInt64) {
+    init(_ key: ContainerKey, seed: UInt64, mostSteps: Int) {
         self.key = key
+        self.mostSteps = mostSteps
         results = SubscriptionIndex(seed: seed)
         changes = SubscriptionIndex(seed: seed)
         rules = UpdateRules(indexSeed: seed)
@@ -187,17 +190,19 @@ final class LiveContainer {
     ///
     /// - Throws: `DearChange` if that takes too much.
     func results(of record: LiveRecord, on tableKey: TableKey) throws(DearChange) -> [UInt32] {
-        let all = try Self.results(of: record, in: place(of: tableKey), by: results)
+        let all = try Self.results(
+            of: record, in: place(of: tableKey), by: results, mostSteps: mostSteps)
         // Who looks decides only where somebody is named.
         return record.readers == nil ? all : all.filter { isReadable(record, $0) }
     }
 
     static func results(
-        of record: LiveRecord, in place: RecordPlace, by index: SubscriptionIndex
+        of record: LiveRecord, in place: RecordPlace, by index: SubscriptionIndex, mostSteps: Int
     ) throws(DearChange) -> [UInt32] {
         var serials: [UInt64] = []
         let change = RecordChange.showing(record.record, in: place)
-        let dear = index.matches(for: change, now: change.occurredAt, into: &serials)
+        let dear = index.matches(
+            for: change, now: change.occurredAt, mostSteps: mostSteps, into: &serials)
         if let dear { throw dear }
         return serials.map { UInt32(truncatingIfNeeded: $0) }.sorted()
     }
@@ -225,13 +230,23 @@ final class LiveContainer {
         guard changeGroups > 0, !change.isSnapshot else { return [] }
         let now = change.occurredAt ?? appendedAt
         var serials: [UInt64] = []
-        let dear = changes.matches(for: change, now: now, into: &serials)
+        let dear = changes.matches(
+            for: change, now: now, mostSteps: mostSteps, into: &serials)
         if let dear { throw dear }
-        try rules.apply(
-            to: change, now: now, mostSteps: Limits.maximumStepsPerChange, matches: &serials)
+        try rules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
         let told = serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
             .filter { $0.query.shows(change) }
-        return try transitions.told(told, of: change, now: now)
+        return try transitions.told(told, of: change, now: now, mostSteps: mostSteps)
+    }
+
+    /// The groups of changes that a change may be told.
+    func groups(mayBeTold change: RecordChange) -> [LiveGroup] {
+        groups.values.filter { group in
+            let place = group.query.place
+            return group.query.kind == .changes && place.database == change.database
+                && place.owner == change.owner
+                && (group.query.recordType ?? change.recordType) == change.recordType
+        }
     }
 }
 

@@ -41,7 +41,10 @@ extension LiveEngine {
     private struct Reading: Sendable {
         var found: [Found] = []
         var rows = 0
-        var dear: DearChange?
+        /// The results whose conditions took too much of a record.
+        var dear: [UInt64] = []
+        /// Whether there is a record for which they did until it was asked no more.
+        var isGivenUp = false
 
         /// Forgets what was found for some results alone.
         mutating func forget(_ groups: Set<UInt32>) {
@@ -62,8 +65,14 @@ extension LiveEngine {
         private var readers: [UInt32: LiveReader] = [:]
         /// The orders of those that have bounds.
         private var orders: [UInt32: ResultOrder] = [:]
+        /// Whose conditions they are.
+        private var owners: [UInt64: UserID] = [:]
+        private let mostSteps: Int
 
-        init(_ groups: [LiveGroup], in container: LiveContainer, seed: UInt64) {
+        init(
+            _ groups: [LiveGroup], in container: LiveContainer, seed: UInt64, mostSteps: Int
+        ) {
+            self.mostSteps = mostSteps
             // Only those who wait are looked for: ten thousand of them cost one match per record.
             index = SubscriptionIndex(seed: seed)
             grant = groups.first.flatMap { group in
@@ -76,6 +85,7 @@ extension LiveEngine {
                 if let indexed = try? IndexedSubscription(subscription, serial: serial) {
                     index.insert(indexed)
                 }
+                owners[serial] = subscription.owner
                 readers[group.number] = group.reader
                 let query = group.query
                 guard query.start != nil || query.end != nil || query.firebase != nil else {
@@ -91,9 +101,33 @@ extension LiveEngine {
             return LiveRecord(record, readers: readers)
         }
 
+        /// Notes the results that a record belongs to.
+        ///
+        /// Those whose conditions take more of it than they may are looked for no more, and the
+        /// others again.
+        func find(_ record: LiveRecord, in place: RecordPlace, _ reading: inout Reading) {
+            for _ in 0..<LiveSettings.questionsPerChange {
+                do throws(DearChange) {
+                    let groups = try results(of: record, in: place)
+                    if !groups.isEmpty {
+                        reading.found.append(Found(record: record, groups: groups))
+                    }
+                    return
+                } catch {
+                    let dear = error.blamed { owners[$0] }
+                    for serial in dear { index.remove(serial: serial) }
+                    reading.dear += dear
+                }
+            }
+            reading.isGivenUp = true
+        }
+
         /// The results that a record belongs to, ascending.
-        func results(of record: LiveRecord, in place: RecordPlace) throws(DearChange) -> [UInt32] {
-            let all = try LiveContainer.results(of: record, in: place, by: index)
+        private func results(
+            of record: LiveRecord, in place: RecordPlace
+        ) throws(DearChange) -> [UInt32] {
+            let all = try LiveContainer.results(
+                of: record, in: place, by: index, mostSteps: mostSteps)
             return all.filter { group in
                 guard readers[group]?.isAmong(record.readers) ?? true else { return false }
                 return orders[group].map { $0.admits($0.member(of: record)) } ?? true
@@ -109,11 +143,14 @@ extension LiveEngine {
             beginReading()
         }
         let waiting = Waiting(
-            groups.compactMap { container.groups[$0] }, in: container, seed: seed)
+            groups.compactMap { container.groups[$0] }, in: container, seed: seed,
+            mostSteps: settings.stepsPerChange)
         meter.countReading()
         do {
-            let reading = try await self.reading(tableKey, waiting, in: container)
-            if let dear = reading.dear { end(dear, in: container) }
+            let reading = try await self.reading(tableKey, waiting, for: groups, in: container)
+            guard !reading.isGivenUp else {
+                return give(up: groups, tableKey, in: container, .unasked)
+            }
             guard reading.rows <= settings.rowsPerReading else {
                 return give(
                     up: groups, tableKey, in: container,
@@ -135,7 +172,8 @@ extension LiveEngine {
     /// Goes through the records of a type, slice by slice: a record that changes meanwhile is put
     /// aside by whoever follows the log.
     private func reading(
-        _ tableKey: LiveContainer.TableKey, _ waiting: Waiting, in container: LiveContainer
+        _ tableKey: LiveContainer.TableKey, _ waiting: Waiting, for groups: Set<UInt32>,
+        in container: LiveContainer
     ) async throws -> Reading {
         let place = container.place(of: tableKey)
         var reading = Reading()
@@ -145,26 +183,24 @@ extension LiveEngine {
             let scan = RecordScan(of: tableKey.type, in: place, after: cursor)
             // Into what is its own: what was found before would be copied for each slice.
             let slice = try await shadow.scanRecords(scan, into: Reading()) { reading, scanned in
-                let record = waiting.granted(scanned.record)
-                do throws(DearChange) {
-                    let groups = try waiting.results(of: record, in: place)
-                    if !groups.isEmpty {
-                        reading.found.append(Found(record: record, groups: groups))
-                    }
-                } catch {
-                    reading.dear = error
-                }
-                return true
+                waiting.find(waiting.granted(scanned.record), in: place, &reading)
+                return !reading.isGivenUp
             }
             reading.found += slice.value.found
-            reading.dear = slice.value.dear ?? reading.dear
+            reading.isGivenUp = slice.value.isGivenUp
             reading.rows += slice.rows
             cursor = slice.cursor
+            end(dear: slice.value.dear, in: container)
             for row in slice.value.found { weight.add(row.record, to: row.groups) }
             let gone = container.tables[tableKey]?.loading?.aside.count ?? 0
             let ended = endExcessive(&weight, gone: gone, in: container)
             for number in ended { waiting.index.remove(serial: UInt64(number)) }
             reading.forget(ended)
+            // Nobody may wait for it any more, and what comes to nothing begins anew sooner.
+            let isWanted =
+                groups.contains { container.groups[$0] != nil }
+                && container.tables[tableKey]?.loading?.isTooFar != true
+            guard isWanted, !reading.isGivenUp else { break }
         } while cursor != nil && reading.rows <= settings.rowsPerReading
         return reading
     }
@@ -224,9 +260,13 @@ extension LiveEngine {
                     ? row.groups : row.groups.filter { container.isReadable(record, $0) })
         }
         for change in changed.values where !isAhead.contains(change.id) {
-            guard let record = change.record,
-                let all = try? container.results(of: record, on: tableKey)
-            else { continue }
+            guard let record = change.record else { continue }
+            let asked = asking(in: container) { () throws(DearChange) -> [UInt32] in
+                try container.results(of: record, on: tableKey)
+            }
+            guard let all = asked else {
+                return give(up: there, tableKey, in: container, .unasked)
+            }
             add(record, to: all.filter(there.contains))
         }
         for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }

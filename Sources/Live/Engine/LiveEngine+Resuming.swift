@@ -244,11 +244,11 @@ extension LiveEngine {
         guard let container = containers[entry.container], past[entry.container] != nil else {
             return
         }
-        do throws(DearChange) {
+        let isAdded = asking(in: container) { () throws(DearChange) -> Bool in
             try past[entry.container]?.add(entry, in: container, settings)
-        } catch {
-            end(error, in: container)
+            return true
         }
+        if isAdded == nil { past[entry.container]?.giveUp() }
     }
 
     /// Tells those who wait for a group.

@@ -143,7 +143,7 @@ extension LiveEngine {
 
     func container(of key: ContainerKey) -> LiveContainer {
         if let container = containers[key] { return container }
-        let container = LiveContainer(key, seed: seed)
+        let container = LiveContainer(key, seed: seed, mostSteps: settings.stepsPerChange)
         containers[key] = container
         return container
     }

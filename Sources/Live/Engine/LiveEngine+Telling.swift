@@ -29,6 +29,37 @@ extension LiveEngine {
         return told
     }
 
+    // MARK: Changes
+
+    /// What the members of a group are told of a change.
+    func frame(
+        of change: RecordChange, _ entry: FollowedEntry, for group: LiveGroup,
+        _ transition: LiveTransition?
+    ) -> LiveGroupFrame {
+        func frame(showsBefore: Bool) -> LiveFrame? {
+            // Whether it fitted before says what was there before.
+            let shown = showsBefore ? transition : transition.map { _ in .unknown }
+            return writer.change(
+                change, at: entry.position, appendedAt: entry.appendedAt, of: group.query,
+                group.number, shown, showsBefore: showsBefore)
+        }
+        var told = LiveGroupFrame(group.number, frame(showsBefore: true))
+        if change.readers != nil || change.readersBefore != nil {
+            told.readers = change.readers
+            told.readersBefore = change.readersBefore ?? change.readers
+            // By a rule on both images nobody may learn what was there before.
+            if !group.query.subscription.narrowsUpdates {
+                told.entered = frame(showsBefore: false)
+            }
+        }
+        let suppression = group.query.subscription.suppress
+        if suppression != .none {
+            told.suppressed = LiveGroupFrame.Suppressed(
+                suppression: suppression, origin: change.origin)
+        }
+        return told
+    }
+
     // MARK: Results
 
     /// What a query is told first: the result, if it asks for one.
@@ -109,10 +140,16 @@ extension LiveEngine {
     }
 
     /// Ends the groups whose conditions took more than one change may take.
-    func end(_ dear: DearChange, in container: LiveContainer) {
-        let serials = dear.blamed { serial in
-            container.groups[UInt32(truncatingIfNeeded: serial)]?.query.subscription.owner
-        }
+    private func end(_ dear: DearChange, in container: LiveContainer) {
+        end(
+            dear: dear.blamed { serial in
+                container.groups[UInt32(truncatingIfNeeded: serial)]?.query.subscription.owner
+            }, in: container)
+    }
+
+    /// Ends groups because their conditions took more than one change may take.
+    func end(dear serials: [UInt64], in container: LiveContainer) {
+        guard !serials.isEmpty else { return }
         logger.warning(
             "ended live queries whose conditions took too much",
             metadata: [
@@ -125,6 +162,14 @@ extension LiveEngine {
                 APIError(
                     .quotaExceeded, "the condition took more steps than one change may take"),
                 in: container)
+        }
+    }
+
+    /// Ends groups that could not be asked about a change: what they show would be wrong from now
+    /// on, and nobody would know.
+    func end(unasked groups: [LiveGroup], in container: LiveContainer) {
+        for group in groups where container.groups[group.number] === group {
+            end(group, .unasked, in: container)
         }
     }
 
@@ -195,6 +240,13 @@ extension LiveEngine {
 }
 
 extension APIError {
+    /// The conditions of others took so much that these could not be asked.
+    static var unasked: APIError {
+        APIError(
+            .tryAgainLater, "other conditions took more steps than one change may take",
+            retryAfter: 1)
+    }
+
     /// More records fit a query than can be shown.
     static func tooManyMatches(_ reason: String) -> APIError {
         APIError(

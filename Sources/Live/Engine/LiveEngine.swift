@@ -226,10 +226,13 @@ package actor LiveEngine {
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        let heard = asking(in: container) { () throws(DearChange) -> [LiveTold] in
+        let asked = asking(in: container) { () throws(DearChange) -> [LiveTold] in
             try container.groups(toldOf: change, appendedAt: entry.appendedAt)
         }
-        for hearing in heard ?? [] {
+        guard let heard = asked else {
+            return end(unasked: container.groups(mayBeTold: change), in: container)
+        }
+        for hearing in heard {
             let group = hearing.group
             // Those whose queries have ended are told nothing more.
             guard group.clients.count > group.ended.count, let user = admit(group) else { continue }
@@ -291,34 +294,6 @@ package actor LiveEngine {
         isHasty = false
     }
 
-    func frame(
-        of change: RecordChange, _ entry: FollowedEntry, for group: LiveGroup,
-        _ transition: LiveTransition?
-    ) -> LiveGroupFrame {
-        func frame(showsBefore: Bool) -> LiveFrame? {
-            // Whether it fitted before says what was there before.
-            let shown = showsBefore ? transition : transition.map { _ in .unknown }
-            return writer.change(
-                change, at: entry.position, appendedAt: entry.appendedAt, of: group.query,
-                group.number, shown, showsBefore: showsBefore)
-        }
-        var told = LiveGroupFrame(group.number, frame(showsBefore: true))
-        if change.readers != nil || change.readersBefore != nil {
-            told.readers = change.readers
-            told.readersBefore = change.readersBefore ?? change.readers
-            // By a rule on both images nobody may learn what was there before.
-            if !group.query.subscription.narrowsUpdates {
-                told.entered = frame(showsBefore: false)
-            }
-        }
-        let suppression = group.query.subscription.suppress
-        if suppression != .none {
-            told.suppressed = LiveGroupFrame.Suppressed(
-                suppression: suppression, origin: change.origin)
-        }
-        return told
-    }
-
     /// Moves a record within the results that it belongs to, or belonged to.
     private func show(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
@@ -335,7 +310,10 @@ package actor LiveEngine {
             guard let later else { return [] }
             return try container.results(of: later, on: tableKey)
         }
-        guard let matched = found else { return }
+        guard let matched = found else {
+            let groups = table.groups.compactMap { container.groups[$0] }
+            return end(unasked: groups.filter { $0.members != nil }, in: container)
+        }
         var step = RecordStep(from: member?.record, to: later)
         let fates = LiveFates(of: change, step)
         var shown: [LiveGroup] = []

@@ -1,3 +1,5 @@
+import RelayModel
+
 /// What bounds connected clients, and what they may cost.
 package struct LiveSettings: Sendable, Hashable {
     /// Entries of the log that are read at a time.
@@ -40,6 +42,10 @@ package struct LiveSettings: Sendable, Hashable {
     var bytesToldPerResume: Int { 2 * bytesPerResume }
     /// How often, in all, one of these entries belongs to what a group is told.
     package var toldPerResume = 500_000
+
+    /// Steps that the conditions of one container may take of one change, or of a record that is
+    /// read.
+    var stepsPerChange = Limits.maximumStepsPerChange
 
     package init() {}
 }

@@ -40,15 +40,16 @@ struct LiveTransitions {
 
     /// The groups that are told a change, with where it brought its record.
     ///
-    /// - Throws: `DearChange` if that takes too much.
+    /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func told(
-        _ groups: [LiveGroup], of change: RecordChange, now: Timestamp
+        _ groups: [LiveGroup], of change: RecordChange, now: Timestamp, mostSteps: Int
     ) throws(DearChange) -> [LiveTold] {
         guard change.operation == .update else {
             return groups.map { LiveTold(group: $0, transition: nil) }
         }
         let isAsked = groups.contains { rules[$0.number] != nil }
-        let fitting = try isAsked ? images.serials(before: change, now: now) : []
+        let fitting =
+            try isAsked ? images.serials(before: change, now: now, mostSteps: mostSteps) : []
         return groups.map { group in
             LiveTold(group: group, transition: transition(of: group, change, fitting))
         }

@@ -52,22 +52,24 @@ struct PastChanges {
         let tableKey = LiveContainer.tableKey(of: change)
         let table = container.tables[tableKey]
         guard table != nil || container.changeGroups > 0 else { return }
-        bytes += entry.bytes
+        let bytes = self.bytes + entry.bytes
         guard bytes <= settings.bytesPerResume, entries.count < settings.entriesPerResume
-        else { return forget(targets) }
+        else { return giveUp() }
+        // Nothing is noted before all has been asked: what took too much is asked again.
         var past = PastEntry(entry: entry, change: change)
+        let heard = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+        if table != nil, let record = change.keptBefore(entry.position, at: entry.appendedAt) {
+            let record = container.granted(record, on: tableKey)
+            past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
+        }
+        self.bytes = bytes
         let index = entries.count
-        let groups = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-        for hearing in groups where isWanted(hearing.group.number) {
+        for hearing in heard where isWanted(hearing.group.number) {
             told[hearing.group.number, default: []].append(index)
             past.transitions[hearing.group.number] = hearing.transition
             weigh(hearing.group)
         }
         if table != nil {
-            if let record = change.keptBefore(entry.position, at: entry.appendedAt) {
-                let record = container.granted(record, on: tableKey)
-                past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
-            }
             for number in past.before {
                 members[number, default: []].insert(change.recordID)
                 if let group = container.groups[number] { weigh(group) }
@@ -77,6 +79,9 @@ struct PastChanges {
         entries.append(past)
         if weight > settings.toldPerResume { forgetMost(in: container) }
     }
+
+    /// Has all begin anew, because one of the entries is missing.
+    mutating func giveUp() { forget(targets) }
 
     /// Why a group cannot be told what happened since a position, where the entries say so.
     func reset(of group: LiveGroup, since: LogPosition) -> LiveReset? {

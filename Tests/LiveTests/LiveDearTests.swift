@@ -1,0 +1,115 @@
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import Synchronization
+import Testing
+
+@testable import Live
+
+/// Conditions that take more of a change than they may end, and cost nobody else a change or a
+/// record.
+@Suite struct LiveDearTests {
+    /// Beyond which a change is too dear: one such condition on one such record takes more.
+    private static var settings: LiveSettings {
+        var settings = LiveSettings()
+        settings.stepsPerChange = 100_000
+        return settings
+    }
+
+    private static let heavy: RecordFields = [
+        "price": .integer(1), "a": .list((0..<100).map { .integer($0) }),
+    ]
+
+    private static func dear(_ kind: LiveQuery.Kind, _ number: Int = 0) -> LiveQuery {
+        LiveScenario.query(
+            kind,
+            where: "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > \(number)",
+            owner: "bob")
+    }
+
+    private static func come(
+        _ client: ModelClient, _ queries: [String: LiveQuery], version: Int64 = 1,
+        to engine: LiveEngine
+    ) async throws {
+        client.leave()
+        await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
+        try await engine.declare(queries, version: version, by: client)
+        await client.wait { $0.isComplete }
+    }
+
+    private static func client(_ number: UInt64, _ user: String = "alice") -> ModelClient {
+        ModelClient(number, as: .user(Fixtures.identifier(user)))
+    }
+
+    @Test("a record that is too dear for one result is a member of the others read with it")
+    func reads() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([
+            LiveScenario.edit(.create, "heavy", Self.heavy),
+            LiveScenario.edit(.create, "light", ["price": .integer(2)]),
+        ])
+        let client = Self.client(1)
+        let queries = [
+            "dear": Self.dear(.result), "one": LiveScenario.query(.result, where: "price < 10"),
+        ]
+        try await scenario.withEngine(Self.settings) { engine in
+            try await Self.come(client, queries, to: engine)
+            let state = client.state.withLock { $0 }
+            #expect(state.gone == ["dear"])
+            #expect(state.shown["one"]?.keys.sorted() == ["heavy", "light"])
+        }
+    }
+
+    @Test("who comes back is told a change that was too dear for a query beside")
+    func resumes() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "first", ["price": .integer(1)])])
+        let client = Self.client(1)
+        let queries = [
+            "dear": Self.dear(.changes), "new": LiveScenario.query(.changes),
+            "all": LiveScenario.query(.result),
+        ]
+        try await scenario.withEngine { engine in
+            try await Self.come(client, queries, to: engine)
+        }
+        try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
+        try await scenario.modify([LiveScenario.edit(.create, "light", ["price": .integer(2)])])
+        try await scenario.withEngine(Self.settings) { engine in
+            try await Self.come(client, queries, version: 2, to: engine)
+            let state = client.state.withLock { $0 }
+            #expect(state.gone == ["dear"])
+            #expect(state.resets == [])
+            #expect(state.changes["new"]?.count == 2)
+            #expect(state.shown["all"]?.count == 3)
+        }
+    }
+
+    @Test("who cannot be asked about a change for what others ask is told that it ends")
+    func endsUnasked() async throws {
+        let scenario = try await LiveScenario()
+        let modest = Self.client(1)
+        let greedy = Self.client(2, "bob")
+        // More than end with one change.
+        var many: [String: LiveQuery] = [:]
+        for number in 0..<6 { many["dear \(number)"] = Self.dear(.changes, number) }
+        let queries = many
+        let one = [
+            "new": LiveScenario.query(.changes), "all": LiveScenario.query(.result),
+        ]
+        try await scenario.withEngine(Self.settings) { engine in
+            try await Self.come(modest, one, to: engine)
+            try await Self.come(greedy, queries, to: engine)
+            try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            #expect(greedy.state.withLock { $0.gone.count } == queries.count)
+            #expect(modest.state.withLock { $0.gone } == ["new"])
+            // Conditions of changes take nothing from results.
+            #expect(modest.state.withLock { $0.shown["all"]?.keys.sorted() } == ["heavy"])
+            try await Self.come(modest, one, version: 2, to: engine)
+            try await scenario.modify([LiveScenario.edit(.create, "light")])
+            try await engine.fence("g", of: 1)
+            #expect(modest.state.withLock { $0.changes["new"]?.count } == 1)
+        }
+    }
+}
