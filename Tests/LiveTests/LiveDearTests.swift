@@ -61,6 +61,21 @@ import Testing
         }
     }
 
+    @Test func `a record that changes often while all are read has nobody read them anew`() {
+        var loading = LiveContainer.Loading(groups: [])
+        let often = RecordID(recordName: Fixtures.identifier("often"))
+        for position: UInt64 in 1...9 {
+            loading.note(often, LogPosition(position), nil, most: 2)
+        }
+        loading.note(
+            RecordID(recordName: Fixtures.identifier("once")), LogPosition(10), nil, most: 2)
+        let isTooFar = loading.isTooFar
+        loading.note(
+            RecordID(recordName: Fixtures.identifier("third")), LogPosition(11), nil, most: 2)
+        #expect(!isTooFar && loading.isTooFar)
+        #expect(loading.aside[often]?.position == LogPosition(9))
+    }
+
     @Test("who comes back is told a change that was too dear for a query beside")
     func resumes() async throws {
         let scenario = try await LiveScenario()

@@ -34,8 +34,9 @@ final class LiveContainer {
     /// A reading that is under way.
     struct Loading {
         let groups: Set<UInt32>
-        /// What happened meanwhile.
-        var aside: [(id: RecordID, position: LogPosition, record: LiveRecord?)] = []
+        /// What became of each record that changed meanwhile, last: however often one does, it
+        /// does not make a reading begin anew.
+        var aside: [RecordID: (position: LogPosition, record: LiveRecord?)] = [:]
         var isTooFar = false
     }
 

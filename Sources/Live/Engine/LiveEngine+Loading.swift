@@ -245,8 +245,7 @@ extension LiveEngine {
             let record = container.tables[tableKey]?.records[record.id]?.record ?? record
             for number in groups { members[number, default: []].append(record) }
         }
-        // Of each record that changed meanwhile, what became of it last.
-        let changed = Dictionary(loading.aside.map { ($0.id, $0) }) { $1 }
+        let changed = loading.aside
         var isAhead: Set<RecordID> = []
         for row in found {
             if let change = changed[row.record.id] {
@@ -259,7 +258,7 @@ extension LiveEngine {
                 to: record.readers == nil
                     ? row.groups : row.groups.filter { container.isReadable(record, $0) })
         }
-        for change in changed.values where !isAhead.contains(change.id) {
+        for (id, change) in changed where !isAhead.contains(id) {
             guard let record = change.record else { continue }
             let asked = asking(in: container) { () throws(DearChange) -> [UInt32] in
                 try container.results(of: record, on: tableKey)

@@ -364,7 +364,7 @@ extension LiveContainer.Loading {
     mutating func note(
         _ id: RecordID, _ position: LogPosition, _ record: LiveRecord?, most: Int
     ) {
-        guard aside.count < most else { return isTooFar = true }
-        aside.append((id, position, record))
+        guard aside.count < most || aside[id] != nil else { return isTooFar = true }
+        aside[id] = (position, record)
     }
 }

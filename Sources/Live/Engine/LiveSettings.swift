@@ -6,7 +6,7 @@ package struct LiveSettings: Sendable, Hashable {
     static let entriesPerRead = 256
     /// Entries that wait for the end of their request; of more it is told in pieces.
     static let mostHeld = 10_000
-    /// What may happen to records while they are read, before the reading begins anew.
+    /// Records that may change while all are read, before the reading begins anew.
     static let mostAside = 10_000
     /// How often it is asked who is told a change, where conditions took too much: each time takes
     /// as long as one change may.
