@@ -73,7 +73,7 @@ extension LiveEngine {
     func result(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
         guard let reader = clients[waiter.client]?.reader else { return nil }
         let result = LiveResult(
-            group.shownRecords(), of: group.query, group.number,
+            group.shownRecords(), of: group.content, group.number,
             for: group.reader == nil ? reader : nil, by: writer)
         return waiter.getID.map(result.got) ?? result
     }

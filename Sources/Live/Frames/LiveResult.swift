@@ -36,7 +36,9 @@ package struct LiveResult: Sendable {
     typealias Part = (frame: LiveFrame, next: Int?)
 
     private let shown: ShownRecords
-    private let query: LiveQuery
+    /// An object, because a query is most of a kilobyte, and a result waits with each of thousands
+    /// of commands that are posted together; each of them has room for one.
+    private let content: LiveShown
     private let head: JSONObject
     private let reader: LiveReader?
     private let isShared: Bool
@@ -45,12 +47,12 @@ package struct LiveResult: Sendable {
 
     /// The result of a group, without what `reader` may not read; `nil` leaves nothing out.
     init(
-        _ shown: ShownRecords, of query: LiveQuery, _ group: UInt32, for reader: LiveReader?,
+        _ shown: ShownRecords, of content: LiveShown, _ group: UInt32, for reader: LiveReader?,
         by writer: FrameWriter
     ) {
         self.shown = shown
         self.writer = writer
-        self.query = query
+        self.content = content
         head = ["group": .integer(Int64(group))]
         self.reader = shown.namesReaders ? reader : nil
         isShared = self.reader == nil
@@ -58,15 +60,15 @@ package struct LiveResult: Sendable {
 
     /// The same as the answer to a `get`.
     func got(as id: String) -> LiveResult {
-        LiveResult(shown, query, ["id": .string(id)], reader, writer)
+        LiveResult(shown, content, ["id": .string(id)], reader, writer)
     }
 
     private init(
-        _ shown: ShownRecords, _ query: LiveQuery, _ head: JSONObject, _ reader: LiveReader?,
+        _ shown: ShownRecords, _ content: LiveShown, _ head: JSONObject, _ reader: LiveReader?,
         _ writer: FrameWriter
     ) {
         self.shown = shown
-        self.query = query
+        self.content = content
         self.head = head
         self.reader = reader
         self.writer = writer
@@ -78,8 +80,8 @@ package struct LiveResult: Sendable {
         guard let place else { return nil }
         let make = { [self] in
             writer.part(
-                of: shown.records, from: place.index, for: reader, query, number: place.number, head
-            )
+                of: shown.records, from: place.index, for: reader, content.query,
+                number: place.number, head)
         }
         let part = isShared ? shown.part(at: place, make) : make()
         self.place = part.next.map { Place(number: place.number + 1, index: $0) }
