@@ -268,6 +268,11 @@ extension LiveEngine {
             }
             add(record, to: all.filter(there.contains))
         }
+        // Growing as they come, all of them would be there twice for a while.
+        if let table = container.tables[tableKey] {
+            let count = max(table.records.count, found.count)
+            table.records.reserveCapacity(count)
+        }
         for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
         looked.removeAll()
         readAgain(tableKey, of: container)

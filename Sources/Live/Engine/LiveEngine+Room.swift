@@ -113,7 +113,7 @@ extension LiveEngine {
         _ weight: inout LoadWeight, gone: Int, in container: LiveContainer
     ) -> Set<UInt32> {
         var ended: Set<UInt32> = []
-        for number in weight.groups {
+        for number in weight.takeGrown() {
             guard let group = container.groups[number] else {
                 ended.insert(number)
                 continue
@@ -129,14 +129,13 @@ extension LiveEngine {
         guard weight.bytes > most else { return ended }
         var shares = ResultShares()
         for number in weight.groups {
-            guard let group = container.groups[number] else { continue }
-            if group.isIdle {
-                discard(group, in: container)
-                weight.forget(number)
-                ended.insert(number)
-            } else {
+            if let group = container.groups[number], !group.isIdle {
                 shares.add(number, weight.bytes(of: number), for: readers(of: group))
+                continue
             }
+            if let group = container.groups[number] { discard(group, in: container) }
+            weight.forget(number)
+            ended.insert(number)
         }
         while weight.bytes > most, let number = shares.takeLargest() {
             weight.forget(number)

@@ -8,6 +8,8 @@ struct LoadWeight {
     }
 
     private var sums: [UInt32: Sum] = [:]
+    /// Those for which something was found since they were taken.
+    private var grown: Set<UInt32> = []
     /// The bytes of all of them.
     private(set) var bytes = 0
 
@@ -19,8 +21,17 @@ struct LoadWeight {
         for group in groups {
             sums[group, default: Sum()].records += 1
             sums[group, default: Sum()].bytes += record.bytes
+            grown.insert(group)
         }
         bytes += record.bytes * groups.count
+    }
+
+    /// Takes the results that may have become too large since the last time: to look at ten
+    /// thousand for each few records that are read would take longer than reading them.
+    mutating func takeGrown() -> Set<UInt32> {
+        let taken = grown
+        grown = []
+        return taken
     }
 
     /// The records that were found for a result.

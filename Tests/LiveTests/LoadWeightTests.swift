@@ -1,0 +1,41 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Live
+
+/// What a reading has found for the results that wait for it.
+@Suite struct LoadWeightTests {
+    private static let record: LiveRecord = {
+        let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
+        return LiveRecord(
+            ShadowRecord(
+                recordID: RecordID(recordName: Fixtures.identifier("r")),
+                recordType: Fixtures.identifier("Artwork"), fields: [:], created: stamp,
+                modified: stamp, source: .cloudKit, position: LogPosition(1)),
+            readers: nil)
+    }()
+
+    @Test func `those are taken for which something was found since the last time`() {
+        var weight = LoadWeight()
+        weight.add(Self.record, to: [1, 2])
+        let first = weight.takeGrown()
+        let none = weight.takeGrown()
+        weight.add(Self.record, to: [2, 3])
+        let second = weight.takeGrown()
+        #expect(first == [1, 2])
+        #expect(none == [])
+        #expect(second == [2, 3])
+        #expect((1...3).map { weight.records(of: $0) } == [1, 2, 1])
+        #expect(weight.bytes == 4 * Self.record.bytes)
+    }
+
+    @Test func `what is forgotten counts no more`() {
+        var weight = LoadWeight()
+        weight.add(Self.record, to: [1, 2])
+        weight.forget(1)
+        #expect(weight.bytes == weight.bytes(of: 2))
+        #expect(weight.groups == [2])
+    }
+}
