@@ -42,8 +42,10 @@ import Testing
         ModelClient(number, as: .user(Fixtures.identifier(user)))
     }
 
-    @Test("a record that is too dear for one result is a member of the others read with it")
-    func reads() async throws {
+    @Test(
+        "a record that is too dear for one result is a member of the others read with it",
+        arguments: [1, 1000])
+    func reads(manyWaiting: Int) async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([
             LiveScenario.edit(.create, "heavy", Self.heavy),
@@ -53,11 +55,47 @@ import Testing
         let queries = [
             "dear": Self.dear(.result), "one": LiveScenario.query(.result, where: "price < 10"),
         ]
-        try await scenario.withEngine(Self.settings) { engine in
+        var settings = Self.settings
+        settings.manyWaiting = manyWaiting
+        try await scenario.withEngine(settings) { engine in
             try await Self.come(client, queries, to: engine)
             let state = client.state.withLock { $0 }
             #expect(state.gone == ["dear"])
             #expect(state.shown["one"]?.keys.sorted() == ["heavy", "light"])
+        }
+    }
+
+    @Test("results that wait are read by the index of all where they are most of them")
+    func readsByAll() async throws {
+        let scenario = try await LiveScenario()
+        for (name, price) in [("low", 1), ("middle", 5), ("high", 9)] as [(String, Int64)] {
+            try await scenario.modify([
+                LiveScenario.edit(.create, name, ["price": .integer(price)])
+            ])
+        }
+        var settings = LiveSettings()
+        settings.manyWaiting = 1
+        let first = Self.client(1)
+        let second = Self.client(2, "bob")
+        try await scenario.withEngine(settings) { engine in
+            try await Self.come(
+                first, ["cheap": LiveScenario.query(.result, where: "price < 6")], to: engine)
+            try await Self.come(
+                second,
+                [
+                    "dear": LiveScenario.query(.result, where: "price > 4"),
+                    "two": LiveScenario.query(
+                        .result, order: [LiveSortKey("price")], limit: .first(2)),
+                ], to: engine)
+            try await scenario.modify([
+                LiveScenario.edit(.forceReplace, "low", ["price": .integer(7)])
+            ])
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            let cheap = first.state.withLock { $0.shown["cheap"] ?? [:] }
+            #expect(cheap.keys.sorted() == ["middle"])
+            let shown = second.state.withLock { $0.shown }
+            #expect(shown["dear"]?.keys.sorted() == ["high", "low", "middle"])
+            #expect(shown["two"]?.keys.sorted() == ["low", "middle"])
         }
     }
 

@@ -102,9 +102,8 @@ final class LiveContainer {
     ///
     /// - Throws: What reading its condition throws, which declaring it has ruled out.
     func insert(_ group: LiveGroup) throws {
-        var subscription = group.query.subscription
-        if group.query.kind == .result { subscription.firesOn = .create }
-        let indexed = try IndexedSubscription(subscription, serial: UInt64(group.number))
+        let subscription = group.query.subscription
+        let indexed = try Self.indexed(group)
         switch group.query.kind {
         case .result:
             results.insert(indexed)
@@ -125,6 +124,18 @@ final class LiveContainer {
         byIdentity[group.identity] = group
         pay(group.ownBytes, for: group)
     }
+
+    /// How an index finds a group: a result as by creations of its records.
+    ///
+    /// - Throws: What reading its condition throws.
+    static func indexed(_ group: LiveGroup) throws -> IndexedSubscription {
+        var subscription = group.query.subscription
+        if group.query.kind == .result { subscription.firesOn = .create }
+        return try IndexedSubscription(subscription, serial: UInt64(group.number))
+    }
+
+    /// How many results there are.
+    var resultGroups: Int { groups.count - changeGroups }
 
     private func pay(_ bytes: Int, for group: LiveGroup) {
         // A server may ask for what it likes.

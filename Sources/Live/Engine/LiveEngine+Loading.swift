@@ -59,6 +59,8 @@ extension LiveEngine {
     /// The results that a reading is for, as a record is asked for them while it is read.
     private struct Waiting: Sendable {
         let index: SubscriptionIndex
+        /// Those that are asked for; `nil` if the index has no others.
+        private let asked: Set<UInt32>?
         /// Who may read records that name nobody, in the public database.
         private let grant: ReadGrant?
         /// Whose own some are.
@@ -70,22 +72,31 @@ extension LiveEngine {
         private let mostSteps: Int
 
         init(
-            _ groups: [LiveGroup], in container: LiveContainer, seed: UInt64, mostSteps: Int
+            _ groups: [LiveGroup], in container: LiveContainer, seed: UInt64,
+            _ settings: LiveSettings
         ) {
-            self.mostSteps = mostSteps
+            mostSteps = settings.stepsPerChange
             // Only those who wait are looked for: ten thousand of them cost one match per record.
-            index = SubscriptionIndex(seed: seed)
+            // Where they are most of what there is the container's own index finds them, too; to
+            // file them once more would take as much memory again, and nobody is told anything
+            // meanwhile.
+            let isMost = 2 * groups.count >= container.resultGroups
+            let isShared = isMost && groups.count >= settings.manyWaiting
+            index = isShared ? container.results : SubscriptionIndex(seed: seed)
+            asked = isShared ? Set(groups.map(\.number)) : nil
             grant = groups.first.flatMap { group in
                 group.query.subscription.database == .public ? group.grant : nil
             }
+            // Others may be too dear there.
+            for (number, group) in isShared ? container.groups : [:] {
+                owners[UInt64(number)] = group.query.subscription.owner
+            }
             for group in groups {
-                var subscription = group.query.subscription
-                subscription.firesOn = .create
                 let serial = UInt64(group.number)
-                if let indexed = try? IndexedSubscription(subscription, serial: serial) {
+                if !isShared, let indexed = try? LiveContainer.indexed(group) {
                     index.insert(indexed)
                 }
-                owners[serial] = subscription.owner
+                owners[serial] = group.query.subscription.owner
                 readers[group.number] = group.reader
                 let query = group.query
                 guard query.start != nil || query.end != nil || query.firebase != nil else {
@@ -129,6 +140,7 @@ extension LiveEngine {
             let all = try LiveContainer.results(
                 of: record, in: place, by: index, mostSteps: mostSteps)
             return all.filter { group in
+                guard asked?.contains(group) ?? true else { return false }
                 guard readers[group]?.isAmong(record.readers) ?? true else { return false }
                 return orders[group].map { $0.admits($0.member(of: record)) } ?? true
             }
@@ -143,8 +155,7 @@ extension LiveEngine {
             beginReading()
         }
         let waiting = Waiting(
-            groups.compactMap { container.groups[$0] }, in: container, seed: seed,
-            mostSteps: settings.stepsPerChange)
+            groups.compactMap { container.groups[$0] }, in: container, seed: seed, settings)
         meter.countReading()
         do {
             let reading = try await self.reading(tableKey, waiting, for: groups, in: container)

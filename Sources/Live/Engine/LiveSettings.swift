@@ -43,6 +43,8 @@ package struct LiveSettings: Sendable, Hashable {
     /// How often, in all, one of these entries belongs to what a group is told.
     package var toldPerResume = 500_000
 
+    /// From how many results that wait on they are not filed once more to be read.
+    var manyWaiting = 1000
     /// Steps that the conditions of one container may take of one change, or of a record that is
     /// read.
     var stepsPerChange = Limits.maximumStepsPerChange
