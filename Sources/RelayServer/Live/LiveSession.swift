@@ -121,6 +121,10 @@ final class LiveSession: Sendable {
         await access.engine.connect(
             number, at: hub, of: identity.settings.key, as: identity.reader,
             on: identity.device)
+        // Its end, had it come meanwhile, may have been heard before the beginning.
+        guard !state.withLock({ $0.isOver }) else {
+            return await access.engine.disconnect(number)
+        }
         if let welcome { hub.post([.send(number, [welcome])]) }
     }
 
