@@ -43,6 +43,8 @@ final class LiveContainer {
     let key: ContainerKey
     let results: SubscriptionIndex
     let changes: SubscriptionIndex
+    /// The results that are somebody's own.
+    private(set) var own = OwnResults()
     private var rules: UpdateRules
     private var transitions: LiveTransitions
     var groups: [UInt32: LiveGroup] = [:]
@@ -106,7 +108,7 @@ final class LiveContainer {
         let indexed = try Self.indexed(group)
         switch group.query.kind {
         case .result:
-            results.insert(indexed)
+            if own.insert(group) { results.insert(indexed) }
             if let tableKey = Self.tableKey(of: group.query) {
                 let table = tables[tableKey] ?? Table()
                 table.groups.insert(group.number)
@@ -172,6 +174,12 @@ final class LiveContainer {
         case .notifications: break
         case .result:
             results.remove(serial: serial)
+            // Of those that were found by it another one is.
+            if let next = own.remove(group).flatMap({ groups[$0] }),
+                let indexed = try? Self.indexed(next)
+            {
+                results.insert(indexed)
+            }
             if let tableKey = Self.tableKey(of: group.query) { remove(group, from: tableKey) }
         }
     }
@@ -202,10 +210,9 @@ final class LiveContainer {
     ///
     /// - Throws: `DearChange` if that takes too much.
     func results(of record: LiveRecord, on tableKey: TableKey) throws(DearChange) -> [UInt32] {
-        let all = try Self.results(
+        let found = try Self.results(
             of: record, in: place(of: tableKey), by: results, mostSteps: mostSteps)
-        // Who looks decides only where somebody is named.
-        return record.readers == nil ? all : all.filter { isReadable(record, $0) }
+        return own.results(found, readableBy: record.readers)
     }
 
     static func results(

@@ -58,13 +58,13 @@ extension LiveEngine {
 
     /// The results that a reading is for, as a record is asked for them while it is read.
     private struct Waiting: Sendable {
-        let index: SubscriptionIndex
+        private let index: SubscriptionIndex
         /// Those that are asked for; `nil` if the index has no others.
         private let asked: Set<UInt32>?
         /// Who may read records that name nobody, in the public database.
         private let grant: ReadGrant?
-        /// Whose own some are.
-        private var readers: [UInt32: LiveReader] = [:]
+        /// Those that are somebody's own.
+        private var own = OwnResults()
         /// The orders of those that have bounds.
         private var orders: [UInt32: ResultOrder] = [:]
         /// Whose conditions they are.
@@ -80,7 +80,7 @@ extension LiveEngine {
             // Where they are most of what there is the container's own index finds them, too; to
             // file them once more would take as much memory again, and nobody is told anything
             // meanwhile.
-            let isMost = 2 * groups.count >= container.resultGroups
+            let isMost = 2 * groups.count >= container.resultGroups && container.own.isEmpty
             let isShared = isMost && groups.count >= settings.manyWaiting
             index = isShared ? container.results : SubscriptionIndex(seed: seed)
             asked = isShared ? Set(groups.map(\.number)) : nil
@@ -93,11 +93,10 @@ extension LiveEngine {
             }
             for group in groups {
                 let serial = UInt64(group.number)
-                if !isShared, let indexed = try? LiveContainer.indexed(group) {
+                if !isShared, own.insert(group), let indexed = try? LiveContainer.indexed(group) {
                     index.insert(indexed)
                 }
                 owners[serial] = group.query.subscription.owner
-                readers[group.number] = group.reader
                 let query = group.query
                 guard query.start != nil || query.end != nil || query.firebase != nil else {
                     continue
@@ -110,6 +109,13 @@ extension LiveEngine {
         func granted(_ record: ShadowRecord) -> LiveRecord {
             let readers = record.readers ?? grant?.readers(createdBy: record.created.userID)
             return LiveRecord(record, readers: readers)
+        }
+
+        /// Looks for results no more that have ended, unless others are found by them.
+        func leaveOut(_ ended: Set<UInt32>) {
+            for number in ended where !own.isFiled(number) {
+                index.remove(serial: UInt64(number))
+            }
         }
 
         /// Notes the results that a record belongs to.
@@ -126,8 +132,11 @@ extension LiveEngine {
                     return
                 } catch {
                     let dear = error.blamed { owners[$0] }
-                    for serial in dear { index.remove(serial: serial) }
-                    reading.dear += dear
+                    for serial in dear {
+                        index.remove(serial: serial)
+                        let number = UInt32(truncatingIfNeeded: serial)
+                        reading.dear += own.all(foundBy: number).map { UInt64($0) }
+                    }
                 }
             }
             reading.isGivenUp = true
@@ -137,11 +146,10 @@ extension LiveEngine {
         private func results(
             of record: LiveRecord, in place: RecordPlace
         ) throws(DearChange) -> [UInt32] {
-            let all = try LiveContainer.results(
+            let found = try LiveContainer.results(
                 of: record, in: place, by: index, mostSteps: mostSteps)
-            return all.filter { group in
+            return own.results(found, readableBy: record.readers).filter { group in
                 guard asked?.contains(group) ?? true else { return false }
-                guard readers[group]?.isAmong(record.readers) ?? true else { return false }
                 return orders[group].map { $0.admits($0.member(of: record)) } ?? true
             }
         }
@@ -205,7 +213,7 @@ extension LiveEngine {
             for row in slice.value.found { weight.add(row.record, to: row.groups) }
             let gone = container.tables[tableKey]?.loading?.aside.count ?? 0
             let ended = endExcessive(&weight, gone: gone, in: container)
-            for number in ended { waiting.index.remove(serial: UInt64(number)) }
+            waiting.leaveOut(ended)
             reading.forget(ended)
             // Nobody may wait for it any more, and what comes to nothing begins anew sooner.
             let isWanted =

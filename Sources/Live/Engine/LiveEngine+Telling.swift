@@ -155,8 +155,11 @@ extension LiveEngine {
             metadata: [
                 "container": "\(container.key)", "groups": .stringConvertible(serials.count),
             ])
-        for serial in serials {
-            guard let group = container.groups[UInt32(truncatingIfNeeded: serial)] else { continue }
+        let numbers = serials.flatMap { serial in
+            container.own.all(foundBy: UInt32(truncatingIfNeeded: serial))
+        }
+        for number in numbers {
+            guard let group = container.groups[number] else { continue }
             end(
                 group,
                 APIError(
