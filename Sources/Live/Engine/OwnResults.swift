@@ -67,11 +67,12 @@ struct OwnResults: Sendable {
         return query.numbers.values.filter { $0 != number }.sorted() + [number]
     }
 
-    /// The results that are meant where an index has found some for a record, ascending.
+    /// The results that are meant where an index has found some for a record.
     ///
     /// - Parameters:
     ///   - found: what the index has found, ascending.
     ///   - readers: who may read the record; `nil` is everybody.
+    /// - Returns: Their numbers, ascending.
     func results(_ found: [UInt32], readableBy readers: [String]?) -> [UInt32] {
         guard !queries.isEmpty else { return found }
         var results: Set<UInt32> = []

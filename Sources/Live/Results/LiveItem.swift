@@ -32,8 +32,9 @@ struct LiveItem: Sendable {
     var operation: Operation
     var reason: Reason?
     var record: LiveRecord
-    /// The neighbour before, in the result after the change: in ordered results. The record and not
-    /// its name, because an item is copied often and told once.
+    /// The neighbour before, in the result after the change: in ordered results.
+    ///
+    /// It is the record and not its name, because an item is copied often and told once.
     var neighbour: LiveRecord?
     /// Whether its order value changed.
     var moved = false
