@@ -154,20 +154,29 @@ package struct LiveSet: Sendable {
 
 /// Queries that show the same.
 final class LiveGroup {
+    // What a change asks of each of thousands stands first, and is a copy where it would have to be
+    // looked for: to fetch it from memory takes longer than to work it.
+
     let number: UInt32
-    /// What it shows, as its clients have it too.
-    let content: LiveShown
-    let identity: String
+    /// Whether somebody is told what comes.
+    private(set) var hasClients = false
+    let traits: LiveShown.Traits
+    /// Who asked for it first.
+    let owner: UserID
     /// Whose own it is, where what is shown depends on who looks.
     let reader: LiveReader?
     /// The members of a result, once they are loaded.
     var members: ResultMembers? {
         didSet { shown = nil }
     }
-    /// What is shown, for as long as somebody is being sent it.
-    private weak var shown: ShownRecords?
     /// What the members take in memory, about.
     var bytes = 0
+    /// What it shows, as its clients have it too.
+    let content: LiveShown
+
+    let identity: String
+    /// What is shown, for as long as somebody is being sent it.
+    private weak var shown: ShownRecords?
     /// What it takes besides them, about.
     let ownBytes: Int
     /// Who pays for that: who asked for it first, and later somebody who asks for it still.
@@ -178,7 +187,9 @@ final class LiveGroup {
     /// Why they come, or go.
     var fates: [RecordID: LiveFate] = [:]
     /// Clients that are told what comes.
-    var clients: Set<UInt64> = []
+    var clients: Set<UInt64> = [] {
+        didSet { hasClients = !clients.isEmpty }
+    }
     /// Queries that end with the first change that they are told.
     var once: Set<LiveWaiter> = []
     /// Clients whose queries end with what is told next: they are told nothing behind it.
@@ -194,6 +205,8 @@ final class LiveGroup {
     ) {
         self.number = number
         content = LiveShown(query, grant: grant)
+        traits = content.traits
+        owner = query.subscription.owner
         ownBytes = query.ownBytes
         self.identity = identity
         self.reader = reader
@@ -201,7 +214,6 @@ final class LiveGroup {
 
     var query: LiveQuery { content.query }
     var grant: ReadGrant { content.grant }
-    var traits: LiveShown.Traits { content.traits }
 
     /// The result as it is.
     func shownRecords() -> ShownRecords {

@@ -15,7 +15,8 @@ extension LiveEngine {
         guard let first = items.first else { return nil }
         let number = group.number
         func frame(_ items: [LiveItem]) -> LiveFrame? {
-            writer.items(items, of: group.content, number, by: origin, &written)
+            writer.items(
+                items, of: group.content, as: group.traits, number, by: origin, &written)
         }
         var told = LiveGroupFrame(number, first.isSilent ? nil : frame(items))
         guard group.reader == nil else { return told }

@@ -252,7 +252,7 @@ package actor LiveEngine {
     ///
     /// What others see too is not taken from them because one of them asks for much.
     private func admit(_ group: LiveGroup) -> UserID? {
-        let owner = group.query.subscription.owner
+        let owner = group.owner
         if weight.hasRoom(for: owner, most: settings.bytesPerChange) { return owner }
         for number in group.clients {
             guard let reader = clients[number]?.reader else { continue }
@@ -349,7 +349,7 @@ package actor LiveEngine {
         if group.traits.coalesces {
             coalescing.note(
                 change.recordID, wasMember ? step.earlier : nil, fate, in: group, of: container)
-        } else if !group.clients.isEmpty, !outcome.items.isEmpty, let user = admit(group),
+        } else if group.hasClients, !outcome.items.isEmpty, let user = admit(group),
             var told = told(outcome.items, of: group, by: change.origin)
         {
             told.position = position

@@ -208,7 +208,8 @@ struct Telling {
         if let known = shared[since] { return known }
         let items = items(since: since)
         let frame = writer.items(
-            group.readable(items, for: reader), of: group.content, group.number, &written)
+            group.readable(items, for: reader), of: group.content, as: group.traits, group.number,
+            &written)
         bytes += frame?.bytes.count ?? 0
         let isForAll =
             group.reader != nil

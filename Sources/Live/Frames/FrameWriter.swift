@@ -47,10 +47,17 @@ struct FrameWriter: Sendable {
 
     /// What was done to a result; `nil` if nothing was.
     ///
-    /// `written` has what was written of the same records for other groups.
+    /// - Parameters:
+    ///   - items: removed, added, changed.
+    ///   - shown: what shows them.
+    ///   - traits: how: those of `shown`, which is not looked at where they say all.
+    ///   - group: the number of the group.
+    ///   - origin: who did it, where that was one.
+    ///   - written: what was written of the same records for other groups.
+    /// - Returns: The frame.
     func items(
-        _ items: [LiveItem], of shown: LiveShown, _ group: UInt32, by origin: ChangeOrigin? = nil,
-        _ written: inout WrittenRecords
+        _ items: [LiveItem], of shown: LiveShown, as traits: LiveShown.Traits, _ group: UInt32,
+        by origin: ChangeOrigin? = nil, _ written: inout WrittenRecords
     ) -> LiveFrame? {
         guard !items.isEmpty else { return nil }
         let name = origin.flatMap { written.name(of: $0, by: writing) }
@@ -62,7 +69,7 @@ struct FrameWriter: Sendable {
         bytes.append(contentsOf: Self.list)
         for (index, item) in items.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            append(item, shown, name, &written, to: &bytes)
+            append(item, shown, traits, name, &written, to: &bytes)
         }
         bytes.append(UInt8(ascii: "]"))
         bytes.append(UInt8(ascii: "}"))
@@ -76,10 +83,10 @@ struct FrameWriter: Sendable {
 
     /// Appends an item: but for its neighbour, what has been written of it for another group.
     private func append(
-        _ item: LiveItem, _ shown: LiveShown, _ by: String?, _ written: inout WrittenRecords,
-        to bytes: inout [UInt8]
+        _ item: LiveItem, _ shown: LiveShown, _ traits: LiveShown.Traits, _ by: String?,
+        _ written: inout WrittenRecords, to bytes: inout [UInt8]
     ) {
-        let parts = written.item(item, for: shown.traits, by: by) { written in
+        let parts = written.item(item, for: traits, by: by) { written in
             var head = JSONObjectText()
             append(head: item, shown, &written, to: &head)
             var tail = JSONObjectText(following: head)
@@ -87,7 +94,7 @@ struct FrameWriter: Sendable {
             return (head.begun, tail.ended())
         }
         bytes.append(contentsOf: parts.head)
-        if shown.traits.isOrdered, item.operation != .removed {
+        if traits.isOrdered, item.operation != .removed {
             bytes.append(contentsOf: Self.previous)
             let previous = item.previous.map { JSONValue.string(Self.key(of: $0)) } ?? .null
             previous.write(to: &bytes)
