@@ -258,11 +258,22 @@ extension LiveEngine {
             container.tables[tableKey]?.unread.formUnion(there)
             return readAgain(tableKey, of: container)
         }
-        var members: [UInt32: [LiveRecord]] = [:]
+        var members: [UInt32: [ResultMember]] = [:]
+        var orders: [UInt32: ResultOrder] = [:]
+        for number in there {
+            orders[number] = container.groups[number].map { container.order(of: $0.query) }
+        }
         func add(_ record: LiveRecord, to groups: [UInt32]) {
             // A record that another result shows is as the log says.
             let record = container.tables[tableKey]?.records[record.id]?.record ?? record
-            for number in groups { members[number, default: []].append(record) }
+            // All that sort alike have one list of what they sort by.
+            var step = RecordStep(from: nil, to: record)
+            for number in groups {
+                guard let order = orders[number], let member = step.sorted(by: order).later else {
+                    continue
+                }
+                members[number, default: []].append(member)
+            }
         }
         let changed = loading.aside
         var isAhead: Set<RecordID> = []
@@ -292,19 +303,21 @@ extension LiveEngine {
             let count = max(table.records.count, found.count)
             table.records.reserveCapacity(count)
         }
-        for number in there.sorted() { fill(number, members[number] ?? [], tableKey, container) }
+        for (number, order) in orders.sorted(by: { $0.key < $1.key }) {
+            fill(number, members[number] ?? [], by: order, tableKey, container)
+        }
         looked.removeAll()
         readAgain(tableKey, of: container)
         beginResuming()
     }
 
     private func fill(
-        _ number: UInt32, _ records: [LiveRecord], _ tableKey: LiveContainer.TableKey,
-        _ container: LiveContainer
+        _ number: UInt32, _ found: [ResultMember], by order: ResultOrder,
+        _ tableKey: LiveContainer.TableKey, _ container: LiveContainer
     ) {
         guard let group = container.groups[number] else { return }
-        var members = ResultMembers(group.query, by: container.order(of: group.query))
-        members.load(records)
+        var members = ResultMembers(group.query, by: order)
+        members.load(found)
         group.members = members
         for member in members.all {
             container.tables[tableKey]?.records[
@@ -315,7 +328,7 @@ extension LiveEngine {
         if let excess = excess(of: group) { return end(group, excess, in: container) }
         guard makeRoom(for: group, in: container) else { return }
         if group.reader == nil, group.query.isOrdered,
-            records.contains(where: { $0.readers != nil })
+            found.contains(where: { $0.record.readers != nil })
         {
             return divide(group, in: container)
         }

@@ -18,7 +18,12 @@ struct ResultMembers: Sendable {
 
     /// Takes members over, in any order.
     mutating func load(_ records: some Sequence<LiveRecord>) {
-        all = records.map(order.member).filter(order.admits).sorted(by: order.precedes)
+        load(records.map(order.member))
+    }
+
+    /// The same of records with what the order, or one like it, sorts by.
+    mutating func load(_ members: [ResultMember]) {
+        all = members.filter(order.admits).sorted(by: order.precedes)
     }
 
     /// The places of those that are shown.
