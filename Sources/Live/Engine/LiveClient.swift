@@ -82,10 +82,9 @@ struct LiveClient {
 package struct DeclaredQuery: Sendable {
     /// The client's name for it.
     package let id: String
-    /// What it shows.
-    package let query: LiveQuery
-    /// Who may read the records of its type that name no readers.
-    package let grant: ReadGrant
+    /// What it shows, and to whom: an object, because a query is most of a kilobyte, and a task
+    /// that works a set keeps what it passes on some twenty times over, for each who comes.
+    let shown: LiveShown
     /// The relay's mark of it.
     package let fingerprint: String
     /// Where the client stands with it, if it comes back with the same query.
@@ -115,13 +114,17 @@ package struct DeclaredQuery: Sendable {
         since: LogPosition? = nil, reset: LiveReset? = nil, details: JSONObject = [:]
     ) {
         self.id = id
-        self.query = query
-        self.grant = grant
+        shown = LiveShown(query, grant: grant)
         self.fingerprint = fingerprint
         self.since = since
         self.reset = reset
         self.details = details
     }
+
+    /// What it shows.
+    package var query: LiveQuery { shown.query }
+    /// Who may read the records of its type that name no readers.
+    package var grant: ReadGrant { shown.grant }
 }
 
 /// Which of the schemas that a container has had since the relay's start.

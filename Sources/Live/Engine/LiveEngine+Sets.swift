@@ -125,7 +125,7 @@ extension LiveEngine {
         let container = container(of: client.container)
         for declared in set.queries where !kept.contains(declared.id) {
             clients[number]?.queries[declared.id] = LiveClient.Declared(
-                shown: LiveShown(declared.query, grant: declared.grant), group: 0,
+                shown: declared.shown, group: 0,
                 fingerprint: declared.fingerprint,
                 declaration: declared.declaration
                     ?? DeclaredQuery.Declaration(

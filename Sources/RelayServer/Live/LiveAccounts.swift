@@ -17,7 +17,17 @@ final class LiveAccounts: Sendable {
         let owner: UserID
         let type: RecordType?
         /// How the ledger knows it.
-        private let subscription: Subscription
+        private let known: Known
+
+        /// An object: who works a set keeps entries while it waits, and a subscription is half a
+        /// kilobyte.
+        private final class Known: Sendable {
+            let subscription: Subscription
+
+            init(_ subscription: Subscription) {
+                self.subscription = subscription
+            }
+        }
 
         /// What a query weighs; `nil` where that is nothing.
         init?(_ subscription: Subscription, _ cost: PredicateCost) {
@@ -26,7 +36,7 @@ final class LiveAccounts: Sendable {
             container = subscription.container
             owner = subscription.owner
             type = subscription.recordType
-            self.subscription = subscription
+            known = Known(subscription)
         }
 
         static func == (left: Entry, right: Entry) -> Bool {
@@ -41,11 +51,11 @@ final class LiveAccounts: Sendable {
         }
 
         func add(to indexes: IndexDirectory) {
-            indexes.connectedCosts(of: container).add(weight, of: subscription)
+            indexes.connectedCosts(of: container).add(weight, of: known.subscription)
         }
 
         func remove(from indexes: IndexDirectory) {
-            indexes.connectedCosts(of: container).remove(weight, of: subscription)
+            indexes.connectedCosts(of: container).remove(weight, of: known.subscription)
         }
     }
 

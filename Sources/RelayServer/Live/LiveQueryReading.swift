@@ -36,17 +36,38 @@ struct LiveQueryReading {
         try reader.allowOnly(Self.members)
         let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
         if kind == .notifications { return (try await inbox(reader), nil) }
-        let subscription: Subscription
-        do {
-            subscription = try self.subscription(reader)
-        } catch var error as APIError {
-            switch error.code {
-            case .accessDenied: error.details["liveError"] = "deniedType"
-            case .notFound: error.details["liveError"] = "unknownType"
-            default: break
-            }
-            throw error
+        let draft = try draft(reader, kind)
+        let cost = try await indexes.whenFree(draft.container) {
+            try PredicateScales(indexes: indexes, limits: limits.costs)
+                .weigh(draft.query.subscription, path: path) {
+                    accounts.isCharged(LiveAccounts.Entry(draft.query.subscription, $0))
+                }
         }
+        return try finish(draft, cost, reader)
+    }
+
+    /// A query that was read, and has not been weighed.
+    private final class Draft: Sendable {
+        let query: LiveQuery
+        let container: ContainerKey
+        let grant: ReadGrant
+        let fingerprint: String
+
+        init(_ query: LiveQuery, _ grant: ReadGrant, _ fingerprint: String) {
+            self.query = query
+            container = query.subscription.container
+            self.grant = grant
+            self.fingerprint = fingerprint
+        }
+    }
+
+    /// Reads all of a query that takes no waiting.
+    ///
+    /// By itself: whoever waits keeps all that the same function ever holds, so that ten thousand
+    /// who come at the same time would keep 13 kB each for it.
+    @inline(never)
+    private func draft(_ reader: JSONReader, _ kind: LiveQuery.Kind) throws -> Draft {
+        let subscription = try knownSubscription(reader)
         let type = subscription.recordType
         let definition = type.flatMap { schema.recordTypes[$0] }
         let predicate = try IndexedSubscription(subscription, serial: 0).predicate
@@ -65,18 +86,34 @@ struct LiveQueryReading {
                 throw reader.failure(name, "is of a result; changes come in the order of the log")
             }
         }
-        let fingerprint = query.fingerprint(of: client.reader, schema: schemaText(definition))
-        let cost = try await indexes.whenFree(subscription.container) {
-            try PredicateScales(indexes: indexes, limits: limits.costs)
-                .weigh(subscription, path: path) {
-                    accounts.isCharged(LiveAccounts.Entry(subscription, $0))
-                }
-        }
+        return Draft(
+            query, definition?.readGrant ?? .world,
+            query.fingerprint(of: client.reader, schema: schemaText(definition)))
+    }
+
+    @inline(never)
+    private func finish(
+        _ draft: Draft, _ cost: PredicateCost, _ reader: JSONReader
+    ) throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
+        let subscription = draft.query.subscription
         var declared = DeclaredQuery(
-            id: try name(reader, fingerprint), query, grant: definition?.readGrant ?? .world,
-            fingerprint: fingerprint, details: details(subscription, cost))
+            id: try name(reader, draft.fingerprint), draft.query, grant: draft.grant,
+            fingerprint: draft.fingerprint, details: details(subscription, cost))
         try readPlace(reader, into: &declared)
         return (declared, LiveAccounts.Entry(subscription, cost))
+    }
+
+    private func knownSubscription(_ reader: JSONReader) throws -> Subscription {
+        do {
+            return try subscription(reader)
+        } catch var error as APIError {
+            switch error.code {
+            case .accessDenied: error.details["liveError"] = "deniedType"
+            case .notFound: error.details["liveError"] = "unknownType"
+            default: break
+            }
+            throw error
+        }
     }
 
     /// The client's name for the query; one without a name is called by its fingerprint, so that
