@@ -46,8 +46,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     /// When the connection last took something of what waits.
     private var taken: NIODeadline
     private var isCatchingUp = false
-    private var heard: NIODeadline
-    private var spoke: NIODeadline
+    private var pulse: LivePulse
     private let opened: NIODeadline
     private var isNoticed = false
     /// What it proves for its device, once that is known.
@@ -60,7 +59,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         self.hub = hub
         number = session.number
         let now = hub.loop.now
-        (heard, spoke, opened, taken) = (now, now, now, now)
+        (opened, taken) = (now, now)
+        pulse = LivePulse(at: now)
         allowance = FrameAllowance(at: now)
     }
 
@@ -110,7 +110,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data)
-        heard = hub.loop.now
+        pulse.heard = hub.loop.now
         if !isKnown {
             strange += bytes.readableBytes
             guard strange <= StrangerBytes.most else { return close(.tooLong) }
@@ -150,7 +150,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func take(_ text: [UInt8]) {
-        guard allowance.take(at: heard) else {
+        guard allowance.take(at: pulse.heard) else {
             return close(
                 LiveEnd(
                     .tooMany,
@@ -226,8 +226,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             context.write(wrapOutboundOut(piece), promise: nil)
         }
         if bytes > 0 {
-            spoke = hub.loop.now
-            taken = spoke
+            pulse.spoke = hub.loop.now
+            taken = pulse.spoke
             context.flush()
         }
         isWriting = false
@@ -268,8 +268,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         defer { note(told: changes) }
         if outbox.isEmpty, !isWriting, context.channel.isWritable {
             // Nothing waits, which is so for nearly all of those who are told the same.
-            spoke = hub.turn
-            taken = spoke
+            pulse.spoke = hub.turn
+            taken = pulse.spoke
             context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
             if context.channel.isWritable { return }
         } else {
@@ -341,7 +341,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             close(Self.slow)
             return false
         }
-        if now - heard > TimeAmount(LiveTimes.silence) {
+        if pulse.isGone(at: now) {
             close(LiveEnd(.slow, APIError(.throttled, "nothing was heard", retryAfter: 1)))
             return false
         }
@@ -361,10 +361,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
                 flush()
             }
         }
-        guard lagging == nil, now - spoke > TimeAmount(LiveTimes.heartbeat) else { return false }
-        write(LoopSockets.control(0x89, []))
-        spoke = now
-        return true
+        let isUntold = lagging == nil && pulse.isUntold(at: now)
+        if isUntold || pulse.isQuiet(at: now) { write(LoopSockets.control(0x89, [])) }
+        if isUntold { pulse.spoke = now }
+        return isUntold
     }
 
     /// Whose connection it is, for those who end some.

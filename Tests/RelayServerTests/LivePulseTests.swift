@@ -1,0 +1,47 @@
+import NIOCore
+import Testing
+
+@testable import RelayServer
+
+/// When a socket's client is asked whether it is there, and when it is taken for gone.
+@Suite struct LivePulseTests {
+    private static func moment(_ seconds: Int64) -> NIODeadline {
+        .uptimeNanoseconds(0) + .seconds(seconds)
+    }
+
+    /// The moments at which a relay looks.
+    private static func looks(until end: Int64) -> [NIODeadline] {
+        stride(from: Int64(5), through: end, by: 5).map { moment($0) }
+    }
+
+    @Test func `who is told something all the time is asked whether it is there`() {
+        var pulse = LivePulse(at: Self.moment(0))
+        var asked = 0
+        for now in Self.looks(until: 600) {
+            #expect(!pulse.isUntold(at: now))
+            #expect(!pulse.isGone(at: now))
+            pulse.spoke = now
+            guard pulse.isQuiet(at: now) else { continue }
+            asked += 1
+            // Browsers answer.
+            pulse.heard = now
+        }
+        #expect((10...25).contains(asked))
+    }
+
+    @Test func `who answers nothing is asked more than once, and has gone then`() {
+        let pulse = LivePulse(at: Self.moment(0))
+        let asked = Self.looks(until: 70).filter { pulse.isQuiet(at: $0) }
+        #expect(asked.count > 1)
+        #expect(!pulse.isGone(at: Self.moment(70)))
+        #expect(pulse.isGone(at: Self.moment(75)))
+    }
+
+    @Test func `who is told nothing is told how far everything has been told`() {
+        var pulse = LivePulse(at: Self.moment(0))
+        #expect(!pulse.isUntold(at: Self.moment(25)))
+        #expect(pulse.isUntold(at: Self.moment(26)))
+        pulse.spoke = Self.moment(26)
+        #expect(!pulse.isUntold(at: Self.moment(50)))
+    }
+}
