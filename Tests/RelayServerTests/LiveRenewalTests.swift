@@ -49,6 +49,18 @@ import Testing
         }
     }
 
+    @Test func `that a token is about to end is told once, and again of another one`() {
+        var notice = TokenNotice()
+        let end = Timestamp(seconds: 1000)
+        let told = [939, 941, 946].map {
+            notice.seconds(until: end, at: Timestamp(seconds: $0))
+        }
+        #expect(told == [nil, 59, nil])
+        let renewed = notice.seconds(
+            until: Timestamp(seconds: 1010), at: Timestamp(seconds: 951))
+        #expect(renewed == 59)
+    }
+
     @Test func `a poll whose set is refused is answered`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

@@ -48,7 +48,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var isCatchingUp = false
     private var pulse: LivePulse
     private let opened: NIODeadline
-    private var isNoticed = false
+    private var notice = TokenNotice()
     /// What it proves for its device, once that is known.
     var proof: LiveProof?
     private var allowance: FrameAllowance
@@ -190,7 +190,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if let identity = session.identity {
             // Whoever is known may send larger frames.
             isKnown = true
-            isNoticed = false
             beginProof(identity)
         }
         if let end { close(end) } else { work() }
@@ -350,14 +349,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
                 close(.tokenEnded)
                 return false
             }
-            let left = endsAt.duration(since: moment)
-            if left > LiveTimes.notice { isNoticed = false }
-            if !isNoticed, left <= LiveTimes.notice {
-                isNoticed = true
-                send(
-                    LiveFrame([
-                        "type": "tokenExpires", "seconds": .integer(left.components.seconds),
-                    ]))
+            if let seconds = notice.seconds(until: endsAt, at: moment) {
+                send(LiveFrame(["type": "tokenExpires", "seconds": .integer(seconds)]))
                 flush()
             }
         }
