@@ -140,6 +140,31 @@ import Testing
         }
     }
 
+    @Test func `who fell behind is seen to lag until it has caught up`() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            let queries = ["changes": LiveScenario.query(.changes)]
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            try await scenario.modify([LiveScenario.edit(.create, "x")])
+            try await engine.reachHead()
+            let behind = try await scenario.store.head()
+            await engine.fallBehind(1, at: behind)
+            var lagging = await engine.counts.lagging
+            #expect(lagging == 1)
+            await engine.catchUp(1, from: behind)
+            // That it fell behind comes by another way, and may come later.
+            await engine.fallBehind(1, at: behind)
+            lagging = await engine.counts.lagging
+            #expect(lagging == 0)
+            await engine.fallBehind(1, at: behind.next)
+            lagging = await engine.counts.lagging
+            #expect(lagging == 1)
+        }
+    }
+
     /// A log that has been pruned, and of which nothing is left where it is read first.
     private final class PrunedLog: ShardLog {
         private struct State {

@@ -402,6 +402,14 @@ import Testing
                 told += await quick.frames(until: "at").count { $0["type"] == "change" }
             }
             #expect(told == count)
+            let isSeen = try await Turns.yield {
+                let clients = try await relay.client.administer(
+                    "GET", "\(relay.container.path)/live/clients", nil
+                ).expect(200)
+                return clients["clients", "0", "isLagging"] == true
+                    && clients["clients", "1", "isLagging"] == false
+            }
+            #expect(isSeen, "an operator sees who does not read")
             try await slow.resume()
             var positions: [JSONValue] = []
             while positions.count < count, let frame = await slow.frame() {

@@ -48,8 +48,15 @@ struct LiveClient {
     }
     /// How many quarters of its set it was told that it has been told.
     var quarters: UInt8 = 0
-    /// Whether it fell behind, so that nothing goes out to it until it has caught up.
-    var isLagging = false
+    /// Whether it is told from the log what happened since it fell behind.
+    var isCatchingUp = false
+    /// Where its hub said last that it fell behind, so that nothing goes out to it.
+    var behind = LogPosition.start
+    /// From where it caught up last.
+    var caughtUp = LogPosition.start
+
+    /// Whether it fell behind, and has not caught up.
+    var isLagging: Bool { isCatchingUp || behind > caughtUp }
 
     /// Whether its set has no query.
     var isEmpty: Bool { queries.keys.allSatisfy { $0.hasPrefix(LiveWaiter.getMark) } }

@@ -4,14 +4,21 @@ package import RelayModel
 import Storage
 
 extension LiveEngine {
+    /// Notes for whoever looks that a client fell behind there, and is sent nothing more.
+    package func fallBehind(_ number: UInt64, at position: LogPosition) {
+        guard let client = clients[number], client.behind < position else { return }
+        clients[number]?.behind = position
+    }
+
     /// Tells a client that fell behind, and has read what was under way, what happened since.
     package func catchUp(_ number: UInt64, from since: LogPosition) {
+        clients[number]?.caughtUp = since
         takeUp(number, after: since)
         guard let client = clients[number], let container = containers[client.container] else {
             clients[number]?.hub.post([.caughtUp(number)])
             return
         }
-        clients[number]?.isLagging = true
+        clients[number]?.isCatchingUp = true
         clients[number]?.isToldComplete = false
         client.hub.post([.caughtUp(number)])
         let away = client.queries.sorted { $0.key < $1.key }
@@ -37,7 +44,7 @@ extension LiveEngine {
             let since = max(since, declared.begun)
             enter(LiveWaiter(client: number, query: id, since: since), group, in: container)
         }
-        if clients[number]?.waiting.isEmpty == true { clients[number]?.isLagging = false }
+        if clients[number]?.waiting.isEmpty == true { clients[number]?.isCatchingUp = false }
         finishIfComplete(number)
     }
 
@@ -292,7 +299,7 @@ extension LiveEngine {
                 if isSome, group.query.kind == .changes { endIfOnce(waiter, group) }
                 told = Told(client: waiter.client, since: since, isSome: isSome)
             }
-            clients[waiter.client]?.isLagging = false
+            clients[waiter.client]?.isCatchingUp = false
             finishIfComplete(waiter.client)
         }
         forgetIfAllTold(group, in: container)

@@ -14,7 +14,7 @@ package struct LiveClientState: Sendable, Hashable {
     package let waiting: Int
     /// The version of its set.
     package let version: Int64
-    /// Whether it fell behind, and is told from the log what happened meanwhile.
+    /// Whether it fell behind, and has not been told from the log what happened meanwhile.
     package let isLagging: Bool
 }
 

@@ -55,6 +55,8 @@ final class LiveSession: Sendable {
     /// Has a stream's client that fell behind told from the log what happened since.
     func lag(at hub: StreamHub) {
         hub.lag { [access, number] position in
+            Task { await access.engine.fallBehind(number, at: position) }
+        } until: { [access, number] position in
             Task { await access.engine.catchUp(number, from: position) }
         }
     }

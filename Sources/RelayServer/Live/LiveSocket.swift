@@ -277,6 +277,9 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         guard !context.channel.isWritable || !outbox.isEmpty else { return }
         lagging = position
+        Task { [engine = access.engine, number] in
+            await engine.fallBehind(number, at: position)
+        }
     }
 
     /// Ends a client for whom too much is queued.

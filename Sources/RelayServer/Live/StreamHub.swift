@@ -26,6 +26,8 @@ final class StreamHub: LiveHub {
         var wasOverfull = false
         /// Whether nobody waits any longer for news.
         var isReleased = false
+        /// Has others know that the client fell behind.
+        var fallBehind: (@Sendable (LogPosition) -> Void)?
         /// Has the client told from the log what happened after a position; `nil` for polls, which
         /// are told once.
         var catchUp: (@Sendable (LogPosition) -> Void)?
@@ -37,6 +39,12 @@ final class StreamHub: LiveHub {
         var steps = 0
 
         var hasEnough: Bool { isOver || isComplete && (hasNews || isReleased) }
+
+        /// Has others know that the client fell behind; `nil` if it did so before, or did not.
+        func lag(after former: LogPosition?) -> (@Sendable () -> Void)? {
+            guard let lagging, lagging != former, let fallBehind else { return nil }
+            return { fallBehind(lagging) }
+        }
     }
 
     private let reader: LiveReader
@@ -56,24 +64,30 @@ final class StreamHub: LiveHub {
         _ = backlog.note(ObjectIdentifier(self), of: party, 0, end: {})
     }
 
-    /// Has the client lag once too much waits for it, and `catchUp` called with where it stands
-    /// once it has taken that.
-    func lag(until catchUp: @escaping @Sendable (LogPosition) -> Void) {
-        state.withLock { $0.catchUp = catchUp }
+    /// Has the client lag once too much waits for it: `fallBehind` is called with where it stands
+    /// then, and `catchUp` once it has taken that.
+    func lag(
+        _ fallBehind: @escaping @Sendable (LogPosition) -> Void,
+        until catchUp: @escaping @Sendable (LogPosition) -> Void
+    ) {
+        state.withLock { ($0.fallBehind, $0.catchUp) = (fallBehind, catchUp) }
     }
 
     func post(_ commands: [LiveCommand]) {
-        let (waiter, excess) = state.withLock { state in
+        let (waiter, excess, lag) = state.withLock { state in
+            let former = state.lagging
             for command in commands { perform(command, &state) }
             let excess = noteWaiting(&state)
+            let lag = state.lag(after: former)
             guard !state.outbox.isEmpty || state.isOver else {
-                return (nil as CheckedContinuation<Void, Never>?, excess)
+                return (nil as CheckedContinuation<Void, Never>?, excess, lag)
             }
             defer { state.waiter = nil }
-            return (state.waiter, excess)
+            return (state.waiter, excess, lag)
         }
         waiter?.resume()
         excess?()
+        lag?()
     }
 
     /// Tells the others how much waits; returns what ends somebody if that is too much in all.
