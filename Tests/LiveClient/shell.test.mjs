@@ -389,6 +389,20 @@ test("a set says after the end that it is not complete, and refuses at once", { 
   await assert.rejects(client.set.waitForComplete(), { liveError: "connection" });
 }));
 
+test("a set that is emptied without a connection waits for none", { timeout: 10_000 }, async () => {
+  const client = new LiveClient({
+    url: "http://127.0.0.1:9", container: "c", WebSocket: TinyWebSocket, random: () => 0.9,
+  });
+  const added = client.set.add("art", query);
+  await new Promise((resolve) => {
+    client.onConnection = ({ state, error }) => state === "offline" && error && resolve();
+  });
+  await client.set.remove("art");
+  await added;
+  assert.equal(client.set.state, "pending", "nothing is said to be complete");
+  client.close();
+});
+
 test("a socket that only says `error` is lost", { timeout: 10_000 }, async () => {
   let count = 0;
   class Socket {

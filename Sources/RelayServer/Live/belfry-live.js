@@ -1371,7 +1371,6 @@ class LiveSet {
     this.errors = {};
     this.state = undefined;
     this.#take(next);
-    this._connection(this.#client.connection);
   }
 
   waitForComplete({ timeout } = {}) {
@@ -1391,6 +1390,7 @@ class LiveSet {
       this.#waiters.delete(waiter);
     };
     promise.then(forget, forget); // Whoever does not wait is told by `onState`.
+    this._connection(this.#client.connection);
     return promise;
   }
 
@@ -1439,7 +1439,8 @@ class LiveSet {
       for (const handle of this.#former.values()) handle._fail(reason);
       this.#settle("reject", reason);
     }
-    if (state !== "current") return;
+    // What shows nothing cannot be refused, and nothing connects for its sake.
+    if (state !== "current" && (state !== "offline" || this.names.length)) return;
     for (const handle of this.#former.values()) handle.close();
     this.#former.clear();
     this.#good = this.#texts;
