@@ -215,6 +215,19 @@ test("notifications are told as they come, and each query goes on in its own fee
   assert.deepEqual(queries.map(({ id, since }) => [id, since]), [["q1", "t2"], ["q2", "s2"]]);
 });
 
+test("who wants the news alone goes on from where they began, if none has come", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q2", definition: inbox });
+  drive.step("opened");
+  const effects = drive.frames(
+    welcome, state(1, "bootstrapping", [{ id: "q2", fingerprint: "f-q2", isResumed: false }]),
+    { type: "place", id: "q2", syncToken: "s7" }, { type: "place", id: "q9", syncToken: "s8" },
+    state(1, "complete"), at("t1"));
+  assert.deepEqual(notified(effects), []);
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.pass(1000)).hello.set.queries[0].since, "s7");
+});
+
 test("notifications begin where the application says, and say where some are kept no longer", () => {
   const drive = new Drive();
   const open = opened(drive.step("declare", { id: "q2", definition: { ...inbox, since: "s7" } }));

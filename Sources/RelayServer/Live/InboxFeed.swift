@@ -15,8 +15,8 @@ final class InboxFeed: Sendable {
     /// The client's name for the query.
     let id: String
     let query: LiveQuery
-    /// The number after which it began.
-    let start: UInt64?
+    /// The number where its client stood.
+    private let after: UInt64?
     private let reset: LiveReset?
     private let owner: InboxOwner
     private let device: DeviceID?
@@ -30,6 +30,8 @@ final class InboxFeed: Sendable {
     private struct State {
         var task: Task<Void, Never>?
         var isOver = false
+        /// Where it began, if it leaves out what there was.
+        var begun: UInt64?
     }
 
     /// Prepares to tell client `number` at `hub`, for as long as the container keeps notifications.
@@ -41,7 +43,7 @@ final class InboxFeed: Sendable {
     ) {
         id = declared.id
         query = declared.query
-        start = declared.after
+        after = declared.after
         reset = declared.reset
         owner = InboxOwner(container: identity.settings.key, user: identity.user)
         device = identity.device
@@ -51,6 +53,9 @@ final class InboxFeed: Sendable {
         self.isKept = isKept
         self.store = store
     }
+
+    /// The number after which it began; `nil` is the beginning of what is kept.
+    var start: UInt64? { after ?? state.withLock { $0.begun } }
 
     /// Tells what there is, and goes on until it is ended.
     func begin() async {
@@ -85,17 +90,27 @@ final class InboxFeed: Sendable {
         task?.cancel()
     }
 
-    /// Where it begins: at the client's place, at the oldest that is kept, or at the end.
+    /// Where it begins: at the client's place, at the oldest that is kept, or at the end, which the
+    /// client is told, so that it misses nothing if it comes back before the first notification.
     private func beginning() async throws -> UInt64 {
-        if let start { return start }
-        guard query.beginning == .none else { return 0 }
+        if let after { return after }
+        guard query.beginning == .none, reset == nil else { return 0 }
         var place: UInt64 = 0
         while true {
             let reading = try await inboxes.notifications(request(after: place))
             guard case .page(_, let next, let isComplete) = reading else { return 0 }
             place = next
-            if isComplete { return place }
+            if isComplete { break }
         }
+        state.withLock { $0.begun = place }
+        let frame = LiveFrame(["type": "place", "id": .string(id), "syncToken": token(place)])
+        hub.post([.send(number, [frame])])
+        return place
+    }
+
+    /// By what a client goes on after the notification of this number.
+    private func token(_ sequence: UInt64) -> JSONValue {
+        .string(NotificationToken(sequence: sequence).text(owner: owner, store: store))
     }
 
     private func request(after place: UInt64) -> InboxRequest {
@@ -138,9 +153,7 @@ final class InboxFeed: Sendable {
         let frames = notifications.map { notification in
             LiveFrame([
                 "type": "notification", "id": .string(id), "notification": notification.json,
-                "syncToken": .string(
-                    NotificationToken(sequence: notification.sequence)
-                        .text(owner: owner, store: store)),
+                "syncToken": token(notification.sequence),
             ])
         }
         if !frames.isEmpty {

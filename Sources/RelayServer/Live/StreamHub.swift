@@ -155,7 +155,7 @@ final class StreamHub: LiveHub {
     private func append(_ frame: LiveFrame, _ state: inout State) {
         guard !state.isOver else { return }
         state.outbox.append(frame)
-        if !["welcome", "state", "at"].contains(frame.type) { state.hasNews = true }
+        if !["welcome", "state", "at", "place"].contains(frame.type) { state.hasNews = true }
         // A client who does not take them comes back and goes on where it was.
         if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
     }

@@ -534,6 +534,11 @@ export class LiveMachine {
     this.#do("notify", { id, notification, syncToken });
   }
 
+  // Where one begins that is told nothing of what there was.
+  $place({ id, syncToken }) {
+    Object.assign(this.#queries.get(id) ?? {}, { since: syncToken });
+  }
+
   $fenced({ id }) {
     const ask = this.#asks.get(id);
     if (ask) ask.isReached = true;
