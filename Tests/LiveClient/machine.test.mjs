@@ -598,6 +598,33 @@ test("polls follow each other without an interruption, and an edit cuts the one 
   assert.deepEqual([opened(edit).hello.wait, opened(edit).hello.set.queries.length], [0, 2]);
 });
 
+test("who polls after the relay was away tries the socket that went before, once", () => {
+  const drive = Drive.current();
+  const fall = () => {
+    const kinds = [];
+    for (;;) {
+      drive.step("lost", { code: 1006 });
+      const open = opened(drive.retry());
+      if (open.transport === "poll") return [kinds, open];
+      kinds.push(open.transport);
+    }
+  };
+  const answer = ({ hello: { set: { version } } }) => {
+    drive.step("opened");
+    drive.frames(
+      welcome, state(version, "bootstrapping", [told("q1", version, true)]), state(version, "complete"), at(`t${version}`));
+    return opened(drive.step("finished"));
+  };
+  const [, open] = fall();
+  const again = answer(open);
+  assert.equal(again.transport, "websocket");
+  assert.equal(again.hello.set.queries[0].since, `t${open.hello.set.version}`);
+  const [kinds, poll] = fall();
+  assert.deepEqual(kinds, ["websocket", "stream", "stream"], "the way is barred now");
+  const next = answer(poll);
+  assert.deepEqual([next.transport, next.hello.wait], ["poll", 25]);
+});
+
 test("a connection that nobody needs is closed after five seconds, and taken up again", () => {
   const drive = Drive.current();
   drive.step("undeclare", { id: "q1" });

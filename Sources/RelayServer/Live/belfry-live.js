@@ -430,7 +430,12 @@ export class LiveMachine {
   // A poll was answered whole, and the next one follows.
   _finished() {
     if (!this.#isClosed || !this.#isComplete) return this._lost({});
-    if (this.#times.idle === undefined) this.#open(this.#phase === "current" ? 25 : 0);
+    if (this.#times.idle !== undefined) return;
+    if (this.#proven.size < 2) return this.#open(this.#phase === "current" ? 25 : 0);
+    // Where something better went before, the relay was away, which is back.
+    this.#proven.clear();
+    this.#forgetFailures();
+    this.#connect();
   }
 
   _lost({ code = 1006, error, reconnect = comesBack(code), retryAfter = error?.retryAfter ?? 0 }) {
