@@ -8,13 +8,13 @@ import Testing
     typealias Live = LiveScenarioTests
 
     /// Holds a session of alice's that shows all artworks; returns the path of its calls.
-    private static func hold(_ relay: RunningRelay) async throws -> String {
+    private static func hold(
+        _ relay: RunningRelay, showing query: JSONValue = ["id": "all", "recordType": "Artwork"]
+    ) async throws -> String {
         let body: JSONValue = [
             "ckAPIToken": .string(relay.container.apiToken),
             "ckWebAuthToken": .string(SampleContainer.userToken("alice")), "format": "plain",
-            "set": [
-                "version": 1, "queries": [["id": "all", "recordType": "Artwork"]],
-            ],
+            "set": ["version": 1, "queries": [query]],
         ]
         let answer = try await relay.client.call(
             "POST", Live.path(relay) + "/sessions", body: body.text
@@ -63,6 +63,21 @@ import Testing
             let whole = await anew.hear(until: "\"state\":\"complete\"")
             #expect(whole.contains("\"a0\"") && whole.contains("\"a1\""))
             #expect(await again.hear(until: "0\r\n\r\n").contains("4409"))
+        }
+    }
+
+    @Test func `who listens to the news of an inbox alone misses none while away`() async throws {
+        try await RunningRelay.with { relay in
+            try await LiveNotificationTests.prepare(relay)
+            let path = try await Self.hold(
+                relay, showing: ["id": "n", "kind": "notifications", "initial": "none"])
+            let stream = try await Self.listen(relay, path)
+            let first = await stream.hear(until: #""type":"place""#)
+            #expect(first.contains(#""type":"place""#) && !first.contains(#""notification""#))
+            try await stream.finish()
+            try await relay.container.post(.change("create", "a1"))
+            let again = try await Self.listen(relay, path)
+            #expect(await again.hear(until: #""a1""#).contains(#""type":"notification""#))
         }
     }
 

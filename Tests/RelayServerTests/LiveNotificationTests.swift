@@ -13,7 +13,7 @@ import Testing
         return ["type": "set", "version": .integer(version), "queries": [.object(query)]]
     }
 
-    private static func prepare(_ relay: RunningRelay) async throws {
+    static func prepare(_ relay: RunningRelay) async throws {
         try await relay.client.administer(
             "PATCH", relay.container.path, ["keepsInbox": true]
         ).expect(200)
