@@ -50,6 +50,10 @@ struct PostgresSession: Sendable {
             let connection = try latest(first)
             try checkVersion(connection)
             try connection.query(settings)
+            // A limit of whole transactions, which a copy or a check outlasts.
+            if connection.serverVersion >= 170_000 {
+                try connection.query("SET transaction_timeout = 0")
+            }
             try check(connection)
             return connection
         } catch let error as StorageError {

@@ -30,6 +30,9 @@ extension PostgresError {
         case outdated
         /// Nothing was written, for want of room on the server.
         case noRoom
+        /// The server failed at something of its own, as a file that it cannot open: another
+        /// statement may work, and this one later.
+        case failing
         /// Nothing was written, because somebody else took too long.
         case busy
         /// The server found damage: nothing more may be acknowledged on top of it.
@@ -48,14 +51,17 @@ extension PostgresError {
     var verdict: Verdict {
         if state.isEmpty || state.hasPrefix("08") { return .lost }
         return switch state {
-        // Ended, shut down, starting; only reads now; no connection left; idle for too long.
-        case "57P01", "57P02", "57P03", "57P05", "25006", "25P03", "53300": .lost
+        // Ended, shut down, starting, its database dropped; only reads now; no connection left;
+        // idle, or at one transaction, for too long.
+        case "57P01", "57P02", "57P03", "57P04", "57P05", "25006", "25P03", "25P04", "53300": .lost
         case "40P01", "40001": .again
         case "0A000": .outdated
         case "53100", "53200", "53400": .noRoom
         case "55P03", "57014": .busy
         case "XX001", "XX002": .damaged
         case "42501", "42P01", "3F000": .barred
+        // Too many files are open on the whole machine; one cannot be read, written or found.
+        case "53000", "58000", "58030", "58P01", "58P02": .failing
         default: .refused
         }
     }
@@ -79,11 +85,23 @@ extension PostgresError {
         case .lost: StorageError.unavailable(words)
         case .barred: StorageError.unavailable(obstacle.map { "\($0) (\(words))" } ?? words)
         case .again: StorageError.overloaded("others wrote the same: \(words)")
-        case .outdated: StorageError.unavailable(words)
+        case .outdated, .failing: StorageError.unavailable(words)
         case .noRoom: StorageError.noRoom("the database: \(words)")
         case .busy: StorageError.overloaded("the database is busy: \(words)")
         case .damaged: StorageError.damaged(path: "\(place)", reason: words)
         case .refused: self
+        }
+    }
+
+    /// Does what each request needs, so that none is at fault where the server refuses it.
+    ///
+    /// A database that takes no transactions any more until somebody has vacuumed it refuses
+    /// whoever comes, and so do tables that somebody has changed: until that is put right.
+    static func concerningAll<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let error as PostgresError where error.verdict == .refused {
+            throw StorageError.unavailable(error.words)
         }
     }
 

@@ -136,6 +136,9 @@ final class ServerWriter: @unchecked Sendable {
                 isolation = .each
             } catch let unknown as UnknownOutcome {
                 if try wasCommitted(unknown.number) { return unknown.finished }
+                // What loses each connection anew must not keep the others from writing for ever.
+                guard attempt < Self.attempts else { throw unknown.loss }
+                attempt += 1
             } catch let error as PostgresError {
                 switch error.verdict {
                 case .damaged:
@@ -178,6 +181,11 @@ final class ServerWriter: @unchecked Sendable {
     private struct UnknownOutcome: Error {
         let number: Int64
         let finished: Finished
+
+        /// What is told of it once it is known that nothing was committed.
+        var loss: PostgresError {
+            PostgresError(state: "08006", message: "the connection was lost in a commit")
+        }
     }
 
     private func transact(
@@ -187,8 +195,8 @@ final class ServerWriter: @unchecked Sendable {
         let connection = try connected()
         do {
             try connection.begin()
-            var commit = OpenCommit(
-                Database(connection), head: try lock(connection), quotas: settings.quotas)
+            let head = try PostgresError.concerningAll { try lock(connection) }
+            var commit = OpenCommit(Database(connection), head: head, quotas: settings.quotas)
             var answers: [@Sendable () -> Void] = []
             answers.reserveCapacity(batch.count)
             for request in batch {
@@ -284,21 +292,18 @@ final class ServerWriter: @unchecked Sendable {
                 "DELETE FROM commitMark WHERE epoch = $1 AND number > $2 AND number <= $3",
                 [.integer(epoch), .integer(clearedTo), .integer(clears)])
         }
-        // What was queued may still fail, and must not be taken for a failure to commit.
-        do {
-            try connection.settle()
-        } catch let error as PostgresError where error.verdict == .refused {
-            if isolation == .together { throw FailureOfOne() }
-            throw error
-        }
         CrashPoint.commit.reach()
         let warnings = connection.pipeline.connection.warnings
         let said: String
         do {
+            // What is queued goes with it: where that fails, the server does not come to commit.
             said = try connection.commit()
         } catch let error as PostgresError {
-            guard connection.isBroken || error.verdict == .lost else { throw error }
-            throw UnknownOutcome(number: number, finished: finished)
+            guard !connection.isBroken, error.verdict != .lost else {
+                throw UnknownOutcome(number: number, finished: finished)
+            }
+            if error.verdict == .refused, isolation == .together { throw FailureOfOne() }
+            throw error
         }
         CrashPoint.committed.reach()
         guard said == "COMMIT" else {

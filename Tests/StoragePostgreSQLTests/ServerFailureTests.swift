@@ -1,0 +1,97 @@
+import PostgresLink
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQL
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// What a failure of the server means.
+struct VerdictTests {
+    @Test(arguments: [
+        ("57P04", PostgresError.Verdict.lost), ("25P04", .lost), ("57P01", .lost),
+        ("53000", .failing), ("58030", .failing), ("58P01", .failing),
+        ("53100", .noRoom), ("57014", .busy), ("23505", .refused), ("54000", .refused),
+    ])
+    func `a failure is told by its code`(state: String, verdict: PostgresError.Verdict) {
+        #expect(PostgresError(state: state, message: "").verdict == verdict)
+    }
+
+    /// Too many open files on the server's machine pass: a step that cannot be recorded for them
+    /// would end the relay, and the next one.
+    @Test(arguments: ["53000", "58030", "25P04", "57P04"])
+    func `what the server fails at itself passes`(state: String) throws {
+        let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
+        let error = PostgresError(state: state, message: "could not open file")
+        let told = try #require(error.storageError(of: place) as? StorageError)
+        #expect(told.passes)
+        #expect("\(told)".contains("could not open file (\(state))"))
+    }
+
+    @Test func `what each request needs is no fault of one`() {
+        #expect(throws: StorageError.unavailable("no transactions any more (54000)")) {
+            try PostgresError.concerningAll { () throws -> Void in
+                throw PostgresError(state: "54000", message: "no transactions any more")
+            }
+        }
+        let lost = PostgresError(state: "57P01", message: "ended")
+        #expect(throws: lost) {
+            try PostgresError.concerningAll { () throws -> Void in throw lost }
+        }
+    }
+}
+
+/// What the one writer does about a server that refuses.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct ServerFailureTests {
+    private static func append(_ name: String, to store: RelayStore) async throws -> AppendOutcome?
+    {
+        try await store.append(
+            [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0)
+        ).first
+    }
+
+    @Test func `a shard that cannot be locked turns requests away until it can be`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let table = "ALTER TABLE \(test.schema).shard RENAME COLUMN shard"
+        try test.server.sql("\(table) TO other")
+        let refusal = await #expect(throws: StorageError.self) {
+            _ = try await Self.append("first", to: store)
+        }
+        guard case .unavailable? = refusal else {
+            Issue.record("\(String(describing: refusal))")
+            return
+        }
+        try test.server.sql("ALTER TABLE \(test.schema).shard RENAME COLUMN other TO shard")
+        #expect(try await Self.append("first", to: store) == .appended(LogPosition(1)))
+        await store.close()
+    }
+
+    /// What is queued goes with the commit, to which the server does not come then.
+    @Test func `where what is queued fails nothing is committed, and the connection is good`()
+        throws
+    {
+        let test = try TestPlace()
+        let connection = try test.session().connectAgain()
+        let db = Database(connection)
+        try db.execute(sql: "CREATE SCHEMA \(test.schema)")
+        try db.execute(sql: "CREATE TABLE thing (id bigint PRIMARY KEY)")
+        try connection.settle()
+        let before = connection.pipeline.roundTrips
+        try connection.begin()
+        for id in [1, 2, 1] {
+            try db.execute(sql: "INSERT INTO thing (id) VALUES (?)", arguments: [id])
+        }
+        let refusal = #expect(throws: PostgresError.self) { try connection.commit() }
+        #expect(refusal?.verdict == .refused && !connection.isBroken)
+        connection.rollBack()
+        #expect(connection.pipeline.roundTrips == before + 2)
+        #expect(try Int64.fetchOne(db, sql: "SELECT count(*) FROM thing") == 0)
+    }
+}
