@@ -193,6 +193,23 @@ struct RelayNodesTests {
         #expect(try RelayStore.nodes(try test.place()).count == RelayNodes.limit)
     }
 
+    /// As a relay leaves behind that fails soon after each start, and is started anew.
+    @Test func `who is silent keeps no place from who is there`() throws {
+        let test = try TestPlace()
+        _ = try RelayStore.migrate(try test.place())
+        let connection = try test.session().connect()
+        try connection.query(
+            """
+            INSERT INTO relayNode (session, name, version, since, seen)
+            SELECT 'belfry ' || n, 'failing', '1', clock_timestamp(),
+                clock_timestamp() - interval '20 seconds'
+            FROM generate_series(1, \(RelayNodes.limit)) AS n
+            """)
+        try RelayNodes.announce(Self.claimant("there"), connection)
+        let nodes = try RelayStore.nodes(try test.place())
+        #expect(nodes.map(\.name) == ["there"] && nodes.map(\.role) == [.standingBy])
+    }
+
     @Test func `who could not take the owner's place is told at once`() async throws {
         let place = try TestPlace().place()
         let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))

@@ -72,6 +72,9 @@ enum RelayNodes {
     }
 
     /// Says that a relay is there.
+    ///
+    /// Who is silent is shown as long as there is room: a relay that fails again and again leaves a
+    /// row each time, and these must not keep those from being shown that are there.
     static func announce(
         _ claimant: StoreClaimant, standby: StoreNode.Standby? = nil,
         _ connection: PostgresConnection
@@ -81,11 +84,14 @@ enum RelayNodes {
             WITH quick AS (SELECT set_config('synchronous_commit', 'off', true)),
             gone AS (
                 DELETE FROM relayNode USING quick
-                WHERE session <> $1 AND NOT \(isSeen("seen", within: memory)))
+                WHERE session <> $1 AND NOT (\(isSeen("seen", within: memory))
+                    AND (\(isSeen("seen", within: silence))
+                        OR (SELECT count(*) FROM relayNode) < \(limit))))
             INSERT INTO relayNode
                 (session, name, version, since, seen, standby, settings, machine, stores)
             SELECT $1, $2, $3, clock_timestamp(), clock_timestamp(), $4, $5, $6, $7 FROM quick
-            WHERE (SELECT count(*) FROM relayNode WHERE session <> $1) < \(limit)
+            WHERE (SELECT count(*) FROM relayNode
+                WHERE session <> $1 AND \(isSeen("seen", within: silence))) < \(limit)
             ON CONFLICT (session) DO UPDATE SET seen = excluded.seen, standby = excluded.standby
             """,
             [
