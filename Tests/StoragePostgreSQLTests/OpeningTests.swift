@@ -1,3 +1,4 @@
+import Foundation
 import Migrations
 import PostgresLink
 import RelayModel
@@ -89,6 +90,51 @@ struct OpeningTests {
         let quick = session(.milliseconds(1))
         quick.expectEnd()
         for _ in 0..<2 { #expect(try #require(Self.reason(quick)).contains("No such file")) }
+    }
+
+    /// In a network that swallows everything each attempt takes seconds, and many may wait.
+    @Test func `who waits to read while nobody can connect is told with the first`() async throws {
+        let readings = 20
+        let all = try #require(PostgresWake())
+        let counts = Mutex((asked: 0, looks: 0))
+        let session = PostgresSession(
+            place: try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres"),
+            watch: {
+                guard Thread.current.name == "belfry.postgres" else {
+                    let asked = counts.withLock { counts in
+                        counts.asked += 1
+                        return counts.asked
+                    }
+                    if asked == readings { all.signal() }
+                    return .zero
+                }
+                let looks = counts.withLock { counts in
+                    counts.looks += 1
+                    return counts.looks
+                }
+                // The first attempt goes on until all have asked.
+                while looks == 1, counts.withLock({ $0.asked }) < readings {
+                    all.wait(for: .seconds(1))
+                }
+                return .seconds(3 * looks)
+            }, name: "belfry test")
+        let readers = try ServerReaders(session, count: 1)
+        defer { readers.end() }
+        let refused = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<readings {
+                group.addTask {
+                    do {
+                        return try await readers.read { _ in false }
+                    } catch {
+                        return (error as? PostgresError)?.verdict == .lost
+                    }
+                }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(refused == readings)
+        // Those of one attempt.
+        #expect(counts.withLock { $0.looks } < 10)
     }
 
     /// As a commit of a takeover is not, whose synchronous standby is away.

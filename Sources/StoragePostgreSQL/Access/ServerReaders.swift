@@ -42,7 +42,12 @@ private final class Reader: Sendable {
     /// What belongs to the thread.
     private final class Hold: @unchecked Sendable {
         var connection: ServerConnection?
+        /// Why no connection could be made last, if that took long, and when it was known.
+        var absence: (error: PostgresError, since: Duration)?
     }
+
+    /// A server that refuses connections, as one that restarts, answers sooner, and is asked again.
+    private static let longest = Duration.seconds(1)
 
     private let session: PostgresSession
     private let thread: PostgresThread
@@ -65,14 +70,19 @@ private final class Reader: Sendable {
         count.wrappingAdd(1, ordering: .relaxed)
         defer { count.wrappingSubtract(1, ordering: .relaxed) }
         try Task.checkCancellation()
+        let asked = session.watch()
         return try await thread.run { [self] in
+            // Whoever waited meanwhile would wait as long again, and the last as often as there are
+            // others before it.
+            if let absence = hold.absence, asked < absence.since { throw absence.error }
             do {
                 return try readOnce(body)
             } catch let error as PostgresError where [.lost, .outdated].contains(error.verdict) {
+                hold.connection = nil
+                if hold.absence != nil { throw error }
                 // Nothing was written, so that it may be asked again: a restart of the server, a
                 // failover, or a newer version that starts beside this one, is not told to whoever
                 // reads.
-                hold.connection = nil
                 return try readOnce(body)
             }
         }
@@ -98,9 +108,17 @@ private final class Reader: Sendable {
     }
 
     private func connect() throws -> ServerConnection {
-        let connection = try session.connectAgain(limits: PostgresSession.readingLimits)
-        hold.connection = connection
-        return connection
+        let began = session.watch()
+        hold.absence = nil
+        do {
+            let connection = try session.connectAgain(limits: PostgresSession.readingLimits)
+            hold.connection = connection
+            return connection
+        } catch let error as PostgresError {
+            let now = session.watch()
+            if now - began > Self.longest { hold.absence = (error, now) }
+            throw error
+        }
     }
 
     func end() {
