@@ -37,7 +37,8 @@ extension RelayStore {
             let owner = claimant.sessionName
             try MoveMark.refuse(place, owner: (owner, epoch), connection)
             do {
-                try ServerSecrets(place: place, vault: settings.secrets).seal(session)
+                try ServerSecrets(place: place, vault: settings.secrets)
+                    .seal(session, epoch: epoch)
             } catch {
                 // Who can use it need not wait for the lease to run out.
                 try? Ownership.release(epoch: epoch, by: owner, connection)

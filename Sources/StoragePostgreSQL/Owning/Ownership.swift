@@ -67,12 +67,7 @@ struct Ownership: Sendable {
         }
         if let before = row[0] {
             if row[1] == "t" { return .owner(row[2] ?? "") }
-            try connection.query(
-                """
-                SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-                WHERE application_name = $1 AND pid <> pg_backend_pid()
-                    AND pg_has_role(usesysid, 'USAGE')
-                """, [before])
+            try endSessions(of: before, connection)
         }
         try connection.query("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
         let taken = try connection.query(
@@ -92,6 +87,21 @@ struct Ownership: Sendable {
             "UPDATE progress SET epoch = $1::bigint WHERE shard = 0", ["\(epoch)"])
         try connection.query("DELETE FROM commitMark WHERE epoch < $1::bigint", ["\(epoch)"])
         return .owned(epoch: epoch)
+    }
+
+    /// Ends the sessions of an owner, as far as the role may, within a transaction.
+    ///
+    /// As who it came in as: where a role works as another (`ALTER ROLE … SET role = …`), that one
+    /// may not end, nor see, what came in as the former.
+    private static func endSessions(of owner: String, _ connection: PostgresConnection) throws {
+        try connection.query(
+            """
+            SET LOCAL role = none;
+            SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+            WHERE application_name = \(owner.quotedText) AND pid <> pg_backend_pid()
+                AND pg_has_role(usesysid, 'USAGE');
+            RESET role
+            """)
     }
 
     /// Whether nobody else may have the shard yet, in SQL.

@@ -11,19 +11,32 @@ struct ServerSecrets {
     let place: PostgresPlace
     let vault: SecretVault
 
-    /// Encrypts what is not yet encrypted with the current key.
+    /// Encrypts what is not yet encrypted with the current key, as the owner with this number.
     ///
-    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here.
-    func seal(_ session: PostgresSession) throws {
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here;
+    ///   ``StorageError/locked(path:holder:)`` if it is another's by now.
+    func seal(_ session: PostgresSession, epoch: Int64) throws {
         let connection = ServerConnection(
             try PostgresPipeline(try session.connect(), patience: PostgresSession.patience))
         try connection.begin()
         do {
+            try lock(epoch, of: session.name, connection)
             try seal(Database(connection))
             _ = try connection.commit()
         } catch {
             connection.rollBack()
             throw error
+        }
+    }
+
+    /// Locks the shard, as every commit does: what a process that was paused has lost meanwhile it
+    /// must not put under a key that its new owner may not have.
+    private func lock(_ epoch: Int64, of owner: String, _ connection: ServerConnection) throws {
+        try connection.pipeline.queue("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
+        let rows = try connection.pipeline.fetch(
+            "SELECT epoch FROM ownership WHERE shard = 0 AND owner = $1", [.text(owner)])
+        guard rows.count == 1, rows[0, 0] == .integer(epoch) else {
+            throw StorageError.locked(path: "\(place)", holder: "another relay")
         }
     }
 
