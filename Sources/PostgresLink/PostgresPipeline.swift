@@ -23,6 +23,8 @@ package final class PostgresPipeline: @unchecked Sendable {
     private static let mostPrepared = 2000
     /// What is queued beyond this is sent off, so that no transaction is in memory twice.
     private static let mostQueuedBytes = 1 << 20
+    /// How often one statement goes together: what it answers is in memory as a whole.
+    private static let mostTogether = 64
 
     /// The connection, which does nothing else from now on.
     package let connection: PostgresConnection
@@ -70,6 +72,11 @@ package final class PostgresPipeline: @unchecked Sendable {
     package func queue(
         _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true
     ) throws {
+        try enqueue(sql, values, keeping: keeping)
+        if queuedBytes > Self.mostQueuedBytes { try settle() }
+    }
+
+    private func enqueue(_ sql: String, _ values: [PostgresValue], keeping: Bool) throws {
         let statement = Statement(sql: sql, types: values.map(\.type))
         var bytes: [UInt8] = []
         var ends: [Int] = []
@@ -90,7 +97,6 @@ package final class PostgresPipeline: @unchecked Sendable {
         guard isSent == 1 else { throw broken() }
         queued += 1
         queuedBytes += bytes.count + 64
-        if queuedBytes > Self.mostQueuedBytes { try settle() }
     }
 
     /// Runs a statement, after all that is queued, and returns what it answers.
@@ -98,17 +104,40 @@ package final class PostgresPipeline: @unchecked Sendable {
         _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true,
         within patience: Duration? = nil
     ) throws -> PostgresRows {
-        try queue(sql, values, keeping: keeping)
-        guard let rows = try exchange(within: patience ?? self.patience) else {
-            throw PostgresError(state: "", message: "the server did not answer a statement")
+        // However much is queued: what was sent off by itself would have no answer here.
+        try enqueue(sql, values, keeping: keeping)
+        guard let rows = try exchange(within: patience ?? self.patience, keeping: 1).last else {
+            throw Self.silence
         }
         return rows
     }
 
+    /// Runs a statement with each of several sets of values, one after the other and all after what
+    /// is queued, and returns what each answers: so many of them go together.
+    package func fetchEach(
+        _ sql: String, _ sets: [[PostgresValue]], keeping: Bool = true
+    ) throws -> [PostgresRows] {
+        var found: [PostgresRows] = []
+        found.reserveCapacity(sets.count)
+        var rest = sets[...]
+        while !rest.isEmpty {
+            let part = rest.prefix(Self.mostTogether)
+            rest = rest.dropFirst(part.count)
+            for values in part { try enqueue(sql, values, keeping: keeping) }
+            let rows = try exchange(within: patience, keeping: part.count)
+            guard rows.count == part.count else { throw Self.silence }
+            found += rows
+        }
+        return found
+    }
+
+    private static let silence = PostgresError(
+        state: "", message: "the server did not answer a statement")
+
     /// Waits until all that is queued is done.
     package func settle(within patience: Duration? = nil) throws {
         guard queued > 0 || unanswered > 0 else { return }
-        _ = try exchange(within: patience ?? self.patience)
+        _ = try exchange(within: patience ?? self.patience, keeping: 0)
     }
 
     /// Sends what is queued; an error of it is thrown by the next ``fetch(_:_:keeping:)`` or
@@ -175,10 +204,10 @@ package final class PostgresPipeline: @unchecked Sendable {
 
     // MARK: Receiving
 
-    /// Sends what is queued, reads all answers, and returns the last.
-    private func exchange(within patience: Duration) throws -> PostgresRows? {
+    /// Sends what is queued, reads all answers, and returns the last ones, so many of them.
+    private func exchange(within patience: Duration, keeping count: Int) throws -> [PostgresRows] {
         try synchronise()
-        var last: PostgresRows?
+        var last: [PostgresRows] = []
         var refusal: PostgresError?
         let start = connection.watch()
         while let result = try nextResult(since: start, within: patience) {
@@ -189,8 +218,11 @@ package final class PostgresPipeline: @unchecked Sendable {
                     unanswered -= 1
                     continue
                 }
-                return try finish(last, refusal)
-            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: last = PostgresRows(result)
+                try finish(refusal)
+                return last
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK:
+                last.append(PostgresRows(result))
+                if last.count > count { last.removeFirst() }
             case PGRES_PIPELINE_ABORTED: PQclear(result)
             default:
                 refusal = refusal ?? PostgresConnection.error(of: result)
@@ -210,10 +242,10 @@ package final class PostgresPipeline: @unchecked Sendable {
         roundTrips += 1
     }
 
-    private func finish(_ last: PostgresRows?, _ refusal: PostgresError?) throws -> PostgresRows? {
+    private func finish(_ refusal: PostgresError?) throws {
         guard let refusal else {
             unproven.removeAll()
-            return last
+            return
         }
         for statement in unproven { prepared[statement] = nil }
         unproven.removeAll()

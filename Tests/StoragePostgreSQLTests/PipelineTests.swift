@@ -39,6 +39,35 @@ struct PipelineTests {
         #expect(pipeline.roundTrips == 2)
     }
 
+    /// As a webhook's body, which is kept by a statement that is asked for its number.
+    @Test(arguments: [(0, 2 << 20), ((1 << 20) - 600, 600)])
+    func `a statement that fills what goes together is answered`(queued: Int, asked: Int) throws {
+        let pipeline = try Self.pipeline()
+        if queued > 0 {
+            try pipeline.queue(
+                "INSERT INTO thing (id, body) VALUES (1, $1)", [.bytes(Data(count: queued))])
+        }
+        let rows = try pipeline.fetch("SELECT length($1)", [.bytes(Data(count: asked))])
+        #expect(rows[0, 0] == .integer(Int64(asked)))
+        #expect(pipeline.roundTrips == 1)
+    }
+
+    @Test func `a statement is answered for each of many sets of values`() throws {
+        let pipeline = try Self.pipeline()
+        try pipeline.queue("INSERT INTO thing (id) VALUES (7)")
+        let numbers = (0..<200).map { Int64($0) }
+        let found = try pipeline.fetchEach(
+            "SELECT $1 + count(*) FROM thing", numbers.map { [.integer($0)] })
+        #expect(found.map { $0[0, 0] } == numbers.map { .integer($0 + 1) })
+        #expect(pipeline.roundTrips == 4)
+        #expect(try pipeline.fetchEach("SELECT $1", []).isEmpty)
+        let refusal = #expect(throws: PostgresError.self) {
+            try pipeline.fetchEach("SELECT 1 / $1", [1, 0, 1].map { [.integer($0)] })
+        }
+        #expect(refusal?.state == "22012" && !pipeline.isBroken)
+        #expect(try pipeline.fetch("SELECT count(*) FROM thing")[0, 0] == .integer(1))
+    }
+
     @Test func `values come back as they were given`() throws {
         let pipeline = try Self.pipeline()
         try pipeline.queue(
