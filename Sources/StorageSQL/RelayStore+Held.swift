@@ -7,13 +7,7 @@ extension RelayStore {
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Kindness] {
         guard !deliveries.isEmpty else { return [:] }
-        return try await read { db in
-            var found: [DeliveryID: Kindness] = [:]
-            for owed in deliveries {
-                found[owed.delivery.id] = try Kindness.of(owed, in: db)
-            }
-            return found
-        }
+        return try await read { try Kindness.among(deliveries, in: $0) }
     }
 
     package func throttlePasts(
@@ -264,27 +258,48 @@ extension Digest {
 }
 
 extension Kindness {
-    /// What may hold `owed` back by what `db` holds now; `nil` if nothing does.
+    /// A delivery, and the number of its container.
+    private typealias Known = (owed: OwedDelivery, container: Int64)
+    /// What a subscription asks for, and the version that says so, unless no other can come.
+    private typealias Asked = (serial: UInt64?, kindness: String?)
+
+    /// What may hold `deliveries` back by what `db` holds now, where something does.
     ///
     /// By the subscription's ID and the device's token, as withdrawals are judged: an edit ends the
     /// version that fired. A once subscription that has fired says what it said.
-    static func of(_ owed: OwedDelivery, in db: Database) throws -> Kindness? {
-        guard let container = try db.containerIfKnown(owed.delivery.container)?.id else {
-            return nil
+    static func among(
+        _ deliveries: [OwedDelivery], in db: Database
+    ) throws -> [DeliveryID: Kindness] {
+        let containers = try db.numbers(of: deliveries.map(\.delivery.container))
+        let known = deliveries.compactMap { owed -> Known? in
+            containers[owed.delivery.container].map { (owed, $0) }
         }
-        let subscription = try subscription(of: owed, container, in: db)
-        let device = try Row.fetchOne(
-            try db.cachedStatement(
-                sql: """
-                    SELECT serial, kindness FROM device
-                    WHERE container = ? AND token = ? AND ended IS NULL
-                    """), arguments: [container, owed.delivery.token.rawValue])
+        let subscriptions = try subscriptions(of: known, in: db)
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT serial, kindness FROM device
+                WHERE container = ? AND token = ? AND ended IS NULL
+                """)
+        let tokens = known.map { (one) -> StatementArguments in
+            [one.container, one.owed.delivery.token.rawValue]
+        }
+        let devices = try Row.fetchFirsts(statement, arguments: tokens)
+        var found: [DeliveryID: Kindness] = [:]
+        for index in known.indices {
+            let id = known[index].owed.delivery.id
+            found[id] = Kindness(of: subscriptions[index], devices[index])
+        }
+        return found
+    }
+
+    /// What both ask for; `nil` if that is nothing.
+    private init?(of subscription: Asked?, _ device: Row?) {
         let texts: (subscription: String?, device: String?) = (
             subscription?.kindness, device?["kindness"]
         )
         guard texts.subscription != nil || texts.device != nil else { return nil }
         // What cannot be read asks for nothing; the version itself is told of where it is read.
-        return Kindness(
+        self.init(
             subscription: texts.subscription.flatMap { text in
                 try? SubscriptionKindness(try JSONReader(try JSONValue(stored: text)))
             } ?? SubscriptionKindness(),
@@ -295,33 +310,53 @@ extension Kindness {
             deviceSerial: device.map { UInt64(clamping: $0["serial"] as Int64) })
     }
 
-    /// The version that counts now, without its serial where no other can come.
-    private static func subscription(
-        of owed: OwedDelivery, _ container: Int64, in db: Database
-    ) throws -> (serial: UInt64?, kindness: String?)? {
-        let version = try Row.fetchOne(
-            try db.cachedStatement(
-                sql: "SELECT kindness, ended FROM subscription WHERE serial = ?"),
-            arguments: [owed.subscriptionSerial.stored])
-        if let version, version["ended"] as Int64? == nil {
-            return (owed.subscriptionSerial, version["kindness"])
+    /// The versions that count now, in the order of the deliveries.
+    private static func subscriptions(of known: [Known], in db: Database) throws -> [Asked?] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT kindness, ended FROM subscription WHERE serial = ?")
+        let serials = known.map { (one) -> StatementArguments in
+            [one.owed.subscriptionSerial.stored]
         }
-        let scope = owed.delivery.database.map { "'\($0.rawValue)'" }
-        let successor = try Row.fetchOne(
-            try db.cachedStatement(
-                sql: """
-                    SELECT serial, kindness FROM user
-                        JOIN subscription ON subscription.owner = user.id
-                    WHERE user.container = ? AND user.name = ?
-                        AND subscription.database IN (\(scope ?? "'public', 'private', 'shared'"))
-                        AND subscription.subscriptionID = ? AND subscription.ended IS NULL
-                    """),
-            arguments: [
-                container, owed.delivery.owner.rawValue, owed.delivery.subscriptionID.rawValue,
-            ])
-        if let successor, owed.delivery.isOnce != true {
-            return (UInt64(clamping: successor["serial"] as Int64), successor["kindness"])
+        let versions = try Row.fetchFirsts(statement, arguments: serials)
+        var found = zip(known, versions).map { one, version -> Asked? in
+            version.map { row -> Asked in
+                let isLive = row["ended"] as Int64? == nil
+                return (isLive ? one.owed.subscriptionSerial : nil, row["kindness"])
+            }
         }
-        return version.map { (nil, $0["kindness"]) }
+        // A once subscription has no other version than the one that fired.
+        let ended = known.indices.filter { index in
+            found[index]?.serial == nil && known[index].owed.delivery.isOnce != true
+        }
+        for (database, places) in Dictionary(
+            grouping: ended, by: { known[$0].owed.delivery.database })
+        {
+            let next = try successors(of: places.map { known[$0] }, in: database, db)
+            for (place, row) in zip(places, next) {
+                guard let row else { continue }
+                found[place] = (UInt64(clamping: row["serial"] as Int64), row["kindness"])
+            }
+        }
+        return found
+    }
+
+    /// The versions that came in the places of those that have ended.
+    private static func successors(
+        of known: [Known], in database: DatabaseScope?, _ db: Database
+    ) throws -> [Row?] {
+        let scope = database.map { "'\($0.rawValue)'" }
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT serial, kindness FROM user
+                    JOIN subscription ON subscription.owner = user.id
+                WHERE user.container = ? AND user.name = ?
+                    AND subscription.database IN (\(scope ?? "'public', 'private', 'shared'"))
+                    AND subscription.subscriptionID = ? AND subscription.ended IS NULL
+                """)
+        let names = known.map { (one) -> StatementArguments in
+            let delivery = one.owed.delivery
+            return [one.container, delivery.owner.rawValue, delivery.subscriptionID.rawValue]
+        }
+        return try Row.fetchFirsts(statement, arguments: names)
     }
 }

@@ -16,12 +16,6 @@ extension RelayStore {
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Withdrawal] {
         guard !deliveries.isEmpty else { return [:] }
-        return try await read { db in
-            var withdrawals: [DeliveryID: Withdrawal] = [:]
-            for owed in deliveries {
-                withdrawals[owed.delivery.id] = try Withdrawal.of(owed, in: db)
-            }
-            return withdrawals
-        }
+        return try await read { try Withdrawal.among(deliveries, in: $0) }
     }
 }

@@ -57,12 +57,14 @@ struct PipelineTests {
         try pipeline.queue("INSERT INTO thing (id) VALUES (7)")
         let numbers = (0..<200).map { Int64($0) }
         let found = try pipeline.fetchEach(
-            "SELECT $1 + count(*) FROM thing", numbers.map { [.integer($0)] })
-        #expect(found.map { $0[0, 0] } == numbers.map { .integer($0 + 1) })
+            "SELECT $1 + count(*) FROM thing", numbers.map { [PostgresValue.integer($0)] })
+        let sums: [PostgresValue] = found.map { $0[0, 0] }
+        #expect(sums == numbers.map { PostgresValue.integer($0 + 1) })
         #expect(pipeline.roundTrips == 4)
         #expect(try pipeline.fetchEach("SELECT $1", []).isEmpty)
         let refusal = #expect(throws: PostgresError.self) {
-            try pipeline.fetchEach("SELECT 1 / $1", [1, 0, 1].map { [.integer($0)] })
+            _ = try pipeline.fetchEach(
+                "SELECT 1 / $1", [[.integer(1)], [.integer(0)], [.integer(1)]])
         }
         #expect(refusal?.state == "22012" && !pipeline.isBroken)
         #expect(try pipeline.fetch("SELECT count(*) FROM thing")[0, 0] == .integer(1))

@@ -39,8 +39,10 @@ struct RetryCostTests {
             isHeld: { _ in false })
         #expect(try reading.nextDue(in: db) == Timestamp(stored: 2000))
         // They say nothing of what is owed, and so all that were read are set aside.
+        let before = connection.pipeline.roundTrips
         let (due, damaged) = try reading.due(
             at: Timestamp(stored: 5000), limit: 20, UnreadableRows(), in: db)
+        #expect(connection.pipeline.roundTrips - before < 10)
         #expect(due == [])
         #expect(Set(damaged).count == 20)
         #expect(damaged.allSatisfy { !reading.excluding.contains($0) })
@@ -52,5 +54,24 @@ struct RetryCostTests {
                 """)
         #expect(try #require(looked) < 1000)
         #expect(try connection.commit() == "COMMIT")
+    }
+
+    /// What is asked of each delivery before it is sent again: over a network each question would
+    /// take as long as all of them.
+    @Test func `what stands in the way of many retries is asked at once`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let deliveries = (UInt64(1)...200).map { Sample.owed($0) }
+        let connection = try test.session().connectAgain()
+        let db = Database(connection)
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let withdrawn = try Withdrawal.among(deliveries, in: db)
+        #expect(withdrawn.count == 200 && withdrawn.values.allSatisfy { $0 == .device })
+        #expect(try Kindness.among(deliveries, in: db).isEmpty)
+        #expect(connection.pipeline.roundTrips < 30)
+        #expect(try connection.commit() == "COMMIT")
+        await store.close()
     }
 }

@@ -25,6 +25,14 @@ final class ServerStatement: SQLStatement {
         ServerRows(try fetch(arguments))
     }
 
+    func queryEach(
+        _ arguments: [[SQLValue]], _ take: (_ number: Int, _ rows: any SQLRows) throws -> Void
+    ) throws {
+        let answers = try connection.pipeline.fetchEach(
+            sql, arguments.map { $0.map(PostgresValue.init) }, keeping: isKept)
+        for (number, rows) in answers.enumerated() { try take(number, ServerRows(rows)) }
+    }
+
     func walk(_ arguments: [SQLValue]) throws -> any SQLRows {
         guard connection.isInsideTransaction, !isBounded else { return try query(arguments) }
         let cursor = try connection.cursor(sql, arguments.map(PostgresValue.init))

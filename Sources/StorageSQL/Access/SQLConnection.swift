@@ -45,6 +45,15 @@ package protocol SQLStatement: AnyObject {
     /// Whatever it writes is written whole, also if the rows are not read to their end.
     func query(_ arguments: [SQLValue]) throws -> any SQLRows
 
+    /// Runs it now, after all that was kept, with each of several sets of arguments, one after the
+    /// other, and hands over what each finds, or returns, with its number.
+    ///
+    /// The rows are good until the next are handed over; an engine that waits for each answer asks
+    /// for many at a time.
+    func queryEach(
+        _ arguments: [[SQLValue]], _ take: (_ number: Int, _ rows: any SQLRows) throws -> Void
+    ) throws
+
     /// Runs it now, after all that was kept, for whoever may stop long before the last row: within
     /// a transaction no more is found and in memory than some rows beyond those that are read.
     ///
@@ -53,6 +62,13 @@ package protocol SQLStatement: AnyObject {
 }
 
 extension SQLStatement {
+    /// Where nobody waits for answers, nothing is different.
+    package func queryEach(
+        _ arguments: [[SQLValue]], _ take: (_ number: Int, _ rows: any SQLRows) throws -> Void
+    ) throws {
+        for (number, values) in arguments.enumerated() { try take(number, try query(values)) }
+    }
+
     /// Where rows are found one by one anyway, nothing is different.
     package func walk(_ arguments: [SQLValue]) throws -> any SQLRows { try query(arguments) }
 }

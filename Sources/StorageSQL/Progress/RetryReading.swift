@@ -34,9 +34,8 @@ struct RetryReading {
             identities[index] = more
         }
         let statement = try db.cachedStatement(sql: "SELECT * FROM retry WHERE deliveryID = ?")
-        let rows = try identities.joined().compactMap { id in
-            try Row.fetchOne(statement, arguments: [id])
-        }
+        let asked = identities.joined().map { (id) -> StatementArguments in [id] }
+        let rows = try Row.fetchFirsts(statement, arguments: asked).compactMap(\.self)
         let due = try unreadable.readable(rows, in: "retry") { try Retry(row: $0) }
         guard due.count < rows.count else { return (due, []) }
         let read = Set(due.map(\.delivery.delivery.id))

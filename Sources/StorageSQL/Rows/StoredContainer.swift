@@ -32,6 +32,13 @@ extension Database {
         return StoredContainer(id: row[0], key: key, quotas: quotas)
     }
 
+    /// The numbers of containers, each looked up once; those that were never saved have none.
+    func numbers(of keys: some Sequence<ContainerKey>) throws -> [ContainerKey: Int64] {
+        var numbers: [ContainerKey: Int64] = [:]
+        for key in Set(keys) { numbers[key] = try containerIfKnown(key)?.id }
+        return numbers
+    }
+
     /// The number of a user, who gets one now if it is new.
     func user(_ user: UserID, of container: StoredContainer) throws -> Int64 {
         let find = try cachedStatement(
