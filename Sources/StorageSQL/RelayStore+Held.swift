@@ -98,7 +98,7 @@ extension RelayStore {
                 let container = try Int64.fetchOne(
                     close, arguments: [now.stored, digest.id, digest.deliveries])
                 guard let container else { continue }
-                try row.save(in: commit.db)
+                try row.save(of: container, in: commit.db)
                 try commit.db.addToAccount(
                     of: container, folded: Int(digest.deliveries) - 1)
                 count += 1

@@ -12,7 +12,7 @@ struct ClaimStep {
                 INSERT INTO onceClaim (subscription, position)
                 SELECT serial, ?2 FROM subscription
                 WHERE serial = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
-                ON CONFLICT DO NOTHING
+                ON CONFLICT DO NOTHING RETURNING subscription
                 """)
         let end = try commit.db.cachedStatement(
             sql: """
@@ -21,15 +21,24 @@ struct ClaimStep {
                 """)
         let holder = try commit.db.cachedStatement(
             sql: "SELECT position FROM onceClaim WHERE subscription = ?")
+        let asked = serials.map { (serial) -> StatementArguments in
+            [serial.stored, position.stored]
+        }
+        let rows = try Row.fetchFirsts(claim, arguments: asked)
         var claimed: Set<UInt64> = []
-        for serial in serials {
-            let arguments: StatementArguments = [serial.stored, position.stored]
-            if try claim.executeCounting(arguments: arguments) > 0 {
-                try end.execute(arguments: arguments)
-                claimed.insert(serial)
-            } else if try Int64.fetchOne(holder, arguments: [serial.stored]) == position.stored {
-                claimed.insert(serial)
+        var others: [UInt64] = []
+        for index in serials.indices {
+            guard rows[index] != nil else {
+                others.append(serials[index])
+                continue
             }
+            try end.execute(arguments: asked[index])
+            claimed.insert(serials[index])
+        }
+        // This change may have claimed it before, as one that is walked again after a crash.
+        let held = others.map { (serial) -> StatementArguments in [serial.stored] }
+        for (serial, row) in zip(others, try Row.fetchFirsts(holder, arguments: held)) {
+            if let row, row[0] as Int64 == position.stored { claimed.insert(serial) }
         }
         return claimed
     }

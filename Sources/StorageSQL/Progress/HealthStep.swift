@@ -48,9 +48,9 @@ struct HealthStep: Sendable {
         // In the order of the table: neighbours lie on one page.
         for (serial, health) in sums.sorted(by: { $0.key < $1.key }) {
             let arguments = health.arguments(serial)
-            let count = try update.executeCounting(arguments: arguments)
-            // What has ended meanwhile has no health any more.
-            if count == 0 { try insert.execute(arguments: arguments) }
+            // What is there is added to, and not inserted: nobody waits to hear which it is.
+            try update.execute(arguments: arguments)
+            try insert.execute(arguments: arguments)
         }
     }
 
@@ -60,11 +60,13 @@ struct HealthStep: Sendable {
         undeliveredAt, errors, errorPosition, errorAt
         """
 
+    /// What has ended meanwhile has no health any more.
     private static let inserting = """
         INSERT INTO subscriptionHealth (\(columns))
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17
         WHERE EXISTS (SELECT 1 FROM subscription WHERE serial = ?1)
             OR EXISTS (SELECT 1 FROM disabledSubscription WHERE serial = ?1)
+        ON CONFLICT (serial) DO NOTHING
         """
 
     /// Ranges end after what came later in the log, so that the last is the one furthest on.

@@ -20,18 +20,17 @@ struct HeldRow {
     ///
     /// If what held it back was edited meanwhile it is due at once, to be judged by what counts
     /// now: the edit made due what was there, and this was not.
-    func save(in db: Database) throws {
-        let container = try db.container(retry.delivery.delivery.container).id
+    func save(of container: Int64, in db: Database) throws {
         if try isOutdated(in: db) {
             var due = retry
             due.dueAt = retry.decidedAt ?? retry.dueAt
-            return try RetryRow(due, stored).save(for: group, in: db)
+            return try RetryRow(due, stored).save(for: group, of: container, in: db)
         }
         let isTogether = retry.reason.hold?.isTogether == true
         // What waits for a connection waits for moments, and is bounded where that is known.
         let isBrief = retry.reason.hold == .connected
         guard try isTogether || !isBrief && isOverfull(container, in: db) else {
-            return try RetryRow(retry, stored).save(for: group, in: db)
+            return try RetryRow(retry, stored).save(for: group, of: container, in: db)
         }
         try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")
             .execute(arguments: [id])

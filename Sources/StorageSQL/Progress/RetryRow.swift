@@ -12,11 +12,11 @@ struct StoredDelivery: Sendable {
         body = try JSONValue.object(owed.delivery.storedForm).storedText()
     }
 
-    /// The columns that retries and dead letters begin with.
-    func columns(in db: Database) throws -> StatementArguments {
+    /// The columns that retries and dead letters begin with; `container` is the delivery's.
+    func columns(of container: Int64) -> StatementArguments {
         let delivery = owed.delivery
         return [
-            try db.container(delivery.container).id, delivery.id.stored,
+            container, delivery.id.stored,
             delivery.ordinal.position.stored, Int64(delivery.ordinal.offset),
             owed.subscriptionSerial.stored, owed.deviceSerial.stored, body,
             delivery.owner.rawValue,
@@ -35,7 +35,9 @@ struct RetryRow {
     }
 
     /// Writes it; `group` says for whose sake it is held back, if it is.
-    func save(for group: HeldGroup? = nil, in db: Database) throws {
+    func save(
+        for group: HeldGroup? = nil, of container: Int64, in db: Database
+    ) throws {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO retry
@@ -51,7 +53,7 @@ struct RetryRow {
                     heldDevice = excluded.heldDevice
                 """)
         try statement.execute(
-            arguments: try stored.columns(in: db)
+            arguments: stored.columns(of: container)
                 + [
                     Int64(retry.attempts), retry.dueAt.stored,
                     (retry.decidedAt ?? retry.dueAt).stored, retry.reason.stored,

@@ -39,23 +39,40 @@ struct SettleStep: Sendable {
         let deleteRetry = try commit.db.cachedStatement(
             sql: "DELETE FROM retry WHERE deliveryID = ?")
         // First what is to be kept, then what ended: an end is final, whatever else the step says.
-        for (retry, delivery) in retries { try save(retry, delivery, in: commit.db) }
+        let containers = try containers(in: commit.db)
+        for (retry, delivery) in retries { try save(retry, delivery, containers, commit.db) }
         for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
         for (letter, delivery) in deadLetters {
             // A delivery is in one place only, or it would be counted twice.
             try deleteRetry.execute(arguments: [letter.delivery.delivery.id.stored])
-            try save(letter, delivery, in: commit.db)
+            try save(letter, delivery, containers, commit.db)
         }
         try forgetDeadTokens(in: &commit)
-        try saveBadges(in: commit.db)
+        try saveBadges(containers, in: commit.db)
         for place in step.places { try ThrottleRow(place).save(in: commit.db) }
         try ranges.run(in: commit.db)
         for (key, tally) in step.tallies {
             try commit.db.addToAccount(
-                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered,
-                seen: tally.seen)
+                of: try Self.number(of: key, containers), owed: tally.owed,
+                delivered: tally.delivered, seen: tally.seen)
         }
         try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
+    }
+
+    /// The numbers of the containers that it writes of.
+    private func containers(in db: Database) throws -> [ContainerKey: Int64] {
+        var keys = Set(step.tallies.keys)
+        keys.formUnion(step.retries.map(\.delivery.delivery.container))
+        keys.formUnion(step.deadLetters.map(\.delivery.delivery.container))
+        keys.formUnion(step.badges.map(\.key.container))
+        return try db.numbers(of: keys)
+    }
+
+    private static func number(
+        of key: ContainerKey, _ containers: [ContainerKey: Int64]
+    ) throws -> Int64 {
+        guard let number = containers[key] else { throw StorageError.unknownContainer(key) }
+        return number
     }
 
     private func moveProgress(in db: Database) throws {
@@ -79,16 +96,22 @@ struct SettleStep: Sendable {
     }
 
     private func save(
-        _ retry: Retry, _ delivery: StoredDelivery, in db: Database
+        _ retry: Retry, _ delivery: StoredDelivery, _ containers: [ContainerKey: Int64],
+        _ db: Database
     ) throws {
+        let container = try Self.number(of: delivery.owed.delivery.container, containers)
         if retry.reason.hold != nil {
-            try HeldRow(retry, delivery).save(in: db)
+            try HeldRow(retry, delivery).save(of: container, in: db)
         } else {
-            try RetryRow(retry, delivery).save(in: db)
+            try RetryRow(retry, delivery).save(of: container, in: db)
         }
     }
 
-    private func save(_ letter: DeadLetter, _ delivery: StoredDelivery, in db: Database) throws {
+    private func save(
+        _ letter: DeadLetter, _ delivery: StoredDelivery, _ containers: [ContainerKey: Int64],
+        _ db: Database
+    ) throws {
+        let container = try Self.number(of: delivery.owed.delivery.container, containers)
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO deadLetter
@@ -98,7 +121,7 @@ struct SettleStep: Sendable {
                 \(DeadLetter.replacing)
                 """)
         try statement.execute(
-            arguments: try delivery.columns(in: db)
+            arguments: delivery.columns(of: container)
                 + [Int64(letter.attempts), Int64(letter.status), letter.reason, letter.at.stored])
     }
 
@@ -112,7 +135,7 @@ struct SettleStep: Sendable {
         }
     }
 
-    private func saveBadges(in db: Database) throws {
+    private func saveBadges(_ containers: [ContainerKey: Int64], in db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO badge (container, deviceID, owner, badge)
@@ -120,9 +143,9 @@ struct SettleStep: Sendable {
                 ON CONFLICT (container, deviceID, owner) DO UPDATE SET badge = excluded.badge
                 """)
         for (holder, number) in step.badges {
-            guard let container = try db.containerIfKnown(holder.container) else { continue }
+            guard let container = containers[holder.container] else { continue }
             try statement.execute(arguments: [
-                container.id, holder.deviceID.rawValue, holder.owner.rawValue, max(0, number),
+                container, holder.deviceID.rawValue, holder.owner.rawValue, max(0, number),
             ])
         }
     }

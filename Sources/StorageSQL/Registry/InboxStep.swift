@@ -40,11 +40,10 @@ struct InboxStep: Sendable {
                     notificationID, originDevice, payload, createdAt, changedAt)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)
                 """)
-        for entry in entries {
-            guard let container = try db.containerIfKnown(entry.owner.container) else { continue }
-            let owner = try db.user(entry.owner.user, of: container)
-            guard try !isKnown(entry, of: owner, in: db) else { continue }
-            let sequence = try nextSequence(of: owner, in: container, db)
+        let new = try unknown(entries, in: db)
+        let numbers = try nextSequences(of: new, in: db)
+        for ((entry, inbox), sequence) in zip(new, numbers) {
+            let owner = inbox.owner
             try insert.execute(arguments: [
                 owner, sequence, entry.position.stored, entry.subscriptionSerial.stored,
                 entry.subscriptionID.rawValue, entry.database.rawValue,
@@ -57,33 +56,81 @@ struct InboxStep: Sendable {
         }
     }
 
-    private static func isKnown(
-        _ entry: InboxEntry, of owner: Int64, in db: Database
-    ) throws -> Bool {
-        try Bool.fetchOne(
-            db.cachedStatement(
-                sql: """
-                    SELECT EXISTS (
-                        SELECT 1 FROM notification
-                        WHERE owner = ? AND position = ? AND subscriptionSerial = ?)
-                    """),
-            arguments: [owner, entry.position.stored, entry.subscriptionSerial.stored]) ?? false
+    /// The numbers of a user, and of the user's container.
+    private typealias Inbox = (owner: Int64, container: Int64)
+
+    /// Whose the entries are, by their users; none of a container that was never saved.
+    private static func inboxes(
+        of entries: [InboxEntry], in db: Database
+    ) throws -> [InboxOwner: Inbox] {
+        let containers = try db.numbers(of: entries.map(\.owner.container))
+        var asked: [(owner: InboxOwner, container: Int64)] = []
+        var seen: Set<InboxOwner> = []
+        // In their order, in which new ones get their numbers.
+        for owner in entries.map(\.owner) where seen.insert(owner).inserted {
+            if let container = containers[owner.container] { asked.append((owner, container)) }
+        }
+        let find = try db.cachedStatement(
+            sql: "SELECT id FROM user WHERE container = ? AND name = ?")
+        let names = asked.map { (one) -> StatementArguments in
+            [one.container, one.owner.user.rawValue]
+        }
+        let rows = try Row.fetchFirsts(find, arguments: names)
+        var found: [InboxOwner: Inbox] = [:]
+        for ((owner, container), row) in zip(asked, rows) {
+            let known = StoredContainer(id: container, key: owner.container)
+            let number: Int64 = try row.map { $0[0] as Int64 } ?? db.user(owner.user, of: known)
+            found[owner] = (number, container)
+        }
+        return found
     }
 
-    private static func nextSequence(
-        of owner: Int64, in container: StoredContainer, _ db: Database
-    ) throws -> Int64 {
-        let sequence = try Int64.fetchOne(
-            db.cachedStatement(
-                sql: """
-                    INSERT INTO inbox (owner, container, lastSequence) VALUES (?, ?, 1)
-                    ON CONFLICT (owner) DO UPDATE SET lastSequence = inbox.lastSequence + 1
-                    RETURNING lastSequence
-                    """), arguments: [owner, container.id])
-        guard let sequence else {
-            throw StorageError.damaged(path: "inbox", reason: "an inbox has no numbers")
+    /// The entries that are not written yet, each once, with whose they are.
+    private static func unknown(
+        _ entries: [InboxEntry], in db: Database
+    ) throws -> [(InboxEntry, Inbox)] {
+        let inboxes = try inboxes(of: entries, in: db)
+        var asked: [(entry: InboxEntry, inbox: Inbox)] = []
+        var places: [StatementArguments] = []
+        var seen: Set<StatementArguments> = []
+        for entry in entries {
+            guard let inbox = inboxes[entry.owner] else { continue }
+            let place: StatementArguments = [
+                inbox.owner, entry.position.stored, entry.subscriptionSerial.stored,
+            ]
+            guard seen.insert(place).inserted else { continue }
+            asked.append((entry, inbox))
+            places.append(place)
         }
-        return sequence
+        let find = try db.cachedStatement(
+            sql: """
+                SELECT 1 FROM notification
+                WHERE owner = ? AND position = ? AND subscriptionSerial = ?
+                """)
+        return zip(asked, try Row.fetchFirsts(find, arguments: places)).compactMap { one, row in
+            row == nil ? (one.entry, one.inbox) : nil
+        }
+    }
+
+    /// The next numbers of inboxes, one for each entry.
+    private static func nextSequences(
+        of entries: [(InboxEntry, Inbox)], in db: Database
+    ) throws -> [Int64] {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO inbox (owner, container, lastSequence) VALUES (?, ?, 1)
+                ON CONFLICT (owner) DO UPDATE SET lastSequence = inbox.lastSequence + 1
+                RETURNING lastSequence
+                """)
+        let asked = entries.map { (_, inbox) -> StatementArguments in
+            [inbox.owner, inbox.container]
+        }
+        return try Row.fetchFirsts(statement, arguments: asked).map { row -> Int64 in
+            guard let row else {
+                throw StorageError.damaged(path: "inbox", reason: "an inbox has no numbers")
+            }
+            return row[0]
+        }
     }
 
     private static func dropSurplus(
