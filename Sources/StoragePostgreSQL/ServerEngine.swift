@@ -89,6 +89,8 @@ final class ServerEngine: StoreEngine {
         }
     }
 
+    var isInDoubt: Bool { lease.isOver }
+
     var commitCount: UInt64 { writer.commitCount }
 
     /// The server's own log, and the room on its disk, are its own matter.

@@ -55,7 +55,7 @@ extension RelayStore {
 
     package func container(_ key: ContainerKey) async throws -> ContainerSettings? {
         let secrets = settings.secrets
-        return try await containerSettings.value(of: key) {
+        return try await containerSettings.value(of: key, inDoubt: engine.isInDoubt) {
             try await read { db in
                 try Row.fetchOne(
                     db,
@@ -109,7 +109,7 @@ extension RelayStore {
     }
 
     package func accessKeys(of container: ContainerKey) async throws -> [AccessKey] {
-        let keys = try await keysOfContainers.value(of: container) {
+        let keys = try await keysOfContainers.value(of: container, inDoubt: engine.isInDoubt) {
             let keys = try await rows(
                 of: container,
                 sql: "SELECT * FROM accessKey WHERE container = ? ORDER BY createdAt DESC, id"
@@ -169,7 +169,9 @@ extension RelayStore {
 
     package func sources(of container: ContainerKey) async throws -> [StoredSource] {
         let secrets = settings.secrets
-        let sources = try await sourcesOfContainers.value(of: container) {
+        let sources = try await sourcesOfContainers.value(
+            of: container, inDoubt: engine.isInDoubt
+        ) {
             let sources = try await rows(
                 of: container, sql: "SELECT * FROM changeSource WHERE container = ? ORDER BY name"
             ) { try StoredSource(row: $0, container: container, secrets) }

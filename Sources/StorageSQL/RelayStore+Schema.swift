@@ -3,7 +3,7 @@ import Storage
 
 extension RelayStore {
     package func schema(of container: ContainerKey) async throws -> ContainerSchema {
-        let schema = try await schemas.value(of: container) {
+        let schema = try await schemas.value(of: container, inDoubt: engine.isInDoubt) {
             try await read { db -> ContainerSchema? in
                 guard let stored = try db.containerIfKnown(container) else { return nil }
                 return try SchemaStep(container: stored).read(db)

@@ -234,54 +234,6 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    /// As a relay does that was paused, and wakes when another owns the store.
-    @Test func `who does not own the store puts it under no key`() async throws {
-        let test = try TestPlace()
-        let place = try test.place()
-        let store = try Self.open(place, Self.claimant("owner"))
-        let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))
-        let secrets = ServerSecrets(
-            place: place, vault: SecretVault(current: key, previous: []))
-        let refusal = #expect(throws: StorageError.self) {
-            try secrets.seal(try test.session(), epoch: 1)
-        }
-        guard case .locked? = refusal else {
-            Issue.record("\(String(describing: refusal))")
-            return
-        }
-        #expect(
-            try test.server.sql("SELECT count(*) FROM \(test.schema).secretSeal") == "0")
-        await store.close()
-    }
-
-    /// Its sessions are of the role that came in, which the one that it works as may not end.
-    @Test func `a former owner that hangs is ended also where a role works as another`()
-        async throws
-    {
-        let test = try TestPlace()
-        let (owner, login) = ("o\(test.schema)", "r\(test.schema)")
-        try test.server.sql("CREATE ROLE \(owner)")
-        try test.server.sql("CREATE ROLE \(login) LOGIN IN ROLE \(owner)")
-        try test.server.sql("ALTER ROLE \(login) SET role = \(owner)")
-        try test.server.sql("CREATE SCHEMA \(test.schema) AUTHORIZATION \(owner)")
-        let place = try test.place(role: login)
-        _ = try RelayStore.migrate(place)
-        let (first, second) = (Self.claimant("first"), Self.claimant("second"))
-        let hanging = try PostgresSession(place: place, name: first.sessionName).connect()
-        try hanging.query("SET idle_in_transaction_session_timeout = 0")
-        try hanging.query("UPDATE ownership SET owner = $1, epoch = 1", [first.sessionName])
-        try hanging.query("BEGIN")
-        try hanging.query("SELECT shard FROM shard FOR UPDATE")
-        let connection = try test.session(role: login).connect()
-        // A server that has just started leaves a store to its owner for a moment.
-        let isOwned = try await Turns.yield {
-            try Ownership.claim(second, connection) == .owned(epoch: 2)
-        }
-        #expect(isOwned)
-        #expect(try connection.query("SHOW role") == [[owner]])
-        #expect(throws: PostgresError.self) { try hanging.query("SELECT 1") }
-    }
-
     @Test func `who cannot read the secrets keeps nobody waiting`() async throws {
         let place = try TestPlace().place()
         let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))

@@ -78,6 +78,9 @@ final class LeaseRenewer: @unchecked Sendable {
     /// What other relays had set otherwise when they were last counted.
     var disagreements: [String] { state.withLock { $0.disagreements } }
 
+    /// Whether another may own the store by now, as of one that was paused, or is cut off.
+    var isOver: Bool { session.watch() - state.withLock { $0.renewed } >= Ownership.lease }
+
     /// Why nothing can be acknowledged at the moment, for whoever asks whether the relay is ready;
     /// `nil` if the lease was renewed lately.
     ///

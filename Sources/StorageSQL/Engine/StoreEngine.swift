@@ -33,6 +33,9 @@ package protocol StoreEngine: AnyObject, Sendable {
     /// Commits since the store was opened.
     var commitCount: UInt64 { get }
 
+    /// Whether another process may own the store by now, and may have changed what was read of it.
+    var isInDoubt: Bool { get }
+
     /// How much room the store takes.
     var footprint: StoreFootprint { get }
 
@@ -60,6 +63,9 @@ package protocol StoreEngine: AnyObject, Sendable {
 }
 
 extension StoreEngine {
+    /// Where nobody can take the store, there is no doubt.
+    package var isInDoubt: Bool { false }
+
     /// Does nothing where nobody is waited for.
     package func expectEnd() {}
 }
