@@ -53,6 +53,15 @@ package final class PostgresRows: @unchecked Sendable {
         Int(PQgetlength(result, Int32(row), Int32(column)))
     }
 
+    /// How many bytes all values take.
+    package var bytes: Int {
+        var bytes = 0
+        for row in 0..<count {
+            for column in types.indices { bytes += byteCount(row, column) }
+        }
+        return bytes
+    }
+
     /// The value in a row and a column.
     package subscript(row: Int, column: Int) -> PostgresValue {
         precondition(row >= 0 && row < count && column >= 0 && column < types.count)

@@ -9,8 +9,6 @@ import Testing
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct CursorTests {
-    private static let atATime = ServerCursor.rowsAtATime
-
     @Test func `who stops early has not waited for the last row`() throws {
         let connection = try TestPlace().session().connectAgain()
         try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -18,7 +16,8 @@ struct CursorTests {
         let rows = try Row.fetchCursor(
             Database(connection), sql: "SELECT generate_series(?1, 1000000000000) AS n",
             arguments: [Int64(7)])
-        let wanted = 3 * Self.atATime
+        // One more than the first two answers have.
+        let wanted = 9 * ServerCursor.firstRows + 1
         var numbers: [Int64] = []
         while numbers.count < wanted, let row = try rows.next() { numbers.append(row["n"]) }
         #expect(numbers == (0..<wanted).map { Int64($0) + 7 })
@@ -27,7 +26,7 @@ struct CursorTests {
         #expect(try connection.commit() == "COMMIT")
     }
 
-    @Test(arguments: [0, 1, 99, 100, 101, 300])
+    @Test(arguments: [0, 1, 15, 16, 17, 144, 145, 300])
     func `who reads to the end gets every row once`(count: Int) throws {
         let connection = try TestPlace().session().connectAgain()
         let db = Database(connection)
@@ -53,16 +52,33 @@ struct CursorTests {
         #expect(try connection.commit() == "COMMIT")
     }
 
-    @Test func `what says how many rows it finds is sent whole`() throws {
+    /// As the subscriptions of a user, each of which may have a long condition.
+    @Test func `large rows come few at a time, however many are asked for`() throws {
+        let connection = try TestPlace().session().connectAgain()
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let rows = try Row.fetchCursor(
+            Database(connection),
+            sql: "SELECT repeat('x', 1000000) AS body FROM generate_series(1, ?1) LIMIT ?2",
+            arguments: [Int64(10_000), 1000])
+        var count = 0
+        while count < ServerCursor.firstRows + 2, let row = try rows.next() {
+            count += row.bytes(of: "body") / 1_000_000
+        }
+        #expect(count == ServerCursor.firstRows + 2)
+        #expect(connection.pipeline.roundTrips == 3)
+        #expect(try connection.commit() == "COMMIT")
+    }
+
+    @Test func `what says that it finds few rows is sent whole`() throws {
         let connection = try TestPlace().session().connectAgain()
         let db = Database(connection)
         try connection.begin()
         let rows = try Row.fetchCursor(
             db, sql: "SELECT n FROM (SELECT generate_series(1, ?1) AS n) AS few LIMIT ?2",
-            arguments: [Int64(1000), 3 * Self.atATime])
+            arguments: [Int64(1000), ServerCursor.firstRows])
         var count = 0
         while try rows.next() != nil { count += 1 }
-        #expect(count == 3 * Self.atATime)
+        #expect(count == ServerCursor.firstRows)
         #expect(connection.pipeline.roundTrips == 1)
         let question = "SELECT count(*) FROM pg_cursors WHERE name <> ''"
         #expect(try Int64.fetchOne(db, sql: question) == 0)
@@ -73,9 +89,9 @@ struct CursorTests {
         let connection = try TestPlace().session().connectAgain()
         let numbers = try Int64.fetchCursor(
             Database(connection).makeStatement(sql: "SELECT generate_series(1, ?1)"),
-            arguments: [Int64(2 * Self.atATime)])
+            arguments: [Int64(200)])
         var count = 0
         while try numbers.next() != nil { count += 1 }
-        #expect(count == 2 * Self.atATime)
+        #expect(count == 200)
     }
 }

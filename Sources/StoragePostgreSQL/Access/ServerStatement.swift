@@ -34,16 +34,26 @@ final class ServerStatement: SQLStatement {
     }
 
     func walk(_ arguments: [SQLValue]) throws -> any SQLRows {
-        guard connection.isInsideTransaction, !isBounded else { return try query(arguments) }
+        let most = limit(arguments) ?? .max
+        guard connection.isInsideTransaction, most > ServerCursor.firstRows else {
+            return try query(arguments)
+        }
         let cursor = try connection.cursor(sql, arguments.map(PostgresValue.init))
         return ServerRows(try cursor.fetch(), from: cursor)
     }
 
-    /// Whether the statement itself says how many rows it finds at the most: after all that stands
-    /// in parentheses.
-    private var isBounded: Bool {
+    /// How many rows the statement itself says that it finds at the most, after all that stands in
+    /// parentheses; `nil` if it does not.
+    private func limit(_ arguments: [SQLValue]) -> Int64? {
         let end = sql.lastIndex(of: ")").map { sql[$0...] } ?? sql[...]
-        return end.split(whereSeparator: \.isWhitespace).contains("LIMIT")
+        let words = end.split(whereSeparator: \.isWhitespace)
+        guard let place = words.lastIndex(of: "LIMIT"), place + 1 < words.count else { return nil }
+        let word = words[place + 1]
+        guard word.first == "$" else { return Int64(word) }
+        guard let number = Int(word.dropFirst()), arguments.indices.contains(number - 1),
+            case .integer(let rows) = arguments[number - 1]
+        else { return nil }
+        return rows
     }
 
     private func fetch(_ arguments: [SQLValue]) throws -> PostgresRows {
