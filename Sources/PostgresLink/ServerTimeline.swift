@@ -11,10 +11,19 @@ package struct ServerTimeline: Sendable, Hashable {
     package let cluster: String
     /// Its number; the first one is 1.
     package let number: Int64
+    /// When the server was started, by its clock: tells servers apart that are there at one moment.
+    package let begun: String
 
-    package init(cluster: String, number: Int64) {
+    package init(cluster: String, number: Int64, begun: String = "") {
         self.cluster = cluster
         self.number = number
+        self.begun = begun
+    }
+
+    /// Whether two servers write one history, each for itself, as two do that were promoted from
+    /// one: which of them has what the other lacks cannot be told.
+    package func isForked(from other: ServerTimeline) -> Bool {
+        cluster == other.cluster && number == other.number && begun != other.begun
     }
 }
 
@@ -26,13 +35,13 @@ extension PostgresConnection {
                 """
                 SELECT system_identifier::text, CASE WHEN NOT pg_is_in_recovery()
                     THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
-                    END
+                    END, extract(epoch FROM pg_postmaster_start_time())::text
                 FROM pg_control_system()
                 """)
-            guard let row = rows.first, row.count == 2, let cluster = row[0],
+            guard let row = rows.first, row.count == 3, let cluster = row[0],
                 let number = row[1].flatMap({ Int64($0) })
             else { return nil }
-            return ServerTimeline(cluster: cluster, number: number)
+            return ServerTimeline(cluster: cluster, number: number, begun: row[2] ?? "")
         } catch let error as PostgresError where !error.state.isEmpty {
             // Some providers let nobody ask.
             return nil

@@ -62,6 +62,43 @@ struct FailoverTests {
         }
     }
 
+    @Test func `of two that were promoted from one neither is gone on with`() async throws {
+        let former = try PostgresServer(["fsync=on"])
+        let copies = try (0..<2).map { _ in
+            try PostgresServer(["fsync=on"], copyOf: former)
+        }
+        let hosts = ([former] + copies).map(\.folder).joined(separator: ",")
+        func session() throws -> PostgresSession {
+            let place = try PostgresPlace(url: "host=\(hosts) user=postgres dbname=postgres")
+            return PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        }
+        #expect(try session().connect().timeline != nil)
+        for copy in copies { try copy.sql("SELECT pg_promote()") }
+        func reason() throws -> String? {
+            do {
+                _ = try session().connect()
+                return nil
+            } catch let StorageError.inaccessible(_, reason) {
+                return reason
+            }
+        }
+        #expect(try reason() == PostgresSession.forked)
+        // Also who is connected already hears of it, and who looks no more.
+        try session().lookAtHosts()
+        #expect(try reason() == PostgresSession.forked)
+        copies[1].end()
+        #expect(try await Turns.yield { try reason() == nil })
+        for server in [copies[0], former] { server.end() }
+    }
+
+    @Test func `histories are told apart by server, number and cluster`() {
+        let one = ServerTimeline(cluster: "a", number: 2, begun: "1")
+        #expect(!one.isForked(from: one))
+        #expect(one.isForked(from: ServerTimeline(cluster: "a", number: 2, begun: "2")))
+        #expect(!one.isForked(from: ServerTimeline(cluster: "a", number: 3, begun: "2")))
+        #expect(!one.isForked(from: ServerTimeline(cluster: "b", number: 2, begun: "2")))
+    }
+
     @Test func `another cluster in the place begins anew`() throws {
         let place = try PostgresPlace(url: "host=/nowhere-\(UInt64.random(in: 0...UInt64.max))")
         let seen = SeenTimeline.of(place.target)

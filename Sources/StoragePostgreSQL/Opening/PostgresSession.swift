@@ -121,21 +121,30 @@ struct PostgresSession: Sendable {
     /// Of several hosts libpq takes the first that can be written to. That may be a primary in
     /// whose place a standby was promoted, and that somebody, or its machine, has started again:
     /// what was acknowledged since is not there, and what it takes is lost. Its history has a lower
-    /// number.
+    /// number. Of two with the same number neither is gone on with.
     private func latest(_ first: PostgresConnection) throws -> PostgresConnection {
         first.timeline = try first.askTimeline()
         guard let own = first.timeline else { return first }
         let seen = SeenTimeline.of(place.target)
         var best = (connection: first, timeline: own)
-        if seen.isPast(own) || (!seen.isNews(own) && hosts.isDue(at: watch())) {
+        let isTold = seen.isForked || seen.isPast(own)
+        if isTold || (!seen.isNews(own) && hosts.isDue(at: watch())) {
+            var isForked = false
             for host in place.target.byHost(parameters) where !first.isAt(host) {
                 guard let other = look(at: host), let found = other.timeline,
-                    found.cluster == own.cluster, found.number > best.timeline.number
+                    found.cluster == own.cluster
                 else { continue }
-                best = (other, found)
+                if found.number > best.timeline.number {
+                    best = (other, found)
+                    isForked = false
+                } else if found.isForked(from: best.timeline) {
+                    isForked = true
+                }
             }
+            seen.note(isForked: isForked)
         }
         guard seen.goOn(with: best.timeline) else { throw refusal(Self.formerPrimary) }
+        guard !seen.isForked else { throw refusal(Self.forked) }
         return best.connection
     }
 
@@ -144,6 +153,11 @@ struct PostgresSession: Sendable {
         "the server that answers was the primary before another was promoted: start that one, and "
         + "make this one its standby; or if this one is to go on, restart the relay without the "
         + "other"
+
+    /// What is told where two servers take what is written, and neither was promoted later.
+    static let forked =
+        "two servers of storage.url take what is written, each for itself, as after both were "
+        + "promoted: end the one that is not to go on, and make it the other's standby"
 
     /// Connects to a host to see whether it is the primary by now; `nil` if it cannot be written
     /// to.
@@ -166,10 +180,10 @@ struct PostgresSession: Sendable {
     /// It blocks.
     func lookAtHosts() {
         let seen = SeenTimeline.of(place.target)
-        for host in place.target.byHost(parameters) {
-            guard let found = look(at: host)?.timeline, seen.isNews(found) else { continue }
-            _ = seen.goOn(with: found)
-        }
+        let found = place.target.byHost(parameters).compactMap { look(at: $0)?.timeline }
+        for timeline in found where seen.isNews(timeline) { _ = seen.goOn(with: timeline) }
+        let last = found.filter { !seen.isPast($0) }
+        seen.note(isForked: last.contains { one in last.contains { $0.isForked(from: one) } })
     }
 
     /// Whether a connection is to a server that is the primary still, as far as this process knows.

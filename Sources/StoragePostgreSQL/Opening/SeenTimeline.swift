@@ -7,6 +7,7 @@ import Synchronization
 /// no other one may go on with the server before it.
 final class SeenTimeline: Sendable {
     private let latest = Mutex<ServerTimeline?>(nil)
+    private let fork = Mutex(false)
 
     private static let all = Mutex<[PostgresTarget: SeenTimeline]>([:])
 
@@ -19,6 +20,11 @@ final class SeenTimeline: Sendable {
             return seen
         }
     }
+
+    /// Whether two servers wrote the latest history, each for itself, when hosts were looked at.
+    var isForked: Bool { fork.withLock { $0 } }
+
+    func note(isForked: Bool) { fork.withLock { $0 = isForked } }
 
     /// Whether a history has ended, because a later one was seen.
     func isPast(_ found: ServerTimeline) -> Bool {
