@@ -244,6 +244,20 @@ import Testing
         #expect(answer.headers[.setCookie]?.hasPrefix("belfry-console=ef;") == true)
     }
 
+    @Test func `a cookie names the shard whose store knows the session`() {
+        var request = RelayRequest(
+            method: "GET", target: "/", uuid: "", receivedAt: TestRelay.now)
+        request.authority = "belfry.example"
+        let cookie = ConsoleCookie(scheme: "http", shard: "belfry_b")
+        var answer = RelayAnswer(status: 200)
+        cookie.give("ef", to: request, in: &answer)
+        #expect(answer.headers[.setCookie]?.hasPrefix("belfry-console=belfry_b.ef;") == true)
+        request.headers[.cookie] = "belfry-console=belfry_b.ef"
+        #expect(cookie.secret(in: request) == "ef")
+        request.headers[.cookie] = "belfry-console=belfry_b."
+        #expect(cookie.secret(in: request) == nil)
+    }
+
     @Test func `a wrong token begins nothing, and many are slowed as everywhere`() async throws {
         try await TestRelay.with { relay in
             let wrong = try await relay.call(

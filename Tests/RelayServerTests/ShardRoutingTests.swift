@@ -13,10 +13,11 @@ import Testing
 
     private static func subject(
         _ path: String, _ method: HTTPRequest.Method = .get, isOperators: Bool = true,
-        isSignedIn: Bool = false
+        isSignedIn: Bool = false, cookie: String? = nil
     ) -> CallSubject {
         var head = HTTPRequest(method: method, scheme: nil, authority: "h", path: path)
         if !isSignedIn { head.headerFields[.authorization] = "Bearer x" }
+        head.headerFields[.cookie] = cookie
         return CallSubject(of: head, isOperators: isOperators)
     }
 
@@ -90,6 +91,13 @@ import Testing
         let path = "/admin/1/containers/iCloud.com.example.Art/development"
         #expect(Self.subject(path, isSignedIn: true) == .relay)
         #expect(Self.subject("/admin/1/overview?shard=b", isSignedIn: true) == .relay)
+        // Whichever relay is asked, as behind a load balancer: its cookie says where.
+        let cookie = "other=b.c; belfry-console=belfry_b.0123; belfry-console-8082=belfry_c.45"
+        for path in [path, "/admin/1/overview", "/admin/1/session"] {
+            #expect(Self.subject(path, isSignedIn: true, cookie: cookie) == .shard("belfry_b"))
+        }
+        #expect(Self.subject(path, isSignedIn: true, cookie: "belfry-console=0123") == .relay)
+        #expect(Self.subject(path, cookie: cookie) == .container(Self.key))
         // Clients have no such sessions.
         let call = "/changes/1/iCloud.com.example.Art/development/database"
         #expect(Self.subject(call, .post, isSignedIn: true) == .container(Self.key))

@@ -142,7 +142,9 @@ struct RouteTable: Sendable {
         return (consoleTables + tables).flatMap(\.routes).map { $0.admitted(by: access) }
     }
 
-    private var cookie: ConsoleCookie { ConsoleCookie(scheme: relay.scheme) }
+    private var cookie: ConsoleCookie {
+        ConsoleCookie(scheme: relay.scheme, shard: relay.shards?.own)
+    }
 
     private var containers: ContainerAdministration {
         ContainerAdministration(

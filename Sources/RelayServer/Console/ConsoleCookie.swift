@@ -6,6 +6,9 @@ import RelayModel
 struct ConsoleCookie: Sendable {
     /// Whether the listener is reached over TLS, so that the cookie is for TLS alone.
     let scheme: String
+    /// The shard whose store knows the sessions, which the cookie names, so that any relay can hand
+    /// a call to it; `nil` where the store is the only one.
+    var shard: String?
 
     /// The calls that the cookie is sent with.
     private static let path = "/admin/1"
@@ -16,14 +19,28 @@ struct ConsoleCookie: Sendable {
     ///
     /// A request that has a token of its own is judged by that.
     func secret(in request: RelayRequest) -> String? {
-        guard request.headers[.authorization] == nil else { return nil }
-        let name = Self.name(request)
-        for field in request.headers[values: .cookie] {
+        guard request.headers[.authorization] == nil,
+            let value = Self.value(in: request.headers, at: request.authority)
+        else { return nil }
+        let secret = value.lastIndex(of: ".").map { value[value.index(after: $0)...] } ?? value
+        return secret.isEmpty ? nil : String(secret)
+    }
+
+    /// The shard whose store knows the session of a request; `nil` if its cookie names none.
+    static func shard(of head: HTTPRequest) -> String? {
+        guard let value = Self.value(in: head.headerFields, at: head.authority) else {
+            return nil
+        }
+        return value.lastIndex(of: ".").map { String(value[..<$0]) }
+    }
+
+    private static func value(in fields: HTTPFields, at authority: String?) -> Substring? {
+        let name = Self.name(at: authority)
+        for field in fields[values: .cookie] {
             for pair in field.split(separator: ";") {
                 let text = pair.drop { $0 == " " }
                 guard text.hasPrefix("\(name)=") else { continue }
-                let secret = text.dropFirst(name.utf8.count + 1)
-                return secret.isEmpty ? nil : String(secret.prefix(128))
+                return text.dropFirst(name.utf8.count + 1).prefix(128)
             }
         }
         return nil
@@ -31,12 +48,15 @@ struct ConsoleCookie: Sendable {
 
     /// Gives the client the cookie for `secret`; it ends with the browser at the latest.
     func give(_ secret: String, to request: RelayRequest, in answer: inout RelayAnswer) {
-        answer.headers[.setCookie] = "\(Self.name(request))=\(secret)\(attributes(request))"
+        let value = (shard.map { "\($0)." } ?? "") + secret
+        answer.headers[.setCookie] =
+            "\(Self.name(at: request.authority))=\(value)\(attributes(request))"
     }
 
     /// Takes the cookie back.
     func take(from request: RelayRequest, in answer: inout RelayAnswer) {
-        answer.headers[.setCookie] = "\(Self.name(request))=; Max-Age=0\(attributes(request))"
+        answer.headers[.setCookie] =
+            "\(Self.name(at: request.authority))=; Max-Age=0\(attributes(request))"
     }
 
     private func attributes(_ request: RelayRequest) -> String {
@@ -47,8 +67,8 @@ struct ConsoleCookie: Sendable {
     }
 
     /// Cookies know hosts and no ports: two relays on one machine must not sign each other out.
-    private static func name(_ request: RelayRequest) -> String {
-        let digits = request.authority?.wholeMatch(of: /.*:([0-9]{1,5})/).map { String($0.1) }
+    private static func name(at authority: String?) -> String {
+        let digits = authority?.wholeMatch(of: /.*:([0-9]{1,5})/).map { String($0.1) }
         return "belfry-console" + (digits.map { "-\($0)" } ?? "")
     }
 

@@ -45,8 +45,11 @@ enum CallSubject: Sendable, Hashable {
     }
 
     private static func administrative(_ path: [Substring], _ head: HTTPRequest) -> CallSubject {
-        // A session of the console is known where it was begun.
-        guard head.headerFields[.authorization] != nil, path[2] != "session" else { return .relay }
+        guard head.headerFields[.authorization] != nil else {
+            // A session of the console is known where it was begun.
+            return ConsoleCookie.shard(of: head).map { .shard($0) } ?? .relay
+        }
+        guard path[2] != "session" else { return .relay }
         let target = head.path ?? ""
         if path[2] == "containers", path.count > 3 {
             guard let key = key(path[3...]) else { return .relay }
