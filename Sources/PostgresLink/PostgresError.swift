@@ -13,14 +13,16 @@ package struct PostgresError: Error, Sendable, Hashable {
 
     /// Takes what libpq says of all servers that it tried, or of all addresses of one.
     ///
-    /// What one of them said tells more than that another, which came before, did not answer.
+    /// What one of them said tells more than that another did not answer, as a former primary does
+    /// not; that one only reads tells least, because the standbys of a cluster do.
     package init(connecting text: String) {
-        let all = text.split(whereSeparator: \.isNewline).map { line in
-            PostgresError(state: "", message: String(line.prefix(300)))
-        }
+        // Hints stand below, and away from the edge.
+        let all = text.split(whereSeparator: \.isNewline)
+            .filter { $0.first?.isWhitespace == false }
+            .map { PostgresError(state: "", message: String($0.prefix(300))) }
         self =
-            all.first { $0.refusal != .unreachable || $0.isCutOff }
-            ?? PostgresError(state: "", message: Self.line(text))
+            all.first { $0.refusal != .unreachable } ?? all.first { $0.isCutOff }
+            ?? all.first { !$0.isOfReader } ?? PostgresError(state: "", message: Self.line(text))
     }
 
     private init(state: String, message: String, isUnanswered: Bool) {

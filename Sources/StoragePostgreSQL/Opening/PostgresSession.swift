@@ -194,7 +194,8 @@ struct PostgresSession: Sendable {
     /// What is set after connecting: poolers ignore what is asked for at connecting.
     ///
     /// Statements are planned once and kept: with scans of whole tables made dear, a plan that was
-    /// made while a table was empty is the one that it needs when it is large.
+    /// made while a table was empty is the one that it needs when it is large. A server on Windows
+    /// cannot look whether its client is there still.
     private var settings: String {
         """
         SET search_path = "\(place.schema)", pg_temp;
@@ -205,10 +206,11 @@ struct PostgresSession: Sendable {
         SET idle_in_transaction_session_timeout = '3s';
         \(Self.idleLimit);
         SET tcp_user_timeout = '10s';
-        SET client_connection_check_interval = '5s';
         SET jit = off;
         SET plan_cache_mode = force_generic_plan;
         SET enable_seqscan = off;
+        SELECT set_config('client_connection_check_interval', '5s', false)
+        WHERE version() !~* 'windows|msvc|visual c|mingw';
         SELECT set_config('synchronous_commit', 'on', false)
         WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
         """
