@@ -13,24 +13,26 @@ struct AppendStep: Sendable {
     func run(
         in commit: inout OpenCommit, container: StoredContainer
     ) throws -> [AppendOutcome] {
+        var keys = try knownKeys(in: &commit, container)
         if let delivery,
-            case .conflict(let position)? = try remember(delivery, in: &commit, container)
+            case .conflict(let position)? = try remember(delivery, &keys, in: &commit, container)
         {
             return changes.map { _ in .conflict(position) }
         }
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(changes.count)
         for change in changes {
-            outcomes.append(try append(change, in: &commit, container))
+            outcomes.append(try append(change, &keys, in: &commit, container))
         }
         return outcomes
     }
 
     private func append(
-        _ prepared: PreparedChange, in commit: inout OpenCommit, _ container: StoredContainer
+        _ prepared: PreparedChange, _ keys: inout KnownKeys?, in commit: inout OpenCommit,
+        _ container: StoredContainer
     ) throws -> AppendOutcome {
         if let key = prepared.key,
-            let known = try remember(key, in: &commit, container)
+            let known = try remember(key, &keys, in: &commit, container)
         {
             return known
         }
@@ -47,27 +49,54 @@ struct AppendStep: Sendable {
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 
+    /// What is remembered of all keys, where each question would be waited for; `nil` where each
+    /// is asked for in its turn.
+    private func knownKeys(
+        in commit: inout OpenCommit, _ container: StoredContainer
+    ) throws -> KnownKeys? {
+        let all = [delivery].compactMap(\.self) + changes.compactMap(\.key)
+        guard commit.db.dialect == .postgresql, all.count > 1 else { return nil }
+        return try KnownKeys(
+            all.map { name(of: $0, in: container) }, by: try commit.statement(.known))
+    }
+
+    private func name(of key: DedupeKey, in container: StoredContainer) -> StatementArguments {
+        [container.id, source.rawValue, key.kind.stored, Data(key.text.utf8)]
+    }
+
     /// Remembers that `key` stands at the next position, unless it is known already.
     private func remember(
-        _ key: DedupeKey, in commit: inout OpenCommit, _ container: StoredContainer
+        _ key: DedupeKey, _ keys: inout KnownKeys?, in commit: inout OpenCommit,
+        _ container: StoredContainer
     ) throws -> AppendOutcome? {
         let window =
             key.window
             ?? (key.kind == .content ? settings.contentDedupeWindow : settings.dedupeWindow)
-        let name: StatementArguments = [
-            container.id, source.rawValue, key.kind.stored, Data(key.text.utf8),
-        ]
-        let value: StatementArguments = [
-            Data(key.digest), commit.next.stored, now.advanced(by: window).stored,
-        ]
-        let count = try commit.statement(.remember)
-            .executeCounting(arguments: name + value + [now.stored])
+        let name = name(of: key, in: container)
+        let until = now.advanced(by: window).stored
+        let value: StatementArguments = [Data(key.digest), commit.next.stored, until]
+        let statement = try commit.statement(.remember)
+        if let known = keys?[name], known.rememberedUntil > now.stored {
+            return Self.outcome(of: key, at: known.position, known.digest)
+        }
+        guard keys == nil else {
+            try statement.execute(arguments: name + value + [now.stored])
+            keys?[name] = KnownKeys.Place(
+                digest: Data(key.digest), position: commit.next, rememberedUntil: until)
+            return nil
+        }
+        let count = try statement.executeCounting(arguments: name + value + [now.stored])
         if count > 0 { return nil }
-        let statement = try commit.statement(.known)
-        guard let row = try Row.fetchOne(statement, arguments: name) else { return nil }
-        let position = LogPosition(stored: row["position"])
-        return row["digest"] as Data == Data(key.digest)
-            ? .duplicate(position) : .conflict(position)
+        let known = try commit.statement(.known)
+        guard let row = try Row.fetchOne(known, arguments: name) else { return nil }
+        return Self.outcome(of: key, at: LogPosition(stored: row["position"]), row["digest"])
+    }
+
+    /// What becomes of a change whose key is known, by the digest that is remembered.
+    private static func outcome(
+        of key: DedupeKey, at position: LogPosition, _ digest: Data
+    ) -> AppendOutcome {
+        digest == Data(key.digest) ? .duplicate(position) : .conflict(position)
     }
 
     /// Notes the version of a record, and says whether a later one was noted before.

@@ -30,7 +30,7 @@ enum AppendStatement: Int, CaseIterable {
             """
         case .known:
             """
-            SELECT digest, position FROM dedupe
+            SELECT digest, position, rememberedUntil FROM dedupe
             WHERE container = ? AND source = ? AND kind = ? AND key = ?
             """
         case .noteVersion:
