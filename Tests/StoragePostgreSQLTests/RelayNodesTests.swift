@@ -2,6 +2,7 @@ import PostgresLink
 import RelayTestKit
 import Storage
 import StorageSQL
+import Synchronization
 import Testing
 
 @testable import StoragePostgreSQL
@@ -180,6 +181,40 @@ struct RelayNodesTests {
         #expect(isRenewed && longest == "f")
         try keeping.query("ROLLBACK")
         await store.close()
+    }
+
+    /// How large the store is, and who else is there, may be known late; the lease runs out.
+    @Test func `a server that is slow is asked for nothing but the lease`() async throws {
+        let test = try TestPlace()
+        let place = try test.place()
+        _ = try RelayStore.migrate(place)
+        let claimant = Self.claimant("owner")
+        let looks = Mutex(0)
+        let slow = PostgresSession(
+            place: place,
+            watch: {
+                looks.withLock { looks in
+                    looks += 1
+                    return .seconds(looks)
+                }
+            }, name: claimant.sessionName)
+        let connection = try test.session().connect()
+        #expect(try Ownership.claim(claimant, connection) == .owned(epoch: 1))
+        let other = try test.session().connect()
+        let later = try other.query(
+            "SELECT leaseUntil + interval '1500 milliseconds' FROM ownership")[0][0]
+        let made = LeaseRenewer(slow, connection, epoch: 1, as: claimant) {}
+        let lease = try #require(made)
+        let (ending, end) = AsyncStream.makeStream(of: Never.self)
+        lease.start { end.finish() }
+        // It is renewed at once, and a second later.
+        let isRenewed = try await Turns.yield {
+            try other.query("SELECT leaseUntil > $1::timestamptz FROM ownership", [later])
+                == [["t"]]
+        }
+        #expect(isRenewed && lease.bytes == 0)
+        lease.end()
+        for await _ in ending {}
     }
 
     @Test func `no more than are listed are kept`() async throws {

@@ -39,8 +39,8 @@ final class LeaseRenewer: @unchecked Sendable {
     /// How many pass before the relays are counted anew.
     private static let renewalsBetweenCounts = 5
     /// How long anything waits here for a lock: whoever keeps a table for long, as `VACUUM FULL`
-    /// does, must not keep the lease from being renewed.
-    private static let limits = "SET lock_timeout = '500ms'"
+    /// does, must not keep the lease from being renewed; nor may a question that takes long.
+    private static let limits = "SET lock_timeout = '500ms'; SET statement_timeout = '1500ms'"
     /// How old a renewal may be of a relay that is ready: a pause, and what the next may take.
     private static let oldestRenewal = Ownership.renewal * 3
 
@@ -143,18 +143,25 @@ final class LeaseRenewer: @unchecked Sendable {
     ) throws {
         do {
             if let claimant { try RelayNodes.announce(claimant, connection) }
-            // A server that is slow has enough to do with the leases.
-            if let census, renewals.isMultiple(of: StoreCensus.beatsBetweenLooks),
-                session.watch() - asked < Ownership.renewal / 2
-            {
+            if let census, renewals.isMultiple(of: StoreCensus.beatsBetweenLooks), hasTime(asked) {
                 try census.look(connection)
             }
-            if renewals.isMultiple(of: Self.renewalsBetweenCounts) { try count(connection) }
-            if renewals.isMultiple(of: Self.renewalsBetweenSizes) { try measure(connection) }
+            if renewals.isMultiple(of: Self.renewalsBetweenCounts), hasTime(asked) {
+                try count(connection)
+            }
+            if renewals.isMultiple(of: Self.renewalsBetweenSizes), hasTime(asked) {
+                try measure(connection)
+            }
         } catch let error as PostgresError where error.verdict == .busy {
             // Somebody keeps a table: what is known of it stays until a later beat.
             return
         }
+    }
+
+    /// Whether a beat that began at `asked` may ask for more: a server that is slow has enough to do
+    /// with the leases.
+    private func hasTime(_ asked: Duration) -> Bool {
+        session.watch() - asked < Ownership.renewal / 2
     }
 
     private func count(_ connection: PostgresConnection) throws {
