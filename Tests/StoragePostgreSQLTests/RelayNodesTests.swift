@@ -195,7 +195,7 @@ struct RelayNodesTests {
             watch: {
                 looks.withLock { looks in
                     looks += 1
-                    return .seconds(looks)
+                    return Duration.seconds(looks)
                 }
             }, name: claimant.sessionName)
         let connection = try test.session().connect()
@@ -207,7 +207,7 @@ struct RelayNodesTests {
         let lease = try #require(made)
         let (ending, end) = AsyncStream.makeStream(of: Never.self)
         lease.start { end.finish() }
-        // It is renewed at once, and a second later.
+        // It is renewed at once, and each second.
         let isRenewed = try await Turns.yield {
             try other.query("SELECT leaseUntil > $1::timestamptz FROM ownership", [later])
                 == [["t"]]

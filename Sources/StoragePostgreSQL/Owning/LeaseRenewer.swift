@@ -158,8 +158,8 @@ final class LeaseRenewer: @unchecked Sendable {
         }
     }
 
-    /// Whether a beat that began at `asked` may ask for more: a server that is slow has enough to do
-    /// with the leases.
+    /// Whether a beat that began at `asked` may ask for more: a server that is slow has enough to
+    /// do with the leases.
     private func hasTime(_ asked: Duration) -> Bool {
         session.watch() - asked < Ownership.renewal / 2
     }
