@@ -91,12 +91,22 @@ final class LogStream: RowStream, @unchecked Sendable {
         return CancellationError()
     }
 
+    /// Takes what has come, until the buffer is full.
+    ///
+    /// It reads only where nothing is left of what was read before: libpq takes in all that the
+    /// server sends, and a backlog would come to lie in memory, and not wait in the server.
     private func drain() throws {
-        try log.receive()
         var hasHeard = false
+        var hasRead = false
         // What comes again was taken before, and is not taken while this runs.
         let last = memory.last
-        while !buffer.isFull, let bytes = try log.message() {
+        while !buffer.isFull {
+            guard let bytes = try log.message() else {
+                if hasRead { break }
+                hasRead = true
+                try log.receive()
+                continue
+            }
             hasHeard = true
             switch try StreamMessage(bytes) {
             case .data:

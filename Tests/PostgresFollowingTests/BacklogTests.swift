@@ -1,0 +1,66 @@
+import PostgresLink
+import RelayModel
+import RelayTestKit
+import Synchronization
+import Testing
+
+@testable import PostgresFollowing
+
+/// Where what the relay has not taken lies.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(15)))
+struct BacklogTests {
+    @Test func `while the relay is away, what waits lies in the server and not in memory`() throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        let memory = FollowMemory(
+            FollowStatus(since: Timestamp(seconds: 0)), wake: try #require(PostgresWake()))
+        let watch = LookedAtWatch()
+        let opening = try SlotOpening(
+            try server.settings(name) { $0.takesSnapshot = false }, memory: memory,
+            watch: { watch.time })
+        let goesOn = try opening.goesOn()
+        #expect(!goesOn)
+        _ = try opening.begin()
+        try opening.keep()
+        let stream = try opening.stream()
+        try server.sql(
+            "INSERT INTO t SELECT n, repeat('v', 100) FROM generate_series(1, 60000) n", in: name)
+        let end = try server.sql("SELECT pg_current_wal_lsn()")
+        // As many as are made ready, and one that is being posted.
+        for _ in 0...RowBatch.mostReady { _ = try stream.nextBatch() }
+        let question = """
+            SELECT sent_lsn >= '\(end)' FROM pg_stat_replication
+            JOIN pg_replication_slots ON active_pid = pid WHERE slot_name = '\(name)'
+            """
+        // A look at the time ends the wait behind it, and lasts as long as a question does: the
+        // server sends meanwhile what it can.
+        watch.atEachLook { count in
+            memory.wake.signal()
+            if count > 100 || (try? server.sql(question)) == "t" { memory.stop() }
+        }
+        #expect(throws: CancellationError.self) { try stream.awaitTurn() }
+        let isSent = try withExtendedLifetime(stream) { try server.sql(question) }
+        #expect(isSent == "f")
+    }
+}
+
+/// A watch that counts how often it is looked at, and does something each time.
+private final class LookedAtWatch: Sendable {
+    private let start = ContinuousClock.now
+    private let state = Mutex<(looks: Int, body: (@Sendable (Int) -> Void)?)>((0, nil))
+
+    var time: Duration {
+        let (looks, body) = state.withLock { state in
+            state.looks += 1
+            return state
+        }
+        body?(looks)
+        return start.duration(to: .now)
+    }
+
+    func atEachLook(_ body: @escaping @Sendable (Int) -> Void) {
+        state.withLock { $0 = (0, body) }
+    }
+}
