@@ -131,18 +131,44 @@ package final class PostgresConnection: @unchecked Sendable {
         var rows: [[[UInt8]?]] = []
         try send(sql, values)
         try results(within: nil) { result in
-            for row in 0..<PQntuples(result) {
-                rows.append(
-                    (0..<PQnfields(result)).map { column in
-                        guard PQgetisnull(result, row, column) == 0 else { return nil }
-                        let length = Int(PQgetlength(result, row, column))
-                        return Array(
-                            UnsafeRawBufferPointer(
-                                start: PQgetvalue(result, row, column), count: length))
-                    })
-            }
+            for row in 0..<PQntuples(result) { rows.append(Self.row(row, of: result)) }
         }
         return rows
+    }
+
+    private static func row(_ row: Int32, of result: OpaquePointer) -> [[UInt8]?] {
+        (0..<PQnfields(result)).map { column in
+            guard PQgetisnull(result, row, column) == 0 else { return nil }
+            let length = Int(PQgetlength(result, row, column))
+            return Array(
+                UnsafeRawBufferPointer(start: PQgetvalue(result, row, column), count: length))
+        }
+    }
+
+    /// Asks for rows that ``nextRow()`` reads one by one; nothing else is asked for before the end.
+    package func beginRows(_ sql: String) throws {
+        try send(sql, [])
+        guard PQsetSingleRowMode(handle) == 1 else { throw failure }
+    }
+
+    /// The next row as it is written, `nil` where there is no value; or `nil` after the last one.
+    ///
+    /// What nobody reads waits in the server, however large it is.
+    package func nextRow() throws -> [[UInt8]?]? {
+        var refusal: PostgresError?
+        while true {
+            try awaitResult(since: watch(), within: nil)
+            guard let result = PQgetResult(handle) else { break }
+            defer { PQclear(result) }
+            switch PQresultStatus(result) {
+            case PGRES_SINGLE_TUPLE: return Self.row(0, of: result)
+            // The end, which has no row.
+            case PGRES_TUPLES_OK: continue
+            default: refusal = refusal ?? Self.error(of: result)
+            }
+        }
+        if let refusal { throw refusal }
+        return nil
     }
 
     private func send(_ sql: String, _ values: [String?]) throws {
@@ -156,6 +182,23 @@ package final class PostgresConnection: @unchecked Sendable {
         guard isSent == 1 else { throw failure }
     }
 
+    /// Waits until a result has come, or none is to come.
+    private func awaitResult(
+        since start: Duration, within patience: Duration?, meanwhile: () throws -> Void = {}
+    ) throws {
+        while PQflush(handle) > 0 || PQisBusy(handle) != 0 {
+            if isStopped() { throw CancellationError() }
+            if let patience, watch() - start > patience {
+                throw PostgresError.noAnswer(within: patience)
+            }
+            wake.wait(
+                socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
+                for: .seconds(1))
+            guard PQconsumeInput(handle) == 1 else { throw failure }
+            try meanwhile()
+        }
+    }
+
     /// Hands over the results of what was sent.
     private func results(
         within patience: Duration?, meanwhile: () throws -> Void = {},
@@ -164,17 +207,7 @@ package final class PostgresConnection: @unchecked Sendable {
         let start = watch()
         var refusal: PostgresError?
         while true {
-            while PQflush(handle) > 0 || PQisBusy(handle) != 0 {
-                if isStopped() { throw CancellationError() }
-                if let patience, watch() - start > patience {
-                    throw PostgresError.noAnswer(within: patience)
-                }
-                wake.wait(
-                    socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
-                    for: .seconds(1))
-                guard PQconsumeInput(handle) == 1 else { throw failure }
-                try meanwhile()
-            }
+            try awaitResult(since: start, within: patience, meanwhile: meanwhile)
             guard let result = PQgetResult(handle) else { break }
             defer { PQclear(result) }
             switch PQresultStatus(result) {

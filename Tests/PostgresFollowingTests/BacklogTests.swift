@@ -1,3 +1,4 @@
+import ChangeSources
 import PostgresLink
 import RelayModel
 import RelayTestKit
@@ -43,6 +44,28 @@ struct BacklogTests {
         #expect(throws: CancellationError.self) { try stream.awaitTurn() }
         let isSent = try withExtendedLifetime(stream) { try server.sql(question) }
         #expect(isSent == "f")
+    }
+
+    @Test func `large rows behind small ones do not come together in a snapshot`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, v text);
+            INSERT INTO t SELECT n, 'v' FROM generate_series(1, 2000) n;
+            INSERT INTO t SELECT n, repeat('v', 100000) FROM generate_series(2001, 2100) n
+            """)
+        let requests = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            return followed.seen.requests
+        }
+        let sizes = requests.map { rows in
+            rows.reduce(0) { sum, row in
+                guard case .string(let text)? = row.after?.fields["v"] else { return sum }
+                return sum + text.utf8.count
+            }
+        }
+        #expect(requests.flatMap { $0 }.count == 2100)
+        #expect(sizes.allSatisfy { $0 <= RowBuffer.maximumBytes + 100_000 }, "\(sizes)")
     }
 }
 

@@ -22,6 +22,7 @@ typedef enum {
     PGRES_TUPLES_OK,
     PGRES_COPY_IN,
     PGRES_COPY_BOTH,
+    PGRES_SINGLE_TUPLE,
     PGRES_PIPELINE_SYNC,
     PGRES_PIPELINE_ABORTED,
 } ExecStatusType;
@@ -94,6 +95,7 @@ static inline int PQsendQueryPrepared(
     (void)connection, (void)name, (void)count, (void)values;
     return (void)lengths, (void)formats, (void)form, 0;
 }
+static inline int PQsetSingleRowMode(PGconn *connection) { return (void)connection, 0; }
 static inline int PQenterPipelineMode(PGconn *connection) { return (void)connection, 0; }
 static inline int PQpipelineSync(PGconn *connection) { return (void)connection, 0; }
 static inline int PQflush(PGconn *connection) { return (void)connection, -1; }

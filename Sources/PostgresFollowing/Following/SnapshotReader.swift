@@ -13,7 +13,6 @@ final class SnapshotReader: @unchecked Sendable {
     private let types: TypeCatalogue
     private var builder: RowBuilder?
     private var shape: TableShape?
-    private var fetched = 1
     private var count = 0
 
     /// Reads on a connection within a transaction that sees the rows as they were, and ends it.
@@ -48,42 +47,40 @@ final class SnapshotReader: @unchecked Sendable {
                 }
                 try begin(published)
             }
-            let rows = try connection.rows("FETCH \(fetched) FROM belfry_rows").map { row in
-                row.map { $0.map { ColumnValue.text($0[...]) } ?? .null }
-            }
-            guard !rows.isEmpty, let shape, var builder else {
-                try connection.query("CLOSE belfry_rows")
-                self.shape = nil
-                continue
-            }
-            var batch = RowBatch()
-            var bytes = 0
-            for values in rows {
-                for case .text(let text) in values { bytes += text.count }
-                var row = FollowedRow(
-                    .create, schema: shape.relation.schema, table: shape.relation.name,
-                    key: shape.key, position: "\(origin)/\(count)")
-                row.database = connection.database
-                row.version = version
-                row.isSnapshot = true
-                row.after = try builder.row(values)
-                batch.rows.append(row)
-                count += 1
-            }
-            // As many as fit a request by what these were; few at first, because nothing is known.
-            let average = max(bytes / rows.count, 1)
-            fetched = min(max(RowBuffer.maximumBytes / average, 1), RowBuffer.maximumChanges)
-            return batch
+            if let batch = try read() { return batch }
+            shape = nil
         }
+    }
+
+    /// Rows of the table that fill a request, or all that are left; `nil` if none is.
+    private func read() throws -> RowBatch? {
+        guard let shape, var builder else { return nil }
+        var batch = RowBatch()
+        var bytes = 0
+        while batch.rows.count < RowBuffer.maximumChanges, bytes < RowBuffer.maximumBytes,
+            let written = try connection.nextRow()
+        {
+            let values = written.map { $0.map { ColumnValue.text($0[...]) } ?? .null }
+            for case .text(let text) in values { bytes += text.count }
+            var row = FollowedRow(
+                .create, schema: shape.relation.schema, table: shape.relation.name,
+                key: shape.key, position: "\(origin)/\(count)")
+            row.database = connection.database
+            row.version = version
+            row.isSnapshot = true
+            row.after = try builder.row(values)
+            batch.rows.append(row)
+            count += 1
+        }
+        return batch.rows.isEmpty ? nil : batch
     }
 
     private func begin(_ published: Catalogue.PublishedTable) throws {
         let shape = TableShape(published.relation, namingKey: published.namingKey, types: types)
         table = "\(published.relation.schema).\(published.relation.name)"
-        try connection.query(
-            "DECLARE belfry_rows NO SCROLL CURSOR FOR \(published.select)", within: nil)
+        // Not by a cursor: how large so many rows would be is not known before they are here.
+        try connection.beginRows(published.select)
         self.shape = shape
         builder = RowBuilder(shape)
-        fetched = 10
     }
 }
