@@ -67,6 +67,23 @@ struct BacklogTests {
         #expect(requests.flatMap { $0 }.count == 2100)
         #expect(sizes.allSatisfy { $0 <= RowBuffer.maximumBytes + 100_000 }, "\(sizes)")
     }
+
+    @Test func `values that a snapshot leaves out are counted, and stay so`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, v text);
+            INSERT INTO t SELECT 1, string_agg(md5(i::text), '') FROM generate_series(1, 40000) i
+            """)
+        let followed = Followed()
+        try await followed.run(try server.settings(name)) { follower in
+            await followed.until { $0.words.last == "following" }
+            #expect(follower.status.valuesLeftOut == 1)
+            // A look at the slot brings the counts up to date.
+            _ = await Turns.yield { follower.status.retainedBytes != nil }
+            #expect(follower.status.valuesLeftOut == 1)
+        }
+    }
 }
 
 /// A watch that counts how often it is looked at, and does something each time.

@@ -24,6 +24,8 @@ final class LogStream: RowStream, @unchecked Sendable {
     private var asked = false
     /// How many of those whose author could not be read the status has.
     private var authorsNoted: UInt64 = 0
+    /// How many of the values that were left out the status has.
+    private var leftOutNoted: UInt64 = 0
 
     /// How long a position that is confirmed may wait to be told.
     private static let confirmPause = Duration.milliseconds(500)
@@ -191,11 +193,12 @@ final class LogStream: RowStream, @unchecked Sendable {
             let leftOut = try catalogue.operationsLeftOut(of: settings.publication)
             memory.change { $0.status.operationsLeftOut = leftOut }
         }
-        let (leftOut, lacking) = (reader.valuesLeftOut, lacking)
+        let (leftOut, lacking) = (reader.valuesLeftOut - leftOutNoted, lacking)
+        leftOutNoted = reader.valuesLeftOut
         memory.change { memory in
             memory.status.behindBytes = slot.behindBytes
             memory.status.retainedBytes = slot.retainedBytes
-            memory.status.valuesLeftOut = leftOut
+            memory.status.valuesLeftOut += leftOut
             memory.status.warning = slot.warning(over: settings.retainedWarning) ?? lacking
         }
     }

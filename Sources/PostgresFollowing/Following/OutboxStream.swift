@@ -30,6 +30,8 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private var window = OutboxStream.smallestWindow
     private var pause = OutboxStream.pauses.first
     private var isAsleep = false
+    /// How many of the values that were left out the status has.
+    private var leftOutNoted: UInt64 = 0
     /// The process that held the lock of a sleeping follower when it was last looked at.
     private var obstructor: String?
     private var lastLooked = Duration.zero - OutboxStream.lookPause
@@ -218,11 +220,12 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         lastLooked = watch()
         let size = try connection.query("SELECT pg_total_relation_size('belfry.outbox')")
             .first?.first.flatMap { $0 }.flatMap { UInt64($0) }
-        let leftOut = reader.valuesLeftOut
+        let leftOut = reader.valuesLeftOut - leftOutNoted
+        leftOutNoted = reader.valuesLeftOut
         let warning = try heldUp() ?? obstructed() ?? large(size ?? 0) ?? withoutTrigger()
         memory.change { memory in
             memory.status.retainedBytes = size
-            memory.status.valuesLeftOut = leftOut
+            memory.status.valuesLeftOut += leftOut
             memory.status.warning = warning
         }
     }

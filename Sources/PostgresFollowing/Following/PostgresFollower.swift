@@ -148,10 +148,14 @@ package final class PostgresFollower: Sendable {
         let reader = try await thread.run { try origin.begin() }
         if let reader {
             var rows: UInt64 = 0
+            var leftOut: UInt64 = 0
             while let batch = try await thread.run({ try ServerAccess.told { try reader.next() } })
             {
                 rows += UInt64(batch.rows.count)
-                let table = try await thread.run { reader.table }
+                let (table, all) = try await thread.run { (reader.table, reader.valuesLeftOut) }
+                let new = all - leftOut
+                leftOut = all
+                memory.change { $0.status.valuesLeftOut += new }
                 enter(.takingSnapshot(table: table, rows: rows))
                 memory.change { $0.outstanding += 1 }
                 try await hand(over: batch, await prepare(batch.rows))

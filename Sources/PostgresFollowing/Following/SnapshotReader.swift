@@ -11,7 +11,6 @@ final class SnapshotReader: @unchecked Sendable {
     private let version: Int64
     private var tables: ArraySlice<Catalogue.PublishedTable>
     private let types: TypeCatalogue
-    private var builder: RowBuilder?
     private var shape: TableShape?
     private var count = 0
 
@@ -36,6 +35,8 @@ final class SnapshotReader: @unchecked Sendable {
 
     /// The table that is read.
     private(set) var table = ""
+    /// Values that were left out because their row is too large.
+    private(set) var valuesLeftOut: UInt64 = 0
 
     /// The next rows, or `nil` at the end; the transaction is ended then.
     func next() throws -> RowBatch? {
@@ -54,7 +55,9 @@ final class SnapshotReader: @unchecked Sendable {
 
     /// Rows of the table that fill a request, or all that are left; `nil` if none is.
     private func read() throws -> RowBatch? {
-        guard let shape, var builder else { return nil }
+        guard let shape else { return nil }
+        var builder = RowBuilder(shape)
+        defer { valuesLeftOut += builder.leftOut }
         var batch = RowBatch()
         var bytes = 0
         while batch.rows.count < RowBuffer.maximumChanges, bytes < RowBuffer.maximumBytes,
@@ -81,6 +84,5 @@ final class SnapshotReader: @unchecked Sendable {
         // Not by a cursor: how large so many rows would be is not known before they are here.
         try connection.beginRows(published.select)
         self.shape = shape
-        builder = RowBuilder(shape)
     }
 }
