@@ -135,6 +135,37 @@ import Testing
         await again.store.close()
     }
 
+    /// As that of a machine may be when it starts.
+    @Test(arguments: [1, 7])
+    func `the newest is kept and restored, though the clock was ahead before`(
+        kept: Int
+    ) async throws {
+        let clock = TestClock()
+        clock.advance(by: .seconds(86_400))
+        let rig = try await ShippingRig(clock: clock) { $0.keptBases = kept }
+        try await rig.furnish()
+        try await rig.append(2)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        await rig.store.close()
+        // It ends the chain.
+        let other = try rig.home.open()
+        _ = try await other.append(
+            [Sample.unkeyed("other")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0))
+        await other.close()
+        let again = try await ShippingRig(at: rig.home, to: rig.destination) {
+            $0.keptBases = kept
+        }
+        try await again.append(3)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        await again.store.close()
+        let catalogue = Catalogue(Array(rig.destination.objects.keys))
+        #expect(catalogue.bases.first?.chain == again.spool.chainName)
+        #expect(try await ShippingRig.restored(rig.destination).head == 6)
+    }
+
     @Test func `a destination that is away is shipped to once it is back`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()

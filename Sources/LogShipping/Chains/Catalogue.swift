@@ -84,11 +84,13 @@ package struct Catalogue: Sendable {
     /// The names that nobody needs if the last `count` whole copies are kept, in the order in which
     /// they go: what says that a copy is whole goes before its parts.
     ///
-    /// `current` is the chain that is written: what is later is somebody else's.
+    /// `current` is the chain that is written: what is later is somebody else's, or was made while
+    /// the clock was ahead. So its last copy is kept in any case.
     package func superfluous(keeping count: Int, current: String) -> [String] {
-        let kept = Set(bases.suffix(max(1, count)))
+        var kept = Set(bases.suffix(max(1, count)))
         // Without a copy to go back to nothing goes.
         guard !kept.isEmpty else { return [] }
+        if let newest = bases.last(where: { $0.chain == current }) { kept.insert(newest) }
         let places = Set(kept.map { [$0.chain, "\($0.number)"] })
         var names: [String] = []
         for (chain, numbers) in parts where chain <= current {

@@ -36,8 +36,11 @@ package struct BackupReading: Sendable {
     /// - Throws: ``BackupRefusal``, ``DestinationFailure`` or ``Storage/StorageError``; what was
     ///   written stays at `path`.
     package func rebuild(at path: String, asOf moment: Timestamp?) async throws -> Outcome {
+        let catalogue = try await catalogue()
+        var chain: String?
+        if moment == nil { chain = try await furthestChain(of: catalogue) }
         let plan = try RebuildingPlan(
-            try await catalogue(), asOf: moment, place: destination.place)
+            catalogue, asOf: moment, of: chain, place: destination.place)
         let manifest = try await manifest(of: plan.base).get()
         var file = try FileRebuilding(at: path, through: moment ?? .latest)
         try await fetch(plan.base, manifest, into: &file)
@@ -51,6 +54,30 @@ package struct BackupReading: Sendable {
             throw BackupRefusal("\(destination.place): no commit could be restored")
         }
         return Outcome(base: plan.base, mark: mark, next: file.next)
+    }
+
+    /// The chain that goes furthest, where there are several; `nil` where that cannot be told.
+    ///
+    /// Moments do not tell it: a clock that was ahead leaves later ones in a chain than what comes
+    /// after it has. The store counts its commits.
+    private func furthestChain(
+        of catalogue: Catalogue
+    ) async throws(DestinationFailure) -> String? {
+        let chains = Set(catalogue.bases.map(\.chain))
+        guard chains.count > 1 else { return nil }
+        var furthest: (chain: String, commits: Int64)?
+        for chain in chains {
+            guard let base = catalogue.bases.last(where: { $0.chain == chain }),
+                let last = catalogue.segments(of: base, through: .latest).found
+                    .last(where: { $0.moment > Timestamp(seconds: 0) }),
+                case .success(let manifest) = try await self.manifest(of: base),
+                case .success(let segment) = try await self.segment(
+                    last, of: chain, store: manifest.store),
+                let commits = segment.header.marks.last?.commits
+            else { return nil }
+            if commits > furthest?.commits ?? -1 { furthest = (chain, commits) }
+        }
+        return furthest?.chain
     }
 
     /// The parts of a copy, or why it is damaged.
@@ -120,15 +147,22 @@ struct RebuildingPlan: Sendable {
     let base: Catalogue.Base
     let segments: [Catalogue.Segment]
 
+    /// - Parameters:
+    ///   - catalogue: what there is.
+    ///   - moment: `nil` is the last there is.
+    ///   - chain: the one that is taken; any if it is `nil`.
+    ///   - place: where it is.
     /// - Throws: ``BackupRefusal`` if what the moment takes is not there.
     init(
-        _ catalogue: Catalogue, asOf moment: Timestamp?, place: String
+        _ catalogue: Catalogue, asOf moment: Timestamp?, of chain: String?, place: String
     ) throws(BackupRefusal) {
         guard let first = catalogue.bases.first else {
             throw BackupRefusal("there is no whole copy at \(place)")
         }
-        guard let base = catalogue.bases.last(where: { $0.reach.moment <= moment ?? .latest })
-        else {
+        let fitting = catalogue.bases.last { base in
+            base.reach.moment <= moment ?? .latest && base.chain == chain ?? base.chain
+        }
+        guard let base = fitting else {
             throw BackupRefusal(
                 "\(place) goes back to \(first.reach.moment.iso8601), and no further")
         }
