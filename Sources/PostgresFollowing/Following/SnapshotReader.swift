@@ -12,6 +12,11 @@ final class SnapshotReader: @unchecked Sendable {
     private var tables: ArraySlice<Catalogue.PublishedTable>
     private let types: TypeCatalogue
     private var shape: TableShape?
+    /// How many rows are asked for at once.
+    private var fetched = 1
+    /// Whether rows that were asked for are still to be read, and how many were.
+    private var isFetching = false
+    private var ofFetch = 0
     private var count = 0
 
     /// Reads on a connection within a transaction that sees the rows as they were, and ends it.
@@ -49,40 +54,63 @@ final class SnapshotReader: @unchecked Sendable {
                 try begin(published)
             }
             if let batch = try read() { return batch }
+            try connection.query("CLOSE belfry_rows")
             shape = nil
         }
     }
 
-    /// Rows of the table that fill a request, or all that are left; `nil` if none is.
+    /// Rows of the table, at most as many as a request holds; `nil` if there are no more.
+    ///
+    /// As many are asked for as fit by what those before them were. Where they are larger, the rest
+    /// is not read before it is wanted.
     private func read() throws -> RowBatch? {
         guard let shape else { return nil }
         var builder = RowBuilder(shape)
         defer { valuesLeftOut += builder.leftOut }
         var batch = RowBatch()
         var bytes = 0
-        while batch.rows.count < RowBuffer.maximumChanges, bytes < RowBuffer.maximumBytes,
-            let written = try connection.nextRow()
-        {
-            let values = written.map { $0.map { ColumnValue.text($0[...]) } ?? .null }
-            for case .text(let text) in values { bytes += text.count }
-            var row = FollowedRow(
-                .create, schema: shape.relation.schema, table: shape.relation.name,
-                key: shape.key, position: "\(origin)/\(count)")
-            row.database = connection.database
-            row.version = version
-            row.isSnapshot = true
-            row.after = try builder.row(values)
-            batch.rows.append(row)
-            count += 1
-        }
-        return batch.rows.isEmpty ? nil : batch
+        repeat {
+            if !isFetching {
+                try connection.beginRows("FETCH \(fetched) FROM belfry_rows")
+                (isFetching, ofFetch) = (true, 0)
+            }
+            while bytes < RowBuffer.maximumBytes {
+                guard let written = try connection.nextRow() else {
+                    isFetching = false
+                    break
+                }
+                ofFetch += 1
+                let values = written.map { $0.map { ColumnValue.text($0[...]) } ?? .null }
+                for case .text(let text) in values { bytes += text.count }
+                batch.rows.append(row(of: shape, try builder.row(values)))
+            }
+            // Nothing may be left of what was asked for; the table ends where nothing came.
+        } while batch.rows.isEmpty && ofFetch > 0
+        guard !batch.rows.isEmpty else { return nil }
+        let average = max(bytes / batch.rows.count, 1)
+        fetched = min(max(RowBuffer.maximumBytes / average, 1), RowBuffer.maximumChanges)
+        return batch
+    }
+
+    private func row(of shape: TableShape, _ image: RecordImage) -> FollowedRow {
+        var row = FollowedRow(
+            .create, schema: shape.relation.schema, table: shape.relation.name,
+            key: shape.key, position: "\(origin)/\(count)")
+        row.database = connection.database
+        row.version = version
+        row.isSnapshot = true
+        row.after = image
+        count += 1
+        return row
     }
 
     private func begin(_ published: Catalogue.PublishedTable) throws {
         let shape = TableShape(published.relation, namingKey: published.namingKey, types: types)
         table = "\(published.relation.schema).\(published.relation.name)"
-        // Not by a cursor: how large so many rows would be is not known before they are here.
-        try connection.beginRows(published.select)
+        try connection.query(
+            "DECLARE belfry_rows NO SCROLL CURSOR FOR \(published.select)", within: nil)
         self.shape = shape
+        // Few at first, because nothing is known of them.
+        fetched = 10
     }
 }
