@@ -16,6 +16,22 @@ extension Catalogue {
             """, [publication])
     }
 
+    /// Those of some schemas that hold a relay's store.
+    ///
+    /// What is told of one would be written into it, and told again, without an end.
+    func stores(among schemas: Set<String>) throws -> Set<String> {
+        let named = schemas.map(\.quotedText).joined(separator: ", ")
+        guard !named.isEmpty else { return [] }
+        let rows = try connection.query(
+            """
+            SELECT n.nspname FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
+            WHERE n.nspname IN (\(named))
+            AND c.relname IN ('migration', 'shard', 'logentry', 'commitmark')
+            GROUP BY n.nspname HAVING count(*) = 4
+            """)
+        return Set(rows.compactMap { $0[0] })
+    }
+
     /// What a publication leaves out of what happens to rows, in SQL's words.
     func operationsLeftOut(of publication: String) throws -> [String] {
         let rows = try connection.query(

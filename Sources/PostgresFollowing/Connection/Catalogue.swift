@@ -169,7 +169,8 @@ final class Catalogue: @unchecked Sendable {
             JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
             WHERE t.pubname = $1 ORDER BY 1, 2
             """, [publication])
-        return try rows.map(table)
+        let stores = try stores(among: Set(rows.compactMap { $0[0] }))
+        return try rows.filter { !stores.contains($0[0] ?? "") }.map(table)
     }
 
     /// The tables whose changes triggers write to an outbox; of partitioned ones the whole.

@@ -14,6 +14,8 @@ final class LogStream: RowStream, @unchecked Sendable {
     private var reader: LogReader
     private var buffer = RowBuffer()
     private var types: TypeCatalogue
+    /// The schemas that hold a relay's store, of those that rows came of.
+    private var stores: Set<String> = []
     private var told = PostgresPosition.zero
     private var lastTold = Duration.zero
     private var lastHeard = Duration.zero
@@ -150,12 +152,14 @@ final class LogStream: RowStream, @unchecked Sendable {
                 if !relation.columns.allSatisfy({ types.knows($0.type) }) {
                     types = try catalogue.types()
                 }
+                stores.formUnion(try catalogue.stores(among: [relation.schema]))
                 reader.learn(
                     TableShape(
                         relation, namingKey: key, types: types,
                         isPartitioned: try catalogue.isPartitioned(relation.id)))
             case .row(let row, let place):
                 if let last, place <= last { continue }
+                if !stores.isEmpty, stores.contains(row.schema) { continue }
                 buffer.add(row, at: place, bytes: bytes)
             case .committed(_, let end): buffer.complete(end: end)
             }

@@ -41,7 +41,20 @@ package struct OutboxSQL: Sendable {
     var triggers: [String] { tables.flatMap(triggers) }
 
     /// The statements that remove it; rows that were not posted are lost.
-    static let drops = ["DROP SCHEMA IF EXISTS belfry CASCADE"]
+    ///
+    /// The schema goes only if nothing else is in it: a relay's store is called so as well, unless
+    /// its settings say otherwise.
+    static let drops = [
+        "DROP FUNCTION IF EXISTS belfry.note_change() CASCADE",
+        "DROP TABLE IF EXISTS belfry.outbox, belfry.outbox_state",
+        """
+        DO $$ BEGIN
+            DROP SCHEMA IF EXISTS belfry;
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            RAISE NOTICE 'the schema belfry stays, because something else is in it';
+        END $$
+        """,
+    ]
 
     /// What an administrator runs once, to be shown.
     package var text: String {

@@ -1,0 +1,56 @@
+import ChangeSources
+import PostgresFollowing
+import RelayTestKit
+import Testing
+
+/// A relay's store in the database that is followed, whose schema is called as an outbox's.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(15)))
+struct OwnStoreTests {
+    @Test func `what else is in the schema of an outbox is not dropped with it`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY);
+            CREATE SCHEMA belfry; CREATE TABLE belfry.store (id int)
+            """)
+        let settings = try server.outbox(name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        try OutboxRemoval.run(settings) { .zero }
+        let left = "SELECT relname FROM pg_class WHERE relnamespace = 'belfry'::regnamespace"
+        #expect(try server.sql(left, in: name) == "store")
+        // No trigger is left, and the schema goes with what else was in it.
+        try server.sql("INSERT INTO t VALUES (1); DROP TABLE belfry.store", in: name)
+        try OutboxRemoval.run(settings) { .zero }
+        #expect(try server.sql("SELECT to_regnamespace('belfry') IS NULL", in: name) == "t")
+        try OutboxRemoval.run(settings) { .zero }
+    }
+
+    /// Each row of it would make others.
+    @Test func `a relay's store is not told where all tables are`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1);
+            CREATE SCHEMA relay; CREATE TABLE relay.migration (number int PRIMARY KEY);
+            CREATE TABLE relay.shard (shard int PRIMARY KEY);
+            CREATE TABLE relay.commitMark (node int PRIMARY KEY);
+            CREATE TABLE relay.logEntry (position int PRIMARY KEY);
+            INSERT INTO relay.logEntry VALUES (1)
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                "INSERT INTO relay.logEntry VALUES (2); INSERT INTO t VALUES (2)", in: name)
+            await followed.until { $0.rows.contains { line($0).hasSuffix(#" - {"id":2}"#) } }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":1} snapshot"#, #"create t[id] - {"id":2}"#,
+            ])
+    }
+}
