@@ -58,6 +58,38 @@ import Testing
         try await FolderDestination(folder).put("a/b", [1, 2, 3])
     }
 
+    /// What is not in a list may be removed, with all that belongs to it.
+    @Test func `a list of which a part cannot be read is none`() async throws {
+        let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
+        let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
+        for name in ["\(chain)/base-1/part-1", "\(chain)/log-1", "lost+found/a"] {
+            try await FolderDestination(folder).put(name, [1])
+        }
+        /// Fails for one of the folders.
+        func destination(
+            without part: String, _ code: CocoaError.Code = .fileReadUnknown
+        ) -> FolderDestination {
+            FolderDestination(folder, writer: FileWriter()) { path in
+                if path.contains(part) { throw CocoaError(code) }
+                return try FileManager.default.contentsOfDirectory(atPath: path)
+            }
+        }
+        for (code, kind) in [
+            (CocoaError.Code.fileReadUnknown, DestinationFailure.Kind.away),
+            (.fileReadNoPermission, .refused),
+        ] {
+            let failure = await #expect(throws: DestinationFailure.self) {
+                try await destination(without: "base-1", code).names(below: "")
+            }
+            #expect(failure?.kind == kind)
+            #expect(failure?.description.contains("\(chain)/base-1 cannot be listed") == true)
+        }
+        // It is none of a backup, or was removed meanwhile.
+        #expect(try await destination(without: "lost+found").names(below: chain).count == 2)
+        let left = try await destination(without: "base-1", .fileReadNoSuchFile).names(below: chain)
+        #expect(left == ["\(chain)/log-1"])
+    }
+
     @Test func `a folder that is not there is not made`() async throws {
         let folder = try TemporaryStore().path + "/none"
         let failure = await #expect(throws: DestinationFailure.self) {

@@ -77,7 +77,8 @@ enum BackupName: Sendable, Hashable {
         return "\(date)-\(Hexadecimal.encode(bytes))"
     }
 
-    private static func isChain(_ text: Substring) -> Bool {
+    /// Whether it is a name that ``chain(begun:_:)`` gives.
+    static func isChain(_ text: Substring) -> Bool {
         text.utf8.count == 33
             && text.utf8.allSatisfy { byte in
                 switch byte {

@@ -7,14 +7,25 @@ import Foundation
 package struct FolderDestination: BackupDestination {
     private let path: String
     private let writer: FileWriter
+    private let contents: @Sendable (String) throws -> [String]
 
     package init(_ path: String) {
         self.init(path, writer: FileWriter())
     }
 
-    init(_ path: String, writer: FileWriter) {
+    /// - Parameters:
+    ///   - path: where it is.
+    ///   - writer: writes to files.
+    ///   - contents: what is in a folder; tests have one that fails as a disk does.
+    init(
+        _ path: String, writer: FileWriter,
+        contents: @escaping @Sendable (String) throws -> [String] = {
+            try FileManager.default.contentsOfDirectory(atPath: $0)
+        }
+    ) {
         self.path = path
         self.writer = writer
+        self.contents = contents
     }
 
     package var place: String { "file://\(path)" }
@@ -33,14 +44,52 @@ package struct FolderDestination: BackupDestination {
         try await done {
             try checkFolder()
             var names: [String] = []
-            guard let walk = FileManager.default.enumerator(atPath: path) else { return [] }
-            while let name = walk.nextObject() as? String, names.count < maximumNames {
-                guard name.hasPrefix(prefix), !name.hasSuffix(Self.partial) else { continue }
-                if walk.fileAttributes?[.type] as? FileAttributeType == .typeRegular {
-                    names.append(name)
-                }
+            try list("", into: &names)
+            return names.filter { $0.hasPrefix(prefix) }
+        }
+    }
+
+    /// Adds the names in a folder, and in those below it.
+    ///
+    /// Whoever looks for what is not needed removes what belongs to a name that is not listed. So a
+    /// folder of a chain that cannot be read is a failure, and not an empty one; those of others,
+    /// as `lost+found`, may be closed.
+    private func list(
+        _ folder: String, into names: inout [String]
+    ) throws(DestinationFailure) {
+        let within = folder.isEmpty ? "" : "\(folder)/"
+        let entries = try found(folder) { try contents("\(path)/\(within)") } ?? []
+        for entry in entries where !entry.hasSuffix(Self.partial) && names.count < maximumNames {
+            let name = within + entry
+            let kind = try found(name) {
+                let attributes = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")
+                return attributes[.type] as? FileAttributeType
             }
-            return names
+            switch kind {
+            case FileAttributeType.typeRegular?: names.append(name)
+            case FileAttributeType.typeDirectory?: try list(name, into: &names)
+            default: continue
+            }
+        }
+    }
+
+    /// What is found of a name; `nil` where it was removed meanwhile, or is none of a chain's and
+    /// cannot be read.
+    private func found<Value>(
+        _ name: String, _ body: () throws -> Value?
+    ) throws(DestinationFailure) -> Value? {
+        do {
+            return try body()
+        } catch CocoaError.fileReadNoSuchFile {
+            return nil
+        } catch {
+            let chain = name.prefix { $0 != "/" }
+            guard name.isEmpty || BackupName.isChain(chain) else { return nil }
+            let isForbidden = (error as? CocoaError)?.code == .fileReadNoPermission
+            throw DestinationFailure(
+                isForbidden ? .refused : .away,
+                "\(place): \(name.isEmpty ? "it" : name) cannot be listed: "
+                    + error.localizedDescription)
         }
     }
 
