@@ -27,7 +27,7 @@ struct BacklogTests {
         try opening.keep()
         let stream = try opening.stream()
         try server.sql(
-            "INSERT INTO t SELECT n, repeat('v', 100) FROM generate_series(1, 60000) n", in: name)
+            "INSERT INTO t SELECT n, repeat('v', 100) FROM generate_series(1, 15000) n", in: name)
         let end = try server.sql("SELECT pg_current_wal_lsn()")
         // As many as are made ready, and one that is being posted.
         for _ in 0...RowBatch.mostReady { _ = try stream.nextBatch() }
@@ -39,7 +39,7 @@ struct BacklogTests {
         // server sends meanwhile what it can.
         watch.atEachLook { count in
             memory.wake.signal()
-            if count > 100 || (try? server.sql(question)) == "t" { memory.stop() }
+            if count > 150 || (try? server.sql(question)) == "t" { memory.stop() }
         }
         #expect(throws: CancellationError.self) { try stream.awaitTurn() }
         let isSent = try withExtendedLifetime(stream) { try server.sql(question) }
