@@ -22,6 +22,7 @@ final class ShippingRig: Sendable {
     init(
         at home: TemporaryStore? = nil, clock: TestClock = TestClock(),
         to destination: MemoryDestination = MemoryDestination(), spoolBytes: Int = 1 << 30,
+        checkpointPages: Int = 12,
         adjust: (inout LogShipper.Settings) -> Void = { _ in }
     ) async throws {
         self.home = try home ?? TemporaryStore(in: .memory)
@@ -33,8 +34,8 @@ final class ShippingRig: Sendable {
         bounds.segmentBytes = 10 * 4120
         spool = try LogSpool(of: self.home.path, settings: bounds, now: { clock.moment })
         var settings = StoreSettings.forTests
-        settings.checkpointPages = 12
-        settings.checkpointPagesBesideOthers = 12
+        settings.checkpointPages = checkpointPages
+        settings.checkpointPagesBesideOthers = checkpointPages
         store = try RelayStore.open(path: self.home.path, settings: settings, spool: spool)
         var shipping = LogShipper.Settings()
         shipping.partBytes = 8 * 4096

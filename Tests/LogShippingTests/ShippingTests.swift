@@ -208,6 +208,39 @@ import Testing
         await rig.store.close()
     }
 
+    /// One relay ships on, and is killed before it looks whether its copy is there; another base is
+    /// due before it looks.
+    @Test(arguments: [true, false])
+    func `a new copy does not rely on log that somebody took away`(isKilled: Bool) async throws {
+        // The write-ahead log is not started anew: a copy needs all of it.
+        let rig = try await ShippingRig(checkpointPages: 100_000)
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.destination.empty()
+        try await rig.append(2)
+        try await round.run()
+        #expect(!rig.destination.segments.isEmpty)
+        if isKilled {
+            let killed = try rig.remains()
+            await rig.store.close()
+            let again = try await ShippingRig(
+                at: killed, clock: rig.clock, to: rig.destination, checkpointPages: 100_000)
+            #expect(again.spool.chainName == rig.spool.chainName)
+            var next = ShippingRound(again.shipper)
+            try await next.run()
+            await again.store.close()
+        } else {
+            rig.clock.advance(by: rig.shipper.settings.baseInterval)
+            try await round.run()
+            // The chain has ended; the next round begins another.
+            try await round.run()
+            await rig.store.close()
+        }
+        #expect(try await ShippingRig.restored(rig.destination).head == 5)
+    }
+
     @Test func `a full spool ends the chain and keeps nothing, and a new copy begins another`()
         async throws
     {

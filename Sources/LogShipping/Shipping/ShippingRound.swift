@@ -74,8 +74,11 @@ struct ShippingRound {
                 && spool.waiting.allSatisfy {
                     $0.sequence > last || names.contains(Self.name(of: $0).text)
                 }
+            let since = bases.last?.reach.since ?? spool.extent?.since ?? first
             if last + 1 < first {
-                spool.end(because: "segment \(last + 1) is not at \(destination.place)")
+                spool.end(because: gone(last + 1))
+            } else if let lost = missing(from: since, in: catalogue, of: chain) {
+                spool.end(because: gone(lost))
             } else if !isOurs || catalogue.isForked(chain) {
                 spool.end(because: Self.forked)
             } else if let base = bases.last {
@@ -90,6 +93,21 @@ struct ShippingRound {
             status.lastBase = catalogue.bases.last?.reach.moment
         }
         isKnown = true
+    }
+
+    /// The first segment from `since` on that was shipped and is not there any more.
+    ///
+    /// A copy that needs it could not be restored, though it is whole itself.
+    private func missing(
+        from since: UInt64, in catalogue: Catalogue, of chain: String
+    ) -> UInt64? {
+        let first = spool.waiting.first?.sequence ?? (spool.extent?.last ?? 0) + 1
+        let there = Set(catalogue.segments[chain]?.map(\.sequence) ?? [])
+        return since < first ? (since..<first).first { !there.contains($0) } : nil
+    }
+
+    private func gone(_ segment: UInt64) -> String {
+        "segment \(segment) is not at \(destination.place)"
     }
 
     /// How often it is looked whether the last copy is there.
@@ -204,6 +222,11 @@ struct ShippingRound {
         if copying == nil {
             let catalogue = Catalogue(try await destination.names(below: ""))
             guard !catalogue.isForked(extent.chain) else { return spool.end(because: Self.forked) }
+            if let lost = missing(from: extent.since, in: catalogue, of: extent.chain) {
+                // The note that says whose backups these are may be gone as well.
+                isKnown = false
+                return spool.end(because: gone(lost))
+            }
             try await remove(catalogue.abandoned(before: newestBase + 1, of: extent.chain))
         }
         var base =
