@@ -66,7 +66,7 @@ struct ShippingRound {
         if let chain = spool.chainName {
             let bases = catalogue.bases.filter { $0.chain == chain }
             let last = catalogue.segments[chain]?.last?.sequence ?? 0
-            let first = spool.waiting.first?.sequence ?? (spool.extent?.last ?? 0) + 1
+            let first = firstUnshipped
             // What was shipped by us and not let go of, because of a crash, has the same name.
             let names = Set(catalogue.segments[chain]?.map(\.name) ?? [])
             let isOurs =
@@ -95,13 +95,20 @@ struct ShippingRound {
         isKnown = true
     }
 
+    /// The first segment of the chain that was not shipped, be it that there is none yet.
+    private var firstUnshipped: UInt64 {
+        // In this order: one that comes in between waits.
+        let last = spool.extent?.last ?? 0
+        return spool.waiting.first?.sequence ?? last + 1
+    }
+
     /// The first segment from `since` on that was shipped and is not there any more.
     ///
     /// A copy that needs it could not be restored, though it is whole itself.
     private func missing(
         from since: UInt64, in catalogue: Catalogue, of chain: String
     ) -> UInt64? {
-        let first = spool.waiting.first?.sequence ?? (spool.extent?.last ?? 0) + 1
+        let first = firstUnshipped
         let there = Set(catalogue.segments[chain]?.map(\.sequence) ?? [])
         return since < first ? (since..<first).first { !there.contains($0) } : nil
     }
