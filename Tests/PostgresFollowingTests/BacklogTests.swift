@@ -68,6 +68,27 @@ struct BacklogTests {
         #expect(sizes.allSatisfy { $0 <= RowBuffer.maximumBytes + 100_000 }, "\(sizes)")
     }
 
+    @Test func `what the server keeps while its rows are read is warned of`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        let followed = Followed()
+        followed.refuse(.max)
+        let follower = try followed.follower(
+            try server.settings(name) { $0.retainedWarning = 1_048_576 }, clock: HurriedClock())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.attempts > 0 }
+            try server.sql("SELECT pg_logical_emit_message(false, 'x', repeat('x', 3000000))")
+            _ = await Turns.yield { follower.status.warning != nil }
+            let warning = follower.status.warning ?? ""
+            #expect(warning.contains("of its log for the slot"), "\(warning)")
+            followed.refuse(0)
+            await followed.until { $0.words.last == "following" }
+            group.cancelAll()
+        }
+    }
+
     @Test func `values that a snapshot leaves out are counted, and stay so`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

@@ -305,6 +305,7 @@ final class Catalogue: @unchecked Sendable {
         }
     }
 
+    /// It has no parameters, so that a connection that replicates can ask as well.
     func slot(_ name: String) throws -> Slot? {
         let rows = try connection.query(
             """
@@ -312,8 +313,8 @@ final class Catalogue: @unchecked Sendable {
                 greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
                 greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint,
                 two_phase
-            FROM pg_replication_slots WHERE slot_name = $1
-            """, [name])
+            FROM pg_replication_slots WHERE slot_name = \(name.quotedText)
+            """)
         return rows.first.map { row in
             Slot(
                 plugin: row[0], database: row[1], isActive: row[2] == "t",

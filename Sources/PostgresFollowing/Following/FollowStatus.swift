@@ -79,6 +79,7 @@ extension FollowStatus {
         case .connecting: warning ?? "Connecting."
         case .takingSnapshot(let table, let rows):
             "Reading the rows as they are: \(table), \(rows) rows so far."
+                + (concern.map { " \($0)" } ?? "")
         case .following:
             concern
                 ?? (["Following."] + [namedNobody, leftOut].compactMap { $0 })

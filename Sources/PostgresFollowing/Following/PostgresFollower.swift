@@ -38,6 +38,8 @@ package final class PostgresFollower: Sendable {
 
     /// The first wait before another attempt, and the longest.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
+    /// The time between two looks at what the server keeps while the rows as they are are read.
+    private static let lookPause = Duration.seconds(10)
 
     /// - Parameters:
     ///   - settings: which database, and how.
@@ -147,21 +149,37 @@ package final class PostgresFollower: Sendable {
     private func begin(_ origin: any RowOrigin) async throws {
         let reader = try await thread.run { try origin.begin() }
         if let reader {
-            var rows: UInt64 = 0
-            var leftOut: UInt64 = 0
-            while let batch = try await thread.run({ try ServerAccess.told { try reader.next() } })
-            {
-                rows += UInt64(batch.rows.count)
-                let (table, all) = try await thread.run { (reader.table, reader.valuesLeftOut) }
-                let new = all - leftOut
-                leftOut = all
-                memory.change { $0.status.valuesLeftOut += new }
-                enter(.takingSnapshot(table: table, rows: rows))
-                memory.change { $0.outstanding += 1 }
-                try await hand(over: batch, await prepare(batch.rows))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await self.watchOver(origin) }
+                try await handOver(reader)
+                group.cancelAll()
             }
         }
         try await thread.run { try origin.keep() }
+    }
+
+    /// Looks what the server keeps until the task is cancelled; what is wrong with it is found out
+    /// by who needs it.
+    private func watchOver(_ origin: any RowOrigin) async throws {
+        while true {
+            try await clock.sleep(for: Self.lookPause)
+            try? await thread.run { try origin.look() }
+        }
+    }
+
+    private func handOver(_ reader: SnapshotReader) async throws {
+        var rows: UInt64 = 0
+        var leftOut: UInt64 = 0
+        while let batch = try await thread.run({ try ServerAccess.told { try reader.next() } }) {
+            rows += UInt64(batch.rows.count)
+            let (table, all) = try await thread.run { (reader.table, reader.valuesLeftOut) }
+            let new = all - leftOut
+            leftOut = all
+            memory.change { $0.status.valuesLeftOut += new }
+            enter(.takingSnapshot(table: table, rows: rows))
+            memory.change { $0.outstanding += 1 }
+            try await hand(over: batch, await prepare(batch.rows))
+        }
     }
 
     /// Hands over what the stream has, one batch after the other, while the next ones are prepared

@@ -11,6 +11,10 @@ protocol RowOrigin: Sendable {
     ///
     /// - Throws: ``FollowProblem``.
     func begin() throws -> SnapshotReader?
+    /// Looks what the server keeps while the rows as they are are read.
+    ///
+    /// - Throws: ``FollowProblem``.
+    func look() throws
     /// Notes in the database that it has begun, once the relay has the rows as they were: whoever
     /// is killed before begins anew.
     ///

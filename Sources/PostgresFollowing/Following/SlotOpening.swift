@@ -203,6 +203,18 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         }
     }
 
+    /// By the connection for the log, on which nothing goes on yet: the other one reads rows.
+    func look() throws {
+        guard let temporary, let log else { return }
+        let slot = try ServerAccess.told { try Catalogue(log).slot(temporary) }
+        guard let slot else { return }
+        let warning = slot.warning(over: settings.retainedWarning)
+        memory.change { memory in
+            memory.status.retainedBytes = slot.retainedBytes
+            memory.status.warning = warning
+        }
+    }
+
     /// The time between two looks at what the making of a slot waits for.
     private static let lookPause = Duration.seconds(3)
 

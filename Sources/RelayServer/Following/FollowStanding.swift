@@ -47,8 +47,8 @@ enum FollowStanding: Sendable, Hashable {
         case .followed(let status):
             switch status.state {
             case .waiting(let problem): problem.needsSomebody ? .broken : .waiting
-            case .connecting, .following: status.concern == nil ? .well : .waiting
-            case .takingSnapshot: .well
+            case .connecting, .following, .takingSnapshot:
+                status.concern == nil ? .well : .waiting
             }
         case .refused: .broken
         case .begins: .well
