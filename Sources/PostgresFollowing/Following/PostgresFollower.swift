@@ -154,6 +154,8 @@ package final class PostgresFollower: Sendable {
                 try await handOver(reader)
                 group.cancelAll()
             }
+            // What is to be thought about from here on, the stream says.
+            memory.change { $0.status.warning = nil }
         }
         try await thread.run { try origin.keep() }
     }
