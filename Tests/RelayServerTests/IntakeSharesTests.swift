@@ -205,6 +205,24 @@ import Testing
         #expect(entering(after: .seconds(600), each: .microseconds(1)) == 16)
     }
 
+    @Test func `what can be parted comes in parts where it may be dear`() {
+        func portion(after time: Duration?, besideOthers: Bool = true) -> Int {
+            var shares = IntakeShares()
+            if besideOthers { _ = shares.ask(Self.quiet, changes: 1, at: .zero) }
+            guard let time else { return shares.portion(of: Self.busy, at: .zero) }
+            _ = shares.ask(Self.busy, changes: 1, at: .zero)
+            _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(1))
+            let work = [Self.busy: FollowerPulse.Work(entries: 1, time: time)]
+            _ = shares.followed(upTo: LogPosition(1), work: work, at: .zero)
+            return shares.portion(of: Self.busy, at: .zero)
+        }
+        #expect(portion(after: nil) == 16)
+        #expect(portion(after: .milliseconds(190)) == 1)
+        #expect(portion(after: .milliseconds(1)) == 5)
+        #expect(portion(after: .microseconds(50)) == .max)
+        #expect(portion(after: .milliseconds(190), besideOthers: false) == .max)
+    }
+
     @Test func `pushes of somebody else, or of before the start, count for nobody`() {
         var shares = IntakeShares()
         let end = PushEnd(container: Self.busy, latency: .milliseconds(1))

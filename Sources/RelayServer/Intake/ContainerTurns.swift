@@ -6,6 +6,11 @@ struct ContainerTurns: Sendable {
     /// Holds containers that append faster than they are followed; `nil` where nobody follows.
     let turns: IntakeTurns?
 
+    /// How many changes of a request that can be parted are to go in at a time.
+    func portion(of container: ContainerKey) -> Int {
+        turns?.portion(of: container) ?? .max
+    }
+
     /// Runs `body`, which appends so many changes, once it is the container's turn; `last` says
     /// where the last of them stands.
     func run<Value: Sendable>(

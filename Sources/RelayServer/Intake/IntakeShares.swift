@@ -107,6 +107,18 @@ struct IntakeShares: Sendable {
         return .waits(nextNumber)
     }
 
+    /// How many changes of a request that can be parted are to go in at a time.
+    ///
+    /// A request goes in whole, however many changes it has, and others wait for all of them. Where
+    /// they may be dear, as long as nobody knows what they take too, no more than the container may
+    /// have unfollowed.
+    func portion(of container: ContainerKey, at now: Duration) -> Int {
+        guard contention.isContended(by: container, at: now) else { return .max }
+        guard let share = shares[container] else { return Self.widths.first }
+        let isCheap = share.cost != nil && share.width >= Self.widths.first
+        return isCheap ? .max : max(1, share.width)
+    }
+
     /// A request that went in has come to its end: its last change stands at `position`, or none
     /// was appended.
     ///

@@ -71,6 +71,12 @@ package final class IntakeTurns: Sendable {
         }
     }
 
+    /// How many changes of a request that can be parted are to go in at a time.
+    func portion(of container: ContainerKey) -> Int {
+        let now = elapsed()
+        return state.withLock { $0.shares.portion(of: container, at: now) }
+    }
+
     /// The log is followed up to `position`, if it is said, but of the containers in `behind`, and
     /// what whose entries took for that.
     package func followed(

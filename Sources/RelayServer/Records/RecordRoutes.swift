@@ -34,8 +34,28 @@ struct RecordRoutes: Sendable {
         return RelayAnswer(json: ["records": .array(entries)])
     }
 
+    /// Changes records: those that stand for themselves come in parts where their changes may be
+    /// dear, so that others' come between them.
     private func modify(
         _ edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
+        at now: Timestamp
+    ) async throws -> [RecordEditOutcome] {
+        guard modification.atomicity == .independent else {
+            return try await modify(part: edits, modification, caller, at: now)
+        }
+        var outcomes: [RecordEditOutcome] = []
+        while outcomes.count < edits.count {
+            let most = turns.portion(of: caller.place.container)
+            let part = edits[outcomes.count...].prefix(most)
+            let more = try await modify(part: Array(part), modification, caller, at: now)
+            guard !more.isEmpty else { break }
+            outcomes += more
+        }
+        return outcomes
+    }
+
+    private func modify(
+        part edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
         at now: Timestamp
     ) async throws -> [RecordEditOutcome] {
         try await turns.run(
