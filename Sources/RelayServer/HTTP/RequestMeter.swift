@@ -17,8 +17,8 @@ final class RequestMeter: Sendable {
         let seconds: Metrics.Timer
     }
 
-    /// Clients choose methods, of which HTTP has some fifty: by each with each path a stranger would
-    /// have all the series that there are, and others' would not be shown.
+    /// Clients choose methods, of which HTTP has some fifty: by each with each path a stranger
+    /// would have all the series that there are, and others' would not be shown.
     private static let methods: Set<String> = [
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
     ]

@@ -64,7 +64,7 @@ package struct CourierParty: Sendable, Hashable {
     /// The user, who is one of that container.
     package let user: Int64
 
-    /// Names them.
+    /// Takes the numbers of both.
     package init(container: Int64, user: Int64) {
         self.container = container
         self.user = user
