@@ -187,6 +187,57 @@ import Testing
         }
     }
 
+    /// They are read a few at a time.
+    @Test func `all that refer to a record by DELETE_SELF go with it, and theirs`() async throws {
+        @Sendable func child(_ name: String, of parent: String) -> String {
+            RecordScenarioTests.operation(
+                "create",
+                #"{"recordName":"\#(name)","recordType":"Child","fields":{"parent":{"value":"#
+                    + #"{"recordName":"\#(parent)","action":"DELETE_SELF"},"#
+                    + #""type":"REFERENCE"}}}"#)
+        }
+        try await TestRelay.with { relay in
+            try await RecordScenarioTests.fill(relay, [1])
+            for number in 0..<20 {
+                _ = try await relay.post(
+                    "records/modify",
+                    RecordScenarioTests.body(
+                        child("c\(number)", of: "a1"), child("g\(number)", of: "c\(number)")))
+            }
+            let before = try await relay.post(
+                "records/query", #"{"query":{"recordType":"Child"}}"#)
+            #expect(RecordScenarioTests.names(before).count == 40)
+            _ = try await relay.post(
+                "records/modify",
+                RecordScenarioTests.body(
+                    RecordScenarioTests.operation("forceDelete", #"{"recordName":"a1"}"#)))
+            let rest = try await relay.post(
+                "records/query", #"{"query":{"recordType":"Child"}}"#)
+            #expect(RecordScenarioTests.names(rest) == [], "\(rest.text)")
+        }
+    }
+
+    @Test func `of very many references that validate a record is refused`() async throws {
+        func links(_ names: [String]) -> String {
+            let references = names.map { #"{"recordName":"\#($0)","action":"VALIDATE"}"# }
+            return RecordScenarioTests.body(
+                RecordScenarioTests.operation(
+                    "create",
+                    #"{"recordName":"l","recordType":"Links","fields":{"links":{"value":["#
+                        + references.joined(separator: ",")
+                        + #"],"type":"REFERENCE_LIST"}}}"#))
+        }
+        try await TestRelay.with { relay in
+            try await RecordScenarioTests.fill(relay, [1])
+            let many = try await relay.post("records/modify", links((0...1000).map { "n\($0)" }))
+            #expect(many.text.contains("at most 1000 references"), "\(many.text)")
+            // Each target is looked for once.
+            let same = Array(repeating: "a1", count: 5000)
+            let held = try await relay.post("records/modify", links(same))
+            #expect(held.json.value(at: ["records", "0", "recordName"]) == "l", "\(held.text)")
+        }
+    }
+
     @Test func `what refers to a record by DELETE_SELF goes with it`() async throws {
         @Sendable func child(_ name: String, of parent: String, _ action: String) -> String {
             RecordScenarioTests.operation(

@@ -30,6 +30,10 @@ import Testing
             "SEARCH shadowRecord USING INDEX shadowRecordName (\(zone) AND recordName=?)"
         ),
         (
+            ShadowRows.headStatement, "shadowRecord",
+            "SEARCH shadowRecord USING INDEX shadowRecordName (\(zone) AND recordName=?)"
+        ),
+        (
             ShadowRows.deletedWithStatement, "shadowRecord",
             "SEARCH shadowRecord USING INDEX shadowRecordDeletedWith (\(zone) AND deletedWith=?)"
         ),

@@ -182,7 +182,7 @@ struct RecordOperationReading {
         }
         edit.fields = reading.fields
         edit.wire = reading.wire
-        edit.validated = reading.validated(in: edit.recordID.zoneID)
+        edit.validated = try Self.validated(reading, in: edit.recordID.zoneID)
         guard let type = edit.recordType else {
             guard edit.fields.isEmpty else { throw Self.untyped(edit) }
             return
@@ -193,6 +193,24 @@ struct RecordOperationReading {
             type, fields: edit.fields, emptyLists: reading.emptyLists)
         if edit.kind == .create { try caller.checkCreation(of: admitted) }
         inference = trial
+    }
+
+    /// References of one record that may ask for their targets: each is looked for by the writer,
+    /// for which all wait.
+    private static let mostValidated = 1000
+
+    /// The records that must be there, each once.
+    private static func validated(
+        _ reading: RecordFieldReading.Reading, in zoneID: ZoneID
+    ) throws(APIError) -> [RecordID] {
+        var known: Set<RecordID> = []
+        let validated = reading.validated(in: zoneID).filter { known.insert($0).inserted }
+        guard validated.count <= mostValidated else {
+            throw APIError(
+                .quotaExceeded,
+                "a record has at most \(mostValidated) references with the action VALIDATE")
+        }
+        return validated
     }
 
     private func completeRights(of edit: inout RecordEdit, _ type: RecordType) throws {

@@ -21,15 +21,25 @@ extension ShadowRecord {
 extension RecordEditStep {
     /// Records that go with one deletion, at most; CloudKit allows 750 references to one target.
     private static let maximumCascade = 10_000
+    /// The bytes that they may append, each the record as it was: the writer does nothing else
+    /// meanwhile, and all of them are in memory.
+    private static let maximumCascadeBytes = 64 * 1024 * 1024
+    /// Records that are read at a time, each of which may have a megabyte.
+    private static let cascadePortion = 8
 
     /// Deletes the records that refer to a deleted one by `DELETE_SELF`, and those that refer to
     /// them; each is a change of its own, made on the same device.
     func cascade(from deleted: ShadowRecord, in commit: inout OpenCommit) throws {
+        let beginning = commit.bookmark
         var targets = [deleted.recordID]
         var room = Self.maximumCascade
-        while let target = targets.popLast(), room > 0 {
-            let children = try shadowRows.records(deletedWith: target, limit: room, in: commit.db)
-            room -= children.count
+        while let target = targets.last, room > 0,
+            commit.bytes(since: beginning) < Self.maximumCascadeBytes
+        {
+            // Those that are deleted are found no more.
+            let children = try shadowRows.records(
+                deletedWith: target, limit: min(room, Self.cascadePortion), in: commit.db)
+            var gone: [RecordID] = []
             for child in children where child.recordID != target {
                 var edit = RecordEdit(.forceDelete, child.recordID, type: child.recordType)
                 edit.isWritableByAll = true
@@ -38,9 +48,12 @@ extension RecordEditStep {
                     on: child, in: shadowRows.place, by: editor, at: now)
                 {
                     _ = try write(decision, in: &commit)
+                    gone.append(child.recordID)
                 }
-                targets.append(child.recordID)
             }
+            room -= gone.count
+            if gone.isEmpty { targets.removeLast() }
+            targets += gone
         }
     }
 }

@@ -52,7 +52,7 @@ struct RecordEditStep {
         of edit: RecordEdit, in commit: inout OpenCommit
     ) throws -> RecordID? {
         for id in edit.validated where id != edit.recordID {
-            let targets = try shadowRows.records(named: id, in: commit.db).filter { !$0.isDeleted }
+            let targets = try shadowRows.heads(named: id, in: commit.db).filter { !$0.isDeleted }
             var isThere = false
             for target in targets where !isThere {
                 isThere = try isReadable(target, in: &commit)

@@ -33,6 +33,23 @@ struct ShadowRows {
         ).map(ScannedRecord.init(row:))
     }
 
+    /// The same without their fields, which are not read: whether they are there, and who may read
+    /// them.
+    func heads(named id: RecordID, in db: Database) throws -> [ShadowRecord] {
+        try Row.fetchAll(
+            db.cachedStatement(sql: Self.headStatement),
+            arguments: zone(id.zoneID) + [id.recordName.rawValue]
+        ).map(ShadowRecord.init(row:))
+    }
+
+    static let headStatement = """
+        SELECT zoneOwner, zoneName, recordType, recordName, source, position, NULL AS fields,
+            NULL AS wire, readers, isDeleted, isPartial, createdAt, createdBy, createdDevice,
+            modifiedAt, modifiedBy, modifiedDevice
+        FROM shadowRecord INDEXED BY shadowRecordName
+        WHERE \(zoneCondition) AND recordName = ? AND isKept = 1
+        """
+
     /// Names its index, because the key has as many columns of the zone and would be read whole.
     static let namedStatement = """
         SELECT * FROM shadowRecord INDEXED BY shadowRecordName
