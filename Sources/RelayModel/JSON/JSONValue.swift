@@ -91,7 +91,7 @@ extension JSONObject: Hashable {
     /// This object with the members of `other` in the place of its own; what is null there is
     /// removed.
     package func overlaid(by other: [(name: String, value: JSONValue)]) -> JSONObject {
-        var values: [JSONValue?] = members.map(\.value)
+        var values = members.map { Optional($0.value) }
         var names = members.map(\.name)
         var places = Dictionary(
             names.enumerated().map { ($0.element, $0.offset) },
