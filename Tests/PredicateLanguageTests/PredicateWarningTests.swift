@@ -32,6 +32,11 @@ import Testing
         "a >= 5 AND NOT a != 5 AND NOT a >= 5", "a.@count < 0", "0 > a.@count", "a[SIZE] == -1",
         "length(a) <= -1", "SUBQUERY(a, $x, $x > 1).@count < 0",
         "distanceToLocation:fromLocation:(a, CAST({1.0, 2.0}, 'CLLocation')) < 0",
+        "length(a) == '5'", "a.@count > '3'", "'3' < a[SIZE]", "uppercase(a) == 5", "-a < 'x'",
+        "CAST(a, 'NSDate') == '2024-01-01'", "CAST(a, 'NSNumber') LIKE '*'", "a + 1 IN {'x', 'y'}",
+        "a.@count BETWEEN {'a', 'b'}", "ANY a.@count > 1", "ANY uppercase(a) == 'X'",
+        "a BEGINSWITH length(a)", "abs(a) CONTAINS 'x'", "SUBQUERY(a, $x, $x > 1).@count == 'x'",
+        "a == 1 AND CAST(b, 'NSUUID') == 'x'",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -62,6 +67,10 @@ import Testing
         "a BEGINSWITH 'é' AND a BEGINSWITH 'e'", "ANY a BEGINSWITH 'x' AND ANY a BEGINSWITH 'y'",
         "a.@count <= 0", "a.@count == 0", "NOT a.@count < 0", "a.@sum.b < 0", "length(a) < 1",
         "distanceToLocation:fromLocation:(a, CAST({1.0, 2.0}, 'CLLocation')) <= 0", "abs(a) < 0",
+        "length(a) == 5", "a.@count == true", "uppercase(a) == 'X'", "length(a) == nil",
+        "-a IN {1, 'x'}", "a.@count != '3'", "NOT a.@count == '3'", "ALL a.@count > 1",
+        "uppercase(a) LIKE '*'", "a.@max == 'x'", "max(a) == 'x'", "noindex(a) == 'x'",
+        "CAST(a, 'NSNumber') > 5", "a UNION {1} == 'x'", "'a' IN uppercase(b)",
     ])
     func `what might be meant is left alone`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -107,6 +116,8 @@ import Testing
         ("s == nil && s BEGINSWITH 'x'", true), ("s == 'x' && s LIKE 'y*'", true),
         ("s == 'x' && s BEGINSWITH[c] 'X'", false), ("l == 1 && l BEGINSWITH 'x'", false),
         ("s == 'x' && (s == 'y' || s == 'z')", true), ("NONE l IN {}", false),
+        ("l.@count > 'x'", true), ("l.@size IN {'x'}", true), ("l.@count == true", false),
+        ("NONE l.@count > 'x'", false), ("l.@count == nil", false), ("l.@count > 1", false),
         ("d == nan", true), ("d != nan", false), ("d BETWEEN {nan, 1}", true),
         ("m > NaN", true), ("d IN {nan, 1}", false),
     ])
@@ -137,6 +148,9 @@ import Testing
     @Test(arguments: [
         ("s BEGINSWITH ''", "an empty text is part of no text"), ("FALSEPREDICATE", nil),
         ("s > nil", nil), ("a == 1 AND a == 2", "alternatives are joined by OR"),
+        (
+            "length(a) == '5'", "one side is calculated, and never of the kind that is asked for"
+        ),
         (
             "createdUserRecordName == '__defaultOwner__'",
             "__defaultOwner__ is oneself in CloudKit's own classes only: "

@@ -69,7 +69,7 @@ struct Contradiction {
         if Self.isOfNil(comparison) || Self.isOfNaN(comparison) || findsNothing(comparison)
             || Self.isOfOneself(comparison) || Self.isOfNothing(comparison)
             || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
-            || LeastZero.isAskedForLess(comparison)
+            || LeastZero.isAskedForLess(comparison) || CalculatedKind.isMistaken(comparison)
         {
             return true
         }

@@ -119,6 +119,9 @@ extension RecordPredicate {
                 && comparison.rules == .apple && comparison.right == .constant(.string(""))
         }
         if isEmpty { return "an empty text is part of no text" }
+        if comparisons.contains(where: CalculatedKind.isMistaken) {
+            return "one side is calculated, and never of the kind that is asked for"
+        }
         switch root {
         case .and, .or: return "alternatives are joined by OR"
         case .constant, .comparison, .not: return nil
