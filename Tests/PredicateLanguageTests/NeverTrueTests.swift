@@ -48,6 +48,25 @@ import Testing
         .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual,
     ]
 
+    /// A field, or now and then what is calculated of it.
+    private static func calculated(
+        _ name: String, _ rules: RecordPredicate.RuleSet, _ generator: inout SeededGenerator
+    ) -> RecordPredicate.Expression {
+        let field = RecordPredicate.Expression.field(name)
+        let count = RecordPredicate.Expression.path(
+            RecordPredicate.RecordPath([.member(name), .collection(.count)]))
+        switch (rules, Int.random(in: 0..<24, using: &generator)) {
+        case (.apple, 0), (.realm, 0): return count
+        case (.apple, 1): return .call(.length, [field])
+        case (.apple, 2): return .call(.uppercase, [field])
+        case (.apple, 3): return .negative(field)
+        case (.apple, 4):
+            let target = RecordPredicate.CastType.allCases.randomElement(using: &generator)
+            return .cast(field, target ?? .string)
+        default: return field
+        }
+    }
+
     private static func comparison(
         _ rules: RecordPredicate.RuleSet, _ generator: inout SeededGenerator
     ) -> Comparison {
@@ -56,8 +75,8 @@ import Testing
         // What leaves few values is worth trying more often.
         if Int.random(in: 0..<3, using: &generator) == 0 { comparator = .equal }
         let asked = comparator ?? .equal
-        let field = RecordPredicate.Expression.field(
-            Int.random(in: 0..<6, using: &generator) == 0 ? "y" : "x")
+        let field = calculated(
+            Int.random(in: 0..<6, using: &generator) == 0 ? "y" : "x", rules, &generator)
         let value = RecordPredicate.Expression.constant(constant(asked, &generator))
         let isMirrored = rules != .minapp && Int.random(in: 0..<8, using: &generator) == 0
         var comparison =
