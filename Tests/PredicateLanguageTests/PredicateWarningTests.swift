@@ -36,7 +36,8 @@ import Testing
         "CAST(a, 'NSDate') == '2024-01-01'", "CAST(a, 'NSNumber') LIKE '*'", "a + 1 IN {'x', 'y'}",
         "a.@count BETWEEN {'a', 'b'}", "ANY a.@count > 1", "ANY uppercase(a) == 'X'",
         "a BEGINSWITH length(a)", "abs(a) CONTAINS 'x'", "SUBQUERY(a, $x, $x > 1).@count == 'x'",
-        "a == 1 AND CAST(b, 'NSUUID') == 'x'",
+        "a == 1 AND CAST(b, 'NSUUID') == 'x'", "a[0] BETWEEN {2, 1}", "ANY a BETWEEN {2, 1}",
+        "a BETWEEN[c] {2, 1}", "length(a) BETWEEN {9, 3}", "a.@count BETWEEN {1, 0}",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -71,6 +72,7 @@ import Testing
         "-a IN {1, 'x'}", "a.@count != '3'", "NOT a.@count == '3'", "ALL a.@count > 1",
         "uppercase(a) LIKE '*'", "a.@max == 'x'", "max(a) == 'x'", "noindex(a) == 'x'",
         "CAST(a, 'NSNumber') > 5", "a UNION {1} == 'x'", "'a' IN uppercase(b)",
+        "ALL a BETWEEN {2, 1}", "NOT a BETWEEN {2, 1}", "a BETWEEN[c] {'b', 'A'}",
     ])
     func `what might be meant is left alone`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -116,6 +118,8 @@ import Testing
         ("s == nil && s BEGINSWITH 'x'", true), ("s == 'x' && s LIKE 'y*'", true),
         ("s == 'x' && s BEGINSWITH[c] 'X'", false), ("l == 1 && l BEGINSWITH 'x'", false),
         ("s == 'x' && (s == 'y' || s == 'z')", true), ("NONE l IN {}", false),
+        ("n BETWEEN {5, 3}", true), ("m BETWEEN {5, 'x'}", true), ("m BETWEEN {3, 5}", false),
+        ("ALL l BETWEEN {5, 3}", false), ("NOT m BETWEEN {5, 3}", false),
         ("l.@count > 'x'", true), ("l.@size IN {'x'}", true), ("l.@count == true", false),
         ("NONE l.@count > 'x'", false), ("l.@count == nil", false), ("l.@count > 1", false),
         ("d == nan", true), ("d != nan", false), ("d BETWEEN {nan, 1}", true),

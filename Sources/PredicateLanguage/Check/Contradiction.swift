@@ -69,7 +69,8 @@ struct Contradiction {
         if Self.isOfNil(comparison) || Self.isOfNaN(comparison) || findsNothing(comparison)
             || Self.isOfOneself(comparison) || Self.isOfNothing(comparison)
             || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
-            || LeastZero.isAskedForLess(comparison) || CalculatedKind.isMistaken(comparison)
+            || Self.isOfNoRoom(comparison) || LeastZero.isAskedForLess(comparison)
+            || CalculatedKind.isMistaken(comparison)
         {
             return true
         }
@@ -185,6 +186,26 @@ struct Contradiction {
         case .list(let values)?: values.isEmpty
         case .set(let values)?: values.isEmpty
         default: false
+        }
+    }
+
+    /// Nothing lies between bounds of which the lower is above the upper, or is of another kind,
+    /// whatever it is that is asked for: an element or a length, too.
+    private static func isOfNoRoom(_ comparison: Comparison) -> Bool {
+        guard comparison.comparator == .between, isOfAny(comparison),
+            case .list(let bounds)? = comparison.right.literal, bounds.count == 2
+        else { return false }
+        switch comparison.rules {
+        case .apple:
+            // In which order texts are depends on the options.
+            if case .string = bounds[0], !comparison.options.isEmpty { return false }
+            let isBackward = try? AppleRules.order(
+                bounds[0], bounds[1], [], nilsAreEqual: false, { $0 > 0 })
+            return isBackward == true
+        case .realm:
+            return !bounds.contains(where: \.isNull)
+                && !StrictOrder.holds(.lessOrEqual, bounds[0], bounds[1])
+        default: return false
         }
     }
 

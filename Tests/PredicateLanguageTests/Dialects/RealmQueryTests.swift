@@ -4,6 +4,10 @@ import RelayModel
 import RelayTestKit
 import Testing
 
+private let typeNames =
+    "@type is one of null, bool, int, double, string, binary, date, objectid, uuid, objectlink, "
+    + "array, set, object, location, numeric, collection"
+
 @Suite("Realm queries")
 struct RealmQueryTests {
     static let record: RecordFields = [
@@ -85,6 +89,8 @@ struct RealmQueryTests {
             ),
             ("a BETWEEN {1}", 10, "BETWEEN needs a list of two bounds, found 1"),
             ("a == $1", 5, "$1 has no argument: there are 1, counted from 0"),
+            ("a.@type == 'integers'", 11, typeNames), ("a.b.@type != $0", 13, typeNames),
+            ("a.@type == 'INT32' && b == 1", 0, ""),
         ] as [(String, Int, String)])
     func `a wrong query is refused at its place`(query: String, offset: Int, reason: String) {
         do {
