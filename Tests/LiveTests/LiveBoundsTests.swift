@@ -337,6 +337,38 @@ import Testing
             #expect(patient.state.withLock { $0.ends } == [0, 3])
         }
     }
+
+    @Test("nor does one that coalesces: it is told the first change, and others of it the last")
+    func dividesNothingTogether() async throws {
+        let scenario = try await LiveScenario()
+        var last = LiveScenario.query(.changes, owner: "carol")
+        last.coalesces = true
+        var once = last
+        once.isOnce = true
+        let hasty = Self.client(2, "bob")
+        let together = Self.client(3, "carol")
+        let patient = Self.client(1)
+        let sets = (["once": once], ["last": last], ["new": LiveScenario.query(.changes)])
+        let changes = (1...3).map { number in
+            var change = RecordChange(
+                number == 1 ? .create : .update, of: LiveScenario.type,
+                RecordID(recordName: Fixtures.identifier("r")))
+            change.after = RecordImage(["price": .integer(Int64(number))])
+            return change
+        }
+        try await scenario.withEngine { engine in
+            try await Self.come(hasty, sets.0, to: engine)
+            try await Self.come(together, sets.1, to: engine)
+            try await Self.come(patient, sets.2, to: engine)
+            try await scenario.append(changes)
+            try await engine.reachHead()
+            let all = patient.state.withLock { $0.changes["new"] ?? [] }
+            #expect(all.count == 3)
+            #expect(patient.state.withLock { $0.ends } == [0, 3])
+            #expect(hasty.state.withLock { $0.changes["once"] } == Array(all.prefix(1)))
+            #expect(together.state.withLock { $0.changes["last"] } == Array(all.suffix(1)))
+        }
+    }
 }
 
 private extension LiveEngine {

@@ -17,8 +17,12 @@ struct Coalescing {
         _ record: RecordID, in group: LiveGroup, by index: Int, _ frames: inout [LiveGroupFrame]
     ) {
         let place = Place(group: group.number, record: record)
-        if let former = last.updateValue(index, forKey: place) {
+        guard let former = last.updateValue(index, forKey: place) else { return }
+        if group.ended.isEmpty {
             frames[former] = LiveGroupFrame(group.number, nil)
+        } else {
+            // Whose queries have ended with it are told nothing behind it.
+            frames[former].except.formUnion(group.clients.subtracting(group.ended))
         }
     }
 

@@ -55,8 +55,6 @@ package actor LiveEngine {
     private var weight = FrameWeight()
     /// Queries that end with what is told next.
     private var ending: [(LiveWaiter, LiveGroup)] = []
-    /// Whether one of them is told the last of several changes, and that is now.
-    private var isHasty = false
     /// What is coalesced of what is read now.
     var coalescing = Coalescing()
     var memory = 0
@@ -148,9 +146,7 @@ package actor LiveEngine {
             work(entry)
             let next = entries.index(after: index)
             let endsRequest = next == entries.endIndex || !entries[next].continuesRequest
-            if isHasty || (weight.isFull && endsRequest) {
-                try await advance(to: entry.position)
-            }
+            if weight.isFull && endsRequest { try await advance(to: entry.position) }
         }
         try await advance(to: last.position)
     }
@@ -278,7 +274,6 @@ package actor LiveEngine {
             group.once.remove(waiter)
             if endsWithOne(client, in: group) { group.ended.insert(waiter.client) }
             ending.append((waiter, group))
-            if group.traits.coalesces { isHasty = true }
         }
     }
 
@@ -291,7 +286,6 @@ package actor LiveEngine {
             group.ended = []
         }
         ending.removeAll()
-        isHasty = false
     }
 
     /// Moves a record within the results that it belongs to, or belonged to.
