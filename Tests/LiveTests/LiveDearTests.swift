@@ -159,6 +159,7 @@ import Testing
             #expect(modest.state.withLock { $0.gone } == ["new"])
             // Conditions of changes take nothing from results.
             #expect(modest.state.withLock { $0.shown["all"]?.keys.sorted() } == ["heavy"])
+            await engine.disconnect(1)
             try await Self.come(modest, one, version: 2, to: engine)
             try await scenario.modify([LiveScenario.edit(.create, "light")])
             try await engine.fence("g", of: 1)
