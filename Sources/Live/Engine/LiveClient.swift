@@ -170,6 +170,8 @@ final class LiveGroup {
     let number: UInt32
     /// Whether somebody is told what comes.
     private(set) var hasClients = false
+    /// Whether ``shown`` is of the members as they are.
+    private var isShown = false
     let traits: LiveShown.Traits
     /// Who asked for it first.
     let owner: UserID
@@ -177,7 +179,11 @@ final class LiveGroup {
     let reader: LiveReader?
     /// The members of a result, once they are loaded.
     var members: ResultMembers? {
-        didSet { shown = nil }
+        didSet {
+            guard isShown else { return }
+            isShown = false
+            shown = nil
+        }
     }
     /// What the members take in memory, about.
     var bytes = 0
@@ -230,6 +236,7 @@ final class LiveGroup {
         if let shown { return shown }
         let records = ShownRecords((members?.shown ?? []).map(\.record))
         shown = records
+        isShown = true
         return records
     }
 
