@@ -35,6 +35,15 @@ import Testing
             ])
     }
 
+    @Test func `a socket that is refused for now is told in the head when to come back`() {
+        let error = APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 3)
+        let fields = LiveUpgrade.fields(refusing: error, by: .serviceUnavailable)
+        #expect(fields[.retryAfter] == "3" && fields[.secWebSocketVersion] == nil)
+        let old = LiveUpgrade.fields(
+            refusing: APIError(.badRequest, "13 is expected"), by: .upgradeRequired)
+        #expect(old[.retryAfter] == nil && old[.secWebSocketVersion] == "13")
+    }
+
     @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {
         // So slow a rate that nothing is forgiven between two guesses on a busy machine.
         try await RunningRelay.with(["--rates-address", "2"]) { relay in

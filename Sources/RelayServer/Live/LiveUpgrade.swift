@@ -209,16 +209,25 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         _ context: ChannelHandlerContext
     ) {
         let body = JSONValue.object(error.json(uuid: identifiers.uuid())).utf8
-        var fields = HTTPFields()
-        fields[.contentType] = "application/json; charset=utf-8"
+        var fields = Self.fields(refusing: error, by: status)
         fields[.contentLength] = String(body.count)
-        fields[.connection] = "close"
-        if status == .upgradeRequired { fields[.secWebSocketVersion] = "13" }
         context.write(
             wrapOutboundOut(.head(HTTPResponse(status: status, headerFields: fields))),
             promise: nil)
         context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+}
+
+extension LiveUpgrade {
+    /// The header fields of a refusal, but for the length of its body.
+    static func fields(refusing error: APIError, by status: HTTPResponse.Status) -> HTTPFields {
+        var fields = HTTPFields()
+        fields[.contentType] = "application/json; charset=utf-8"
+        fields[.connection] = "close"
+        if let seconds = error.retryAfter { fields[.retryAfter] = String(seconds) }
+        if status == .upgradeRequired { fields[.secWebSocketVersion] = "13" }
+        return fields
     }
 }
 
