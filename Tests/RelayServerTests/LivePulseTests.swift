@@ -5,13 +5,13 @@ import Testing
 
 /// When a socket's client is asked whether it is there, and when it is taken for gone.
 @Suite struct LivePulseTests {
-    private static func moment(_ seconds: Int64) -> NIODeadline {
-        .uptimeNanoseconds(0) + .seconds(seconds)
+    private static func moment(_ seconds: Int) -> NIODeadline {
+        .uptimeNanoseconds(UInt64(seconds) * 1_000_000_000)
     }
 
     /// The moments at which a relay looks.
-    private static func looks(until end: Int64) -> [NIODeadline] {
-        stride(from: Int64(5), through: end, by: 5).map { moment($0) }
+    private static func looks(until end: Int) -> [NIODeadline] {
+        stride(from: 5, through: end, by: 5).map { moment($0) }
     }
 
     @Test func `who is told something all the time is asked whether it is there`() {
