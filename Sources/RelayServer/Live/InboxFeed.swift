@@ -55,7 +55,10 @@ final class InboxFeed: Sendable {
     }
 
     /// The number after which it began; `nil` is the beginning of what is kept.
-    var start: UInt64? { after ?? state.withLock { $0.begun } }
+    var start: UInt64? {
+        if let after { return after }
+        return state.withLock { $0.begun }
+    }
 
     /// Tells what there is, and goes on until it is ended.
     func begin() async {
