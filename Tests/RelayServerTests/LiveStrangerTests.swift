@@ -113,6 +113,27 @@ import Testing
         }
     }
 
+    /// Of some thousand who went in that moment one stayed; so few show it now and then.
+    @Test func `whoever goes while being let in is forgotten`() async throws {
+        let rates = [
+            "--rates-key", "0", "--rates-address", "0", "--live-hellos-per-second", "1000000",
+        ]
+        try await RunningRelay.with(rates) { relay in
+            for _ in 0..<500 {
+                let page = try await Self.stranger(relay)
+                try await page.send(Live.hello(relay))
+                try await page.reset(sending: 0, 9)
+            }
+            let isForgotten = try await Turns.yield {
+                let clients = try await relay.client.administer(
+                    "GET", "\(relay.container.path)/live/clients", nil
+                ).expect(200)
+                return clients["clients", "0"] == nil
+            }
+            #expect(isForgotten)
+        }
+    }
+
     @Test func `a stream whose client has gone counts no longer`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
