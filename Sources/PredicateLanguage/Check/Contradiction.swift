@@ -99,7 +99,8 @@ struct Contradiction {
     }
 
     private func wish(of path: RecordPredicate.RecordPath) -> FieldWish {
-        FieldWish(isWhole: kind(of: .path(path)) == .integer)
+        let isCount = path.components.last == .collection(.count) || path.components.last == .size
+        return FieldWish(isWhole: isCount || kind(of: .path(path)) == .integer)
     }
 
     /// The kind of a field, if it was written down and is a single value of that kind.
@@ -331,13 +332,22 @@ struct Contradiction {
                 comparator = mirrored
             default: return nil
             }
-            guard !path.components.isEmpty, path.components.allSatisfy(Self.isMember) else {
-                return nil
-            }
+            guard let last = path.components.last,
+                path.components.dropLast().allSatisfy(Self.isMember),
+                Self.isMember(last) || isApple && Self.isOneValue(last)
+            else { return nil }
         }
 
         private static func isMember(_ part: RecordPredicate.RecordPath.Component) -> Bool {
             if case .member = part { true } else { false }
+        }
+
+        /// Whether the end of a path leads to one value of each record, or to none.
+        private static func isOneValue(_ part: RecordPredicate.RecordPath.Component) -> Bool {
+            switch part {
+            case .first, .last, .size, .collection(.count), .element(.constant): true
+            default: false
+            }
         }
 
         private static let mirrored: [Comparator: Comparator] = [
