@@ -38,8 +38,9 @@ import Testing
         "a BEGINSWITH length(a)", "abs(a) CONTAINS 'x'", "SUBQUERY(a, $x, $x > 1).@count == 'x'",
         "a == 1 AND CAST(b, 'NSUUID') == 'x'", "a[0] BETWEEN {2, 1}", "ANY a BETWEEN {2, 1}",
         "a BETWEEN[c] {2, 1}", "length(a) BETWEEN {9, 3}", "a.@count BETWEEN {1, 0}",
-        "a.@count > 5 AND a.@count < 3", "a[0] > 5 AND a[0] < 3", "a[LAST] IN {1, 2} AND a[LAST] > 2",
-        "a.@count == 1.5", "a[SIZE] > 1 AND a[SIZE] < 2", "a['k'] == 1 AND a['k'] == 2",
+        "a.@count > 5 AND a.@count < 3", "a[0] > 5 AND a[0] < 3",
+        "a[LAST] IN {1, 2} AND a[LAST] > 2", "a.@count == 1.5", "a[SIZE] > 1 AND a[SIZE] < 2",
+        "a['k'] == 1 AND a['k'] == 2",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)

@@ -43,8 +43,8 @@ package struct NotificationComposer: Sendable {
             expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
     }
 
-    /// The value of the record's field of that name, as Apple's header has it (CKSubscription.h); of
-    /// a record that has no such field the name itself, as Apple's older text has it.
+    /// The value of the record's field of that name, as Apple's header has it (CKSubscription.h);
+    /// of a record that has no such field the name itself, as Apple's older text has it.
     ///
     /// What an older version saved with a blank at an end would be refused each time.
     private func collapseID(_ info: NotificationInfo) -> String? {
