@@ -19,5 +19,8 @@ extension RecordPredicate {
             return true
         }
         try check.check(self)
+        for comparison in comparisons where comparison.rules == .realm {
+            try RealmConstants.check(comparison)
+        }
     }
 }

@@ -166,7 +166,6 @@ struct RQLParser {
             offset: left.span.offset, length: lastEnd - left.span.offset)
         try checkBounds(comparison, at: right.span)
         try checkPattern(comparison, at: right.span)
-        try checkTypeName(comparison, at: right.span)
         return .comparison(comparison)
     }
 
@@ -185,19 +184,6 @@ struct RQLParser {
                 .check, "BETWEEN needs a list of two bounds, found \(count)", at: span,
                 expected: "{lower, upper}")
         }
-    }
-
-    /// Realm knows the names of its types, and refuses another: nothing would be of it.
-    private func checkTypeName(
-        _ comparison: Comparison, at span: SourceSpan
-    ) throws(PredicateError) {
-        guard comparison.left.namesType, case .string(let name)? = comparison.right.literal,
-            RealmTypeName(queried: name) == nil
-        else { return }
-        let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
-        throw PredicateError(
-            .check, "@type is one of \(names)", at: span, found: "\"\(name.prefix(60))\"",
-            expected: "one of \(names)")
     }
 
     /// A pattern takes its length times the text's to try.

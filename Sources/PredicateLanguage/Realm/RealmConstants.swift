@@ -1,0 +1,36 @@
+import RelayModel
+
+/// What Realm refuses whatever the types of the fields are.
+enum RealmConstants {
+    typealias Comparison = RecordPredicate.Comparison
+
+    static func check(_ comparison: Comparison) throws(PredicateError) {
+        let sides = [comparison.left, comparison.right]
+        if sides.contains(where: \.namesType) { try checkTypeNames(sides, comparison.span) }
+        switch comparison.comparator {
+        case .less, .lessOrEqual, .greater, .greaterOrEqual, .between: break
+        default: return
+        }
+        let hasNone = sides.contains { side in
+            if case .reference? = side.literal { true } else { side.namesType }
+        }
+        guard hasNone else { return }
+        throw PredicateError(
+            .check, "links and types have no order", at: comparison.span,
+            found: comparison.comparator.rawValue, expected: "== or !=")
+    }
+
+    /// A value is of no type but these.
+    private static func checkTypeNames(
+        _ sides: [RecordPredicate.Expression], _ span: SourceSpan
+    ) throws(PredicateError) {
+        for side in sides {
+            guard case .string(let name)? = side.literal, RealmTypeName(queried: name) == nil
+            else { continue }
+            let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
+            throw PredicateError(
+                .check, "@type is one of \(names)", at: span, found: "\"\(name.prefix(60))\"",
+                expected: "the name of a type")
+        }
+    }
+}
