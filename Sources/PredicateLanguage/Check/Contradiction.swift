@@ -168,13 +168,13 @@ struct Contradiction {
         let right = comparison.right.literal
         switch comparison.comparator {
         case .equal, .less, .lessOrEqual, .greater, .greaterOrEqual:
-            return [comparison.left.literal, right].contains { $0?.isNaN == true }
+            return [comparison.left.literal, right].contains { $0?.isNoNumber == true }
         case .in:
             guard case .list(let values)? = right else { return false }
-            return !values.isEmpty && values.allSatisfy(\.isNaN)
+            return !values.isEmpty && values.allSatisfy(\.isNoNumber)
         case .between:
             guard case .list(let bounds)? = right else { return false }
-            return bounds.contains(where: \.isNaN)
+            return bounds.contains(where: \.isNoNumber)
         default: return false
         }
     }
@@ -359,7 +359,7 @@ struct Contradiction {
 
 private extension FieldValue {
     /// Whether it is a number that is none.
-    var isNaN: Bool {
+    var isNoNumber: Bool {
         if case .double(let number) = self { number.isNaN } else { false }
     }
 }
