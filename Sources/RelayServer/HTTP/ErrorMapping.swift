@@ -97,13 +97,7 @@ struct ErrorMapping {
                 .tryAgainLater, "the relay's database cannot be used right now", retryAfter: 1)
             logLevel = .warning
         case .bounded(let bound, let reason):
-            // What only this caller does too much of is its own to slow down.
-            let isOwn = bound == .share
-            var error = APIError(
-                isOwn ? .throttled : .tryAgainLater, "changes are refused for a while: \(reason)",
-                retryAfter: isOwn ? 1 : 5)
-            error.details["bound"] = .string(bound.rawValue)
-            apiError = error
+            apiError = APIError(bound: bound, reason: reason)
             logLevel = .warning
         case .locked, .closed, .progressMoved, .unreadable:
             apiError = APIError(
@@ -136,5 +130,14 @@ extension APIError {
                 "quota": .string(refusal.quota.rawValue),
                 "limit": .integer(Int64(refusal.limit)), "use": .integer(Int64(refusal.use)),
             ])
+    }
+
+    /// Changes are refused for a while: by which bound.
+    init(bound: IntakeBound, reason: String) {
+        // What only this caller does too much of is its own to slow down.
+        let isOwn = bound == .share
+        self.init(
+            isOwn ? .throttled : .tryAgainLater, "changes are refused for a while: \(reason)",
+            retryAfter: isOwn ? 1 : 5, details: ["bound": .string(bound.rawValue)])
     }
 }

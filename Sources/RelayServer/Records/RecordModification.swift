@@ -313,6 +313,7 @@ extension RecordRefusal {
                 .quotaExceeded,
                 "the operations before it change records of \(bytes) bytes and more; send it in a "
                     + "request of its own")
+        case .bounded(let bound, let reason): return APIError(bound: bound, reason: reason)
         case .notWritable:
             return APIError(.accessDenied, "WRITE operation not permitted on \"\(name)\"")
         }

@@ -43,15 +43,15 @@ struct RecordRoutes: Sendable {
         guard modification.atomicity == .independent else {
             return try await modify(part: edits, modification, caller, at: now)
         }
-        var outcomes: [RecordEditOutcome] = []
-        while outcomes.count < edits.count {
-            let most = turns.portion(of: caller.place.container)
-            let part = edits[outcomes.count...].prefix(most)
-            let more = try await modify(part: Array(part), modification, caller, at: now)
-            guard !more.isEmpty else { break }
-            outcomes += more
+        var parts = RecordParts(edits)
+        while let part = parts.next(most: turns.portion(of: caller.place.container)) {
+            do {
+                parts.note(try await modify(part: part, modification, caller, at: now))
+            } catch StorageError.bounded(let bound, let reason) where parts.isBegun {
+                parts.end(.bounded(bound, reason: reason))
+            }
         }
-        return outcomes
+        return parts.outcomes
     }
 
     private func modify(

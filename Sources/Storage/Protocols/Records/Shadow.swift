@@ -244,6 +244,8 @@ package enum RecordRefusal: Sendable, Hashable {
     case overQuota(QuotaRefusal)
     /// Bytes of records that the operations before it have changed already.
     case tooMuchAtOnce(bytes: Int)
+    /// Operations before it were applied, and a bound keeps this one from going in now.
+    case bounded(IntakeBound, reason: String)
     /// A reference that validates leads nowhere.
     case missingReference(RecordID)
 }

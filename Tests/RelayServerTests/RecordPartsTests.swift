@@ -1,0 +1,80 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import RelayServer
+
+/// Operations of one `records/modify` that go in part by part.
+@Suite struct RecordPartsTests {
+    private static let type: RecordType = Fixtures.identifier("Note")
+
+    private static func edits(_ count: Int) -> [RecordEdit] {
+        (0..<count).map {
+            RecordEdit(
+                .forceUpdate, RecordID(recordName: Fixtures.identifier("r\($0)")), type: type)
+        }
+    }
+
+    private static func record(_ edit: RecordEdit, bytes: Int) -> ShadowRecord {
+        let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
+        return ShadowRecord(
+            recordID: edit.recordID, recordType: type,
+            fields: ["text": .string(String(repeating: "x", count: bytes))], created: stamp,
+            modified: stamp, source: .cloudKit, position: LogPosition(1))
+    }
+
+    @Test func `all go in, in their order, as many at a time as are asked for`() {
+        let edits = Self.edits(5)
+        var parts = RecordParts(edits)
+        var sizes: [Int] = []
+        while let part = parts.next(most: sizes.isEmpty ? 2 : 0) {
+            sizes.append(part.count)
+            parts.note(part.map { .deleted($0.recordID) })
+        }
+        #expect(sizes == [2, 1, 1, 1])
+        let expected: [RecordEditOutcome] = edits.map { .deleted($0.recordID) }
+        #expect(parts.outcomes == expected)
+    }
+
+    @Test func `what was applied is told though a later part is refused`() throws {
+        var parts = RecordParts(Self.edits(3))
+        let unbegun = parts.isBegun
+        let next = parts.next(most: 1)
+        let first = try #require(next)
+        parts.note([.deleted(first[0].recordID)])
+        #expect(!unbegun && parts.isBegun)
+        parts.end(.bounded(.share, reason: "too fast"))
+        let more = parts.next(most: 1)
+        #expect(more == nil)
+        let refused = RecordEditOutcome.refused(.bounded(.share, reason: "too fast"))
+        #expect(parts.outcomes == [.deleted(first[0].recordID), refused, refused])
+        let error = APIError(bound: .share, reason: "too fast")
+        #expect(error.code == .throttled && error.retryAfter == 1)
+    }
+
+    @Test func `a request changes as many bytes of records in parts as at once`() {
+        var parts = RecordParts(Self.edits(30))
+        while let part = parts.next(most: 1) {
+            parts.note(part.map { .saved(Self.record($0, bytes: 1_000_000)) })
+        }
+        let saved = parts.outcomes.count {
+            if case .saved = $0 { true } else { false }
+        }
+        #expect(saved == 9 && parts.outcomes.count == 30)
+        #expect(
+            parts.outcomes.last
+                == .refused(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes)))
+    }
+
+    @Test func `of the records in the way those are told that one answer holds`() {
+        var parts = RecordParts(Self.edits(30))
+        while let part = parts.next(most: 2) {
+            parts.note(part.map { .refused(.conflict(Self.record($0, bytes: 1_000_000))) })
+        }
+        let told = parts.outcomes.count {
+            if case .refused(.conflict(_?)) = $0 { true } else { false }
+        }
+        #expect(told == 5 && parts.outcomes.count == 30)
+    }
+}
