@@ -76,7 +76,10 @@ struct AppendStep: Sendable {
         let until = now.advanced(by: window).stored
         let value: StatementArguments = [Data(key.digest), commit.next.stored, until]
         let statement = try commit.statement(.remember)
-        if let known = keys?[name], known.rememberedUntil > now.stored {
+        if let known = keys?[name], known.rememberedUntil > now.stored,
+            // Of a record's last content another one takes the place.
+            key.kind != .content || known.digest == Data(key.digest)
+        {
             return Self.outcome(of: key, at: known.position, known.digest)
         }
         guard keys == nil else {
