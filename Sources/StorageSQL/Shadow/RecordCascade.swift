@@ -24,21 +24,24 @@ extension RecordEditStep {
     /// The bytes that they may append, each the record as it was: the writer does nothing else
     /// meanwhile, and all of them are in memory.
     private static let maximumCascadeBytes = 64 * 1024 * 1024
-    /// Records that are read at a time, each of which may have a megabyte.
-    private static let cascadePortion = 8
+    /// Records that are read at a time, each of which may have a megabyte: few at first, and more
+    /// where they are small, because a server looks through those that have gone each time.
+    private static let cascadePortions = (first: 8, most: 64)
+    /// The bytes that a portion may append before the next one is larger.
+    private static let smallPortionBytes = 1024 * 1024
 
     /// Deletes the records that refer to a deleted one by `DELETE_SELF`, and those that refer to
     /// them; each is a change of its own, made on the same device.
     func cascade(from deleted: ShadowRecord, in commit: inout OpenCommit) throws {
-        let beginning = commit.bookmark
+        var bytes = 0
         var targets = [deleted.recordID]
         var room = Self.maximumCascade
-        while let target = targets.last, room > 0,
-            commit.bytes(since: beginning) < Self.maximumCascadeBytes
-        {
+        var portion = Self.cascadePortions.first
+        while let target = targets.last, room > 0, bytes < Self.maximumCascadeBytes {
             // Those that are deleted are found no more.
             let children = try shadowRows.records(
-                deletedWith: target, limit: min(room, Self.cascadePortion), in: commit.db)
+                deletedWith: target, limit: min(room, portion), in: commit.db)
+            let before = commit.bookmark
             var gone: [RecordID] = []
             for child in children where child.recordID != target {
                 var edit = RecordEdit(.forceDelete, child.recordID, type: child.recordType)
@@ -51,6 +54,11 @@ extension RecordEditStep {
                     gone.append(child.recordID)
                 }
             }
+            let added = commit.bytes(since: before)
+            bytes += added
+            portion =
+                added < Self.smallPortionBytes
+                ? min(2 * portion, Self.cascadePortions.most) : Self.cascadePortions.first
             room -= gone.count
             if gone.isEmpty { targets.removeLast() }
             targets += gone
