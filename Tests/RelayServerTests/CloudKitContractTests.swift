@@ -238,6 +238,29 @@ import Testing
         }
     }
 
+    @Test func `of very many references that validate in one request some are refused`()
+        async throws
+    {
+        let references = (0..<900).map { #"{"recordName":"n\#($0)","action":"VALIDATE"}"# }
+        let operations = [900, 900, 900, 1].enumerated().map { number, count -> String in
+            let links = references.prefix(count).joined(separator: ",")
+            return RecordScenarioTests.operation(
+                "create",
+                #"{"recordName":"l\#(number)","recordType":"Links","fields":{"links":{"value":["#
+                    + links + #"],"type":"REFERENCE_LIST"}}}"#)
+        }
+        try await TestRelay.with { relay in
+            let answer = try await relay.post(
+                "records/modify", #"{"operations":[\#(operations.joined(separator: ","))]}"#)
+            let codes = (0..<4).map { index -> JSONValue? in
+                answer.json.value(at: ["records", "\(index)", "serverErrorCode"])
+            }
+            let missing = JSONValue.string("VALIDATING_REFERENCE_ERROR")
+            let expected: [JSONValue?] = [missing, missing, .string("QUOTA_EXCEEDED"), missing]
+            #expect(codes == expected, "\(answer.text)")
+        }
+    }
+
     @Test func `what refers to a record by DELETE_SELF goes with it`() async throws {
         @Sendable func child(_ name: String, of parent: String, _ action: String) -> String {
             RecordScenarioTests.operation(

@@ -92,6 +92,8 @@ struct RecordOperationReading {
     let stored: [RecordID: RecordType]
     private(set) var inference: SchemaInference
     private var seen: Set<RecordID> = []
+    /// How many references of the operations so far ask for their targets.
+    private var validatedCount = 0
 
     init(
         caller: RecordCaller, zoneID: ZoneID, origin: RecordOrigin, shown: RecordJSON,
@@ -182,7 +184,7 @@ struct RecordOperationReading {
         }
         edit.fields = reading.fields
         edit.wire = reading.wire
-        edit.validated = try Self.validated(reading, in: edit.recordID.zoneID)
+        edit.validated = try validated(reading, in: edit.recordID.zoneID)
         guard let type = edit.recordType else {
             guard edit.fields.isEmpty else { throw Self.untyped(edit) }
             return
@@ -195,21 +197,29 @@ struct RecordOperationReading {
         inference = trial
     }
 
-    /// References of one record that may ask for their targets: each is looked for by the writer,
-    /// for which all wait.
-    private static let mostValidated = 1000
+    /// References of one record, and of one request, that may ask for their targets: each is looked
+    /// for by the writer, for which all wait.
+    private static let mostValidated = (record: 1000, request: 2000)
 
     /// The records that must be there, each once.
-    private static func validated(
+    private mutating func validated(
         _ reading: RecordFieldReading.Reading, in zoneID: ZoneID
     ) throws(APIError) -> [RecordID] {
         var known: Set<RecordID> = []
         let validated = reading.validated(in: zoneID).filter { known.insert($0).inserted }
-        guard validated.count <= mostValidated else {
+        let most = Self.mostValidated
+        guard validated.count <= most.record else {
             throw APIError(
                 .quotaExceeded,
-                "a record has at most \(mostValidated) references with the action VALIDATE")
+                "a record has at most \(most.record) references with the action VALIDATE")
         }
+        guard validatedCount + validated.count <= most.request else {
+            throw APIError(
+                .quotaExceeded,
+                "the records of a request have at most \(most.request) references with the action "
+                    + "VALIDATE; send it in a request of its own")
+        }
+        validatedCount += validated.count
         return validated
     }
 
