@@ -76,10 +76,7 @@ struct AppendStep: Sendable {
         let until = now.advanced(by: window).stored
         let value: StatementArguments = [Data(key.digest), commit.next.stored, until]
         let statement = try commit.statement(.remember)
-        if let known = keys?[name], known.rememberedUntil > now.stored,
-            // Of a record's last content another one takes the place.
-            key.kind != .content || known.digest == Data(key.digest)
-        {
+        if let known = keys?[name], !known.givesWay(to: key, at: now) {
             return Self.outcome(of: key, at: known.position, known.digest)
         }
         guard keys == nil else {

@@ -15,6 +15,12 @@ struct KnownKeys {
         let position: LogPosition
         /// Until when the key holds.
         let rememberedUntil: Int64
+
+        /// Whether it gives way to what is said now, by the rule of ``AppendStatement/remember``.
+        func givesWay(to key: DedupeKey, at now: Timestamp) -> Bool {
+            rememberedUntil <= now.stored
+                || key.kind == .content && digest != Data(key.digest)
+        }
     }
 
     private var places: [StatementArguments: Place] = [:]
