@@ -65,6 +65,23 @@ import Testing
         }
     }
 
+    @Test("a result that is too dear ends also where the store begins the reading anew")
+    func readsAnew() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
+        let client = Self.client(1)
+        let queries = [
+            "dear": Self.dear(.result), "one": LiveScenario.query(.result, where: "price < 10"),
+        ]
+        let shadow = RepeatedReads(store: scenario.store)
+        try await scenario.withEngine(Self.settings, shadow: shadow) { engine in
+            try await Self.come(client, queries, to: engine)
+            let state = client.state.withLock { $0 }
+            #expect(state.gone == ["dear"])
+            #expect(state.shown["one"]?.keys.sorted() == ["heavy"])
+        }
+    }
+
     @Test("results that wait are read by the index of all where they are most of them")
     func readsByAll() async throws {
         let scenario = try await LiveScenario()

@@ -30,11 +30,12 @@ struct LiveScenario {
     /// Runs `body` with an engine that follows the store.
     func withEngine<Value: Sendable>(
         _ settings: LiveSettings = LiveSettings(), log: (any ShardLog)? = nil,
+        shadow: (any Shadow)? = nil,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
         _ body: @Sendable (LiveEngine) async throws -> Value
     ) async throws -> Value {
         let engine = LiveEngine(
-            log: log ?? store, shadow: store, writing: PlainForm(), store: Self.mark, seed: 1,
+            log: log ?? store, shadow: shadow ?? store, writing: PlainForm(), store: Self.mark, seed: 1,
             settings: settings, clock: TestClock(), logger: logger)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try? await engine.follow() }

@@ -2,6 +2,7 @@ import Logging
 import Matching
 import RelayModel
 import Storage
+import Synchronization
 
 extension LiveEngine {
     /// Reads the members of a result from the records that are kept, in its turn.
@@ -41,9 +42,7 @@ extension LiveEngine {
     private struct Reading: Sendable {
         var found: [Found] = []
         var rows = 0
-        /// The results whose conditions took too much of a record.
-        var dear: [UInt64] = []
-        /// Whether there is a record for which they did until it was asked no more.
+        /// Whether there is a record for which conditions took too much until it was asked no more.
         var isGivenUp = false
 
         /// Forgets what was found for some results alone.
@@ -52,6 +51,23 @@ extension LiveEngine {
             found = found.compactMap { row in
                 let rest = row.groups.filter { !groups.contains($0) }
                 return rest.isEmpty ? nil : Found(record: row.record, groups: rest)
+            }
+        }
+    }
+
+    /// Results whose conditions took too much of a record that was read.
+    ///
+    /// They are looked for no more, and have to end: also where what was found beside them is lost,
+    /// because the store begins the reading anew, or cannot read.
+    private final class DearResults: Sendable {
+        private let serials = Mutex<[UInt64]>([])
+
+        func note(_ more: [UInt64]) { serials.withLock { $0 += more } }
+
+        func take() -> [UInt64] {
+            serials.withLock { serials in
+                defer { serials = [] }
+                return serials
             }
         }
     }
@@ -70,6 +86,7 @@ extension LiveEngine {
         /// Whose conditions they are.
         private var owners: [UInt64: UserID] = [:]
         private let mostSteps: Int
+        let dear = DearResults()
 
         init(
             _ groups: [LiveGroup], in container: LiveContainer, seed: UInt64,
@@ -131,11 +148,10 @@ extension LiveEngine {
                     }
                     return
                 } catch {
-                    let dear = error.blamed { owners[$0] }
-                    for serial in dear {
+                    for serial in error.blamed(by: { owners[$0] }) {
                         index.remove(serial: serial)
                         let number = UInt32(truncatingIfNeeded: serial)
-                        reading.dear += own.all(foundBy: number).map { UInt64($0) }
+                        dear.note(own.all(foundBy: number).map { UInt64($0) })
                     }
                 }
             }
@@ -182,6 +198,7 @@ extension LiveEngine {
             take(reading.found, tableKey, groups, in: container)
         } catch {
             logger.error("could not read records", metadata: ["reason": "\(error)"])
+            end(dear: waiting.dear.take(), in: container)
             give(
                 up: groups, tableKey, in: container,
                 APIError(.tryAgainLater, "the records cannot be read now", retryAfter: 5))
@@ -209,7 +226,7 @@ extension LiveEngine {
             reading.isGivenUp = slice.value.isGivenUp
             reading.rows += slice.rows
             cursor = slice.cursor
-            end(dear: slice.value.dear, in: container)
+            end(dear: waiting.dear.take(), in: container)
             for row in slice.value.found { weight.add(row.record, to: row.groups) }
             let gone = container.tables[tableKey]?.loading?.aside.count ?? 0
             let ended = endExcessive(&weight, gone: gone, in: container)
