@@ -94,8 +94,15 @@ import Testing
         // Whichever relay is asked, as behind a load balancer: its cookie says where.
         let cookie = "other=b.c; belfry-console=belfry_b.0123; belfry-console-8082=belfry_c.45"
         for path in [path, "/admin/1/overview", "/admin/1/session"] {
-            #expect(Self.subject(path, isSignedIn: true, cookie: cookie) == .shard("belfry_b"))
+            let subject = Self.subject(path, isSignedIn: true, cookie: cookie)
+            #expect(subject == .session(shard: "belfry_b"))
         }
+        // Whoever signs in anew does so where they are: the shard before may have no owner.
+        let signIn = "/admin/1/session"
+        #expect(Self.subject(signIn, .post, isSignedIn: true, cookie: cookie) == .relay)
+        #expect(
+            Self.subject("\(signIn)/codes", .post, isSignedIn: true, cookie: cookie)
+                == .session(shard: "belfry_b"))
         #expect(Self.subject(path, isSignedIn: true, cookie: "belfry-console=0123") == .relay)
         #expect(Self.subject(path, cookie: cookie) == .container(Self.key))
         // Clients have no such sessions.
@@ -184,6 +191,7 @@ import Testing
         // URLs of couriers name the shard in which they were made.
         #expect(away.other(for: .courier(shard: "a")) == "a")
         #expect(moved.other(for: .courier(shard: "a")) == "b")
+        #expect(moved.other(for: .session(shard: "a")) == "b")
         #expect(moved.other(for: .courier(shard: "b")) == "b")
         #expect(moved.other(for: .shard("a")) == "a")
         // None is made where nobody would own it.

@@ -15,6 +15,8 @@ enum CallSubject: Sendable, Hashable {
     case shard(String)
     /// What waits for a web courier whose URL was made in this shard.
     case courier(shard: String)
+    /// What somebody asks for whose session of the console was begun in this shard.
+    case session(shard: String)
     /// Whatever the relay has that is asked.
     case relay
 
@@ -46,8 +48,11 @@ enum CallSubject: Sendable, Hashable {
 
     private static func administrative(_ path: [Substring], _ head: HTTPRequest) -> CallSubject {
         guard head.headerFields[.authorization] != nil else {
-            // A session of the console is known where it was begun.
-            return ConsoleCookie.shard(of: head).map { .shard($0) } ?? .relay
+            // A session of the console is known where it was begun; one begins anywhere, also where
+            // the shard of the one before has no owner.
+            let begins = head.method == .post && path.count == 3 && path[2] == "session"
+            guard !begins, let shard = ConsoleCookie.shard(of: head) else { return .relay }
+            return .session(shard: shard)
         }
         guard path[2] != "session" else { return .relay }
         let target = head.path ?? ""

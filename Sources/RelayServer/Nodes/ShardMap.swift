@@ -82,7 +82,7 @@ struct ShardMap: Sendable {
             case .container(let key): places[key]
             case .creation(let key, let named): places[key] ?? named ?? choice(for: key)
             case .shard(let named): named
-            case .courier(let named): heir(of: named)
+            case .courier(let named), .session(let named): heir(of: named)
             case .relay: nil
             }
         // What is no shard is refused by the routes of the own store.
