@@ -35,8 +35,8 @@ struct LiveScenario {
         _ body: @Sendable (LiveEngine) async throws -> Value
     ) async throws -> Value {
         let engine = LiveEngine(
-            log: log ?? store, shadow: shadow ?? store, writing: PlainForm(), store: Self.mark, seed: 1,
-            settings: settings, clock: TestClock(), logger: logger)
+            log: log ?? store, shadow: shadow ?? store, writing: PlainForm(), store: Self.mark,
+            seed: 1, settings: settings, clock: TestClock(), logger: logger)
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try? await engine.follow() }
             defer { tasks.cancelAll() }
