@@ -123,6 +123,12 @@ package final class PostgresPipeline: @unchecked Sendable {
         while !rest.isEmpty {
             let part = rest.prefix(Self.mostTogether)
             rest = rest.dropFirst(part.count)
+            // To prepare has an answer of its own, which must not come between these.
+            if keeping {
+                for values in part {
+                    _ = try prepare(Statement(sql: sql, types: values.map(\.type)))
+                }
+            }
             for values in part { try enqueue(sql, values, keeping: keeping) }
             let rows = try exchange(within: patience, keeping: part.count)
             guard rows.count == part.count else { throw Self.silence }

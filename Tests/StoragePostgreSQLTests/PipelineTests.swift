@@ -62,6 +62,11 @@ struct PipelineTests {
         #expect(sums == numbers.map { PostgresValue.integer($0 + 1) })
         #expect(pipeline.roundTrips == 4)
         #expect(try pipeline.fetchEach("SELECT $1", []).isEmpty)
+        // Values of other kinds are another statement, which is prepared beside the first.
+        let kinds: [[PostgresValue]] = [[.integer(1)], [.null(.text)], [.integer(3)]]
+        let mixed = try pipeline.fetchEach("SELECT coalesce($1::bigint, 0)", kinds)
+        let answers: [PostgresValue] = mixed.map { $0[0, 0] }
+        #expect(answers == [.integer(1), .integer(0), .integer(3)])
         let refusal = #expect(throws: PostgresError.self) {
             _ = try pipeline.fetchEach(
                 "SELECT 1 / $1", [[.integer(1)], [.integer(0)], [.integer(1)]])
