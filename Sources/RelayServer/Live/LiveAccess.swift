@@ -42,7 +42,7 @@ final class LiveAccess: Sendable {
         var count = 0
         var newcomers = LiveNewcomers()
         /// Those who are answered over HTTP, with the end of the user token that they were told of.
-        var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub, noticed: Timestamp?)] = [:]
+        var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub, notice: TokenNotice)] = [:]
         var revocations = LiveRevocations()
 
         /// Takes out the streams of those who fit.
@@ -276,7 +276,10 @@ final class LiveAccess: Sendable {
 
     /// Notes a stream, so that it can be ended.
     func note(_ hub: StreamHub, of identity: LiveIdentity, _ number: UInt64) {
-        state.withLock { $0.streams[number] = (identity, hub, $0.streams[number]?.noticed) }
+        state.withLock { state in
+            let notice = state.streams[number]?.notice ?? TokenNotice()
+            state.streams[number] = (identity, hub, notice)
+        }
     }
 
     /// Whether a stream is noted, and has not been ended.
@@ -333,21 +336,23 @@ final class LiveAccess: Sendable {
     /// Tells each stream once that its user token is about to end.
     private func notice(at moment: Timestamp) {
         let ending = state.withLock { state in
-            var ending: [(number: UInt64, hub: StreamHub, left: Duration)] = []
+            var ending: [(number: UInt64, hub: StreamHub, seconds: Int64)] = []
             for (number, stream) in state.streams {
-                guard let endsAt = stream.identity.endsAt, endsAt != stream.noticed else {
-                    continue
-                }
-                let left = endsAt.duration(since: moment)
-                guard left <= LiveTimes.notice else { continue }
-                state.streams[number]?.noticed = endsAt
-                ending.append((number, stream.hub, left))
+                var notice = stream.notice
+                guard let endsAt = stream.identity.endsAt,
+                    let seconds = notice.seconds(until: endsAt, at: moment)
+                else { continue }
+                state.streams[number]?.notice = notice
+                ending.append((number, stream.hub, seconds))
             }
             return ending
         }
-        for (number, hub, left) in ending {
-            let seconds = JSONValue.integer(left.components.seconds)
-            hub.post([.send(number, [LiveFrame(["type": "tokenExpires", "seconds": seconds])])])
+        for (number, hub, seconds) in ending {
+            hub.post([
+                .send(
+                    number,
+                    [LiveFrame(["type": "tokenExpires", "seconds": .integer(seconds)])])
+            ])
         }
     }
 
