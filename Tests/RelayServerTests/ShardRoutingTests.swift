@@ -150,6 +150,20 @@ import Testing
         #expect(map.other(for: .container(Self.container("y"))) == nil)
     }
 
+    @Test func `a session of the console has ended where its shard has no owner`() {
+        let owner = StoreOwner(name: "node-2", epoch: 1, endpoint: nil)
+        let map = ShardMap(own: "a", schemas: ["a", "b", "c"]).taking([
+            Self.sight("b", [], .owned(owner)), Self.sight("c", []),
+        ])
+        #expect(map.other(for: .session(shard: "b")) == "b")
+        #expect(map.other(for: .session(shard: "c")) == nil)
+        #expect(map.other(for: .session(shard: "a")) == nil)
+        #expect(map.other(for: .session(shard: "none")) == nil)
+        // Where nothing is known yet it may be there.
+        let unseen = ShardMap(own: "a", schemas: ["a", "b"])
+        #expect(unseen.other(for: .session(shard: "b")) == "b")
+    }
+
     @Test func `a container is made where it is, where it is named, or where all say alike`() {
         var map = ShardMap(own: "a", schemas: ["a", "b"]).taking([Self.sight("b", ["there"])])
         func place(_ name: String, _ shard: String?) -> String {
@@ -191,7 +205,6 @@ import Testing
         // URLs of couriers name the shard in which they were made.
         #expect(away.other(for: .courier(shard: "a")) == "a")
         #expect(moved.other(for: .courier(shard: "a")) == "b")
-        #expect(moved.other(for: .session(shard: "a")) == "b")
         #expect(moved.other(for: .courier(shard: "b")) == "b")
         #expect(moved.other(for: .shard("a")) == "a")
         // None is made where nobody would own it.

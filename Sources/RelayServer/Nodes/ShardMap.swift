@@ -82,11 +82,22 @@ struct ShardMap: Sendable {
             case .container(let key): places[key]
             case .creation(let key, let named): places[key] ?? named ?? choice(for: key)
             case .shard(let named): named
-            case .courier(let named), .session(let named): heir(of: named)
+            case .courier(let named): heir(of: named)
+            case .session(let named): hasOwner(named) ? named : nil
             case .relay: nil
             }
         // What is no shard is refused by the routes of the own store.
         return schema.flatMap { $0 != own && schemas.contains($0) ? $0 : nil }
+    }
+
+    /// Whether a relay owns a shard, as far as is known.
+    ///
+    /// Its sessions ended with the owner: whoever had one signs in where they are.
+    private func hasOwner(_ schema: String) -> Bool {
+        switch sights[schema]?.state {
+        case .unowned?, .absent?: false
+        default: true
+        }
     }
 
     /// The shard in which a shard's store is now: another one if it was moved there.
