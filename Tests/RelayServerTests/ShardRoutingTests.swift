@@ -159,6 +159,11 @@ import Testing
         #expect(map.other(for: .session(shard: "c")) == nil)
         #expect(map.other(for: .session(shard: "a")) == nil)
         #expect(map.other(for: .session(shard: "none")) == nil)
+        let moved = map.taking([
+            ShardSight(
+                schema: "b", state: .owned(owner), containers: [], isMovedAway: true, revision: 2)
+        ])
+        #expect(moved.other(for: .session(shard: "b")) == nil)
         // Where nothing is known yet it may be there.
         let unseen = ShardMap(own: "a", schemas: ["a", "b"])
         #expect(unseen.other(for: .session(shard: "b")) == "b")

@@ -94,7 +94,9 @@ struct ShardMap: Sendable {
     ///
     /// Its sessions ended with the owner: whoever had one signs in where they are.
     private func hasOwner(_ schema: String) -> Bool {
-        switch sights[schema]?.state {
+        // A move that has the store is no relay.
+        if sights[schema]?.isMovedAway == true { return false }
+        return switch sights[schema]?.state {
         case .unowned?, .absent?: false
         default: true
         }
