@@ -118,14 +118,15 @@ import Testing
             #expect(book.arrive(from: one) == .served)
             book.leave(.served, from: one, asked: false, at: .zero)
         }
-        let between = Duration.milliseconds(7) + .microseconds(812) + .nanoseconds(500)
-        for number in 1...book.bounds.refusals {
+        let between = Duration.nanoseconds(1_000_000_000 / 512)
+        for number in 1...book.bounds.held {
             #expect(book.hold(from: one, at: .zero) == .waits(between * number))
         }
         #expect(book.hold(from: one, at: .zero) == .dropped)
+        #expect(book.room == 10 - book.bounds.held + book.bounds.refusals)
         book.release()
         #expect(
-            book.hold(from: one, at: .zero) == .waits(between * (book.bounds.refusals + 1)))
+            book.hold(from: one, at: .zero) == .waits(between * (book.bounds.held + 1)))
         #expect(book.hold(from: two, at: .zero) == .none)
         // A proxy brings those of many.
         for _ in 0..<1000 {

@@ -98,9 +98,9 @@ import Testing
             try await inside.send(Self.question)
             #expect(await inside.hear(until: "}").hasPrefix("HTTP/1.1 200"))
             var isDropped = false
-            for _ in 0..<100 where !isDropped {
+            for _ in 0..<20 where !isDropped {
                 var crowd: [RawConnection] = []
-                for _ in 0..<200 {
+                for _ in 0..<1500 {
                     guard let next = try? await RawConnection.open(port) else { continue }
                     // It is answered that this is no request.
                     try? await next.send("GG\r\n\r\n")

@@ -11,12 +11,15 @@ struct ConnectionCounts: Sendable {
         var perAddress: Int
         /// Connections that are refused with an answer at a time.
         var refusals: Int
+        /// Connections that are held at a time before they are looked at.
+        var held: Int
 
         /// A sixteenth of the limit, so that the answers to a crowd cost little.
         init(connections: Int, perAddress: Int) {
             self.connections = connections
             self.perAddress = perAddress
             refusals = max(4, min(64, connections / 16))
+            held = max(4, min(512, connections / 2))
         }
     }
 
@@ -76,6 +79,9 @@ struct ConnectionCounts: Sendable {
     /// open. To serve a connection costs ten times what it costs to open one, or to close it
     /// unserved.
     static let silence = RateLimit(perSecond: 128, burst: 256)
+    /// How often one who was held is looked at. It is quicker, because of a crowd that has gone
+    /// many stand in the system's line still, before those who ask.
+    static let patience = RateLimit(perSecond: 512, burst: 1)
 
     init(_ bounds: Bounds) {
         self.bounds = bounds
@@ -83,7 +89,7 @@ struct ConnectionCounts: Sendable {
 
     /// How many may be taken from the system's line together, so that each is served or told to
     /// come again, as far as one address has not too many.
-    var room: Int { bounds.connections - served + bounds.refusals - refused }
+    var room: Int { bounds.connections - served - held + bounds.refusals - refused }
 
     /// Whether anybody should be taken from the system's line.
     var takes: Bool { room > 0 }
@@ -93,9 +99,9 @@ struct ConnectionCounts: Sendable {
         guard let address, !silent.has(1, for: address, Self.silence, at: now) else {
             return .none
         }
-        guard held < bounds.refusals else { return .dropped }
+        guard held < bounds.held else { return .dropped }
         held += 1
-        nextHeld = max(nextHeld, now) + Self.silence.time(for: 1)
+        nextHeld = max(nextHeld, now) + Self.patience.time(for: 1)
         return .waits(nextHeld - now)
     }
 
