@@ -218,7 +218,7 @@ import Testing
     }
 
     @Test func `of very many references that validate a record is refused`() async throws {
-        func links(_ names: [String]) -> String {
+        @Sendable func links(_ names: [String]) -> String {
             let references = names.map { #"{"recordName":"\#($0)","action":"VALIDATE"}"# }
             return RecordScenarioTests.body(
                 RecordScenarioTests.operation(

@@ -79,8 +79,10 @@ struct ConnectionCounts: Sendable {
     /// open. To serve a connection costs ten times what it costs to open one, or to close it
     /// unserved.
     static let silence = RateLimit(perSecond: 128, burst: 256)
-    /// How often one who was held is looked at. It is quicker, because of a crowd that has gone
-    /// many stand in the system's line still, before those who ask.
+    /// How often one who was held is looked at.
+    ///
+    /// It is quicker, because of a crowd that has gone many stand in the system's line still,
+    /// before those who ask.
     static let patience = RateLimit(perSecond: 512, burst: 1)
 
     init(_ bounds: Bounds) {

@@ -182,6 +182,7 @@ private final class AcceptHandler: ChannelDuplexHandler {
                 guard !isGone else { return channel.close(promise: nil) }
                 admit(channel, context)
                 context.fireChannelReadComplete()
+                goOn(context)
             }
         }
     }
