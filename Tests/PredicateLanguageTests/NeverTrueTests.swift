@@ -147,6 +147,12 @@ import Testing
         #expect(told > 100)
     }
 
+    @Test func `a field that is a pattern is not said to be none`() throws {
+        let text = #"NOT "K" MATCHES x AND x == "A""#
+        let predicate = try RecordPredicate(format: text)
+        #expect(!Self.isNever(predicate.ownWarnings))
+    }
+
     /// Each value of a list held against each of another, and again for each comparison behind
     /// them, would be some ten thousand millions.
     @Test func `long lists are judged once, whatever else is asked`() throws {

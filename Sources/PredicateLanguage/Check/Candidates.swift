@@ -59,7 +59,7 @@ extension Contradiction {
                 let values = nodes.compactMap(candidates).min(by: { $0.count < $1.count }),
                 values.count <= Candidates.most
             else { return false }
-            // A part that cannot be made ready here, as one with MATCHES, is not asked.
+            // A part that cannot be made ready here is not asked.
             let parts = nodes.compactMap { try? PreparedNode($0, preparation) }
             return values.allSatisfy { value in
                 var record = value
@@ -77,7 +77,9 @@ extension Contradiction {
         switch node {
         case .constant: return nil
         case .comparison(let comparison):
-            return comparison.rules == .firebase ? nil : field(of: comparison)
+            // What compiles the pattern of MATCHES, which may be the field's value, is not here.
+            let isJudged = comparison.rules != .firebase && comparison.comparator != .matches
+            return isJudged ? field(of: comparison) : nil
         case .not(let inner): return onlyField(of: inner)
         case .and(let nodes), .or(let nodes):
             guard let first = nodes.first.flatMap(onlyField),
