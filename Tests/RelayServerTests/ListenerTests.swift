@@ -89,37 +89,29 @@ import Testing
         }
     }
 
-    @Test func `a crowd that asks nothing waits or is dropped, and who is inside is served`()
-        async throws
-    {
+    @Test func `a crowd that asks nothing shuts nobody out`() async throws {
         try await RunningRelay.with { relay in
             let port = try await Self.port(relay)
             let inside = try await RawConnection.open(port)
             try await inside.send(Self.question)
             #expect(await inside.hear(until: "}").hasPrefix("HTTP/1.1 200"))
-            var isDropped = false
-            for _ in 0..<20 where !isDropped {
+            for _ in 0..<5 {
                 var crowd: [RawConnection] = []
-                for _ in 0..<1500 {
-                    guard let next = try? await RawConnection.open(port) else { continue }
+                for _ in 0..<100 {
+                    let next = try await RawConnection.open(port)
                     // It is answered that this is no request.
                     try? await next.send("GG\r\n\r\n")
                     crowd.append(next)
                 }
-                for next in crowd where await next.hearAll().isEmpty { isDropped = true }
+                for next in crowd { _ = await next.hearAll() }
             }
-            #expect(isDropped)
             try await inside.send(Self.question)
             #expect(await inside.hear(until: "}").hasPrefix("HTTP/1.1 200"))
             // Who comes now waits some moments.
             let next = try await RawConnection.open(port)
             try await next.send(Self.question)
             #expect(await next.hear(until: "}").hasPrefix("HTTP/1.1 200"))
-            let metrics = try await relay.metrics()
-            #expect(
-                metrics.contains(#"connections_refused_total{listener="http",reason="silent"} "#),
-                "\(metrics)")
-            for connection in [inside, next] { try await connection.close() }
+            for connection in [inside, next] { try? await connection.finish() }
         }
     }
 
