@@ -72,6 +72,7 @@ import Testing
         _ client: ModelClient, _ version: Int64, to engine: LiveEngine
     ) async throws {
         client.leave()
+        client.state.withLock { $0.version = version }
         await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
         let query = LiveScenario.query(.result, order: order)
         let declared = DeclaredQuery(id: "own", query, grant: .creator, fingerprint: "")
