@@ -57,7 +57,7 @@ package final class ModelClient: LiveHub {
         /// Those of whose result there is more to come.
         var partial: Set<String> = []
         /// The version that was declared last.
-        var version: Int64 = 0
+        package var version: Int64 = 0
         /// Which of its connections this is.
         var connection = 0
     }
