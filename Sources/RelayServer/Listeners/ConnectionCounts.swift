@@ -51,25 +51,14 @@ struct ConnectionCounts: Sendable {
         }
     }
 
-    /// Whether a newcomer is looked at.
-    enum Hold: Sendable, Hashable {
-        /// It is, at once.
-        case none
-        /// It is, after this time.
-        case waits(Duration)
-        /// It is closed without a word.
-        case dropped
-    }
-
     let bounds: Bounds
     /// Connections that are served.
     private(set) var served = 0
     /// Connections that are being refused.
     private(set) var refused = 0
     private var byAddress: [ClientAddress: Int] = [:]
-    /// Newcomers who wait to be looked at, and when the last of them will be.
-    private var held = 0
-    private var nextHeld = Duration.zero
+    /// Newcomers who wait to be looked at.
+    private(set) var held = 0
     private var silent = RateTable<ClientAddress>(capacity: 4096)
 
     /// How many connections of one address may end without having asked anything before its
@@ -79,12 +68,6 @@ struct ConnectionCounts: Sendable {
     /// open. To serve a connection costs ten times what it costs to open one, or to close it
     /// unserved.
     static let silence = RateLimit(perSecond: 128, burst: 256)
-    /// How often one who was held is looked at.
-    ///
-    /// It is quicker, because of a crowd that has gone many stand in the system's line still,
-    /// before those who ask.
-    static let patience = RateLimit(perSecond: 512, burst: 1)
-
     init(_ bounds: Bounds) {
         self.bounds = bounds
     }
@@ -96,18 +79,21 @@ struct ConnectionCounts: Sendable {
     /// Whether anybody should be taken from the system's line.
     var takes: Bool { room > 0 }
 
-    /// Whether a newcomer is looked at now; who was held is to be looked at when its time has come.
-    mutating func hold(from address: ClientAddress?, at now: Duration) -> Hold {
-        guard let address, !silent.has(1, for: address, Self.silence, at: now) else {
-            return .none
-        }
-        guard held < bounds.held else { return .dropped }
-        held += 1
-        nextHeld = max(nextHeld, now) + Self.patience.time(for: 1)
-        return .waits(nextHeld - now)
+    /// Whether a newcomer is to wait before it is looked at.
+    func waits(from address: ClientAddress?, at now: Duration) -> Bool {
+        address.map { !silent.has(1, for: $0, Self.silence, at: now) } ?? false
     }
 
-    /// Notes that one who was held is looked at, or has gone.
+    /// Notes that one waits, in the place of one that is dropped where they are many.
+    ///
+    /// - Returns: Whether the one that has waited longest is to be dropped.
+    mutating func hold() -> Bool {
+        guard held < bounds.held else { return true }
+        held += 1
+        return false
+    }
+
+    /// Notes that one who waited is looked at.
     mutating func release() { held -= 1 }
 
     /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.

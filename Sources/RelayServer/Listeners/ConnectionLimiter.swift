@@ -54,15 +54,22 @@ final class ConnectionLimiter: Sendable {
     /// How many are to be taken from the system's line now; none where there is no room.
     var taken: Int { min(state.withLock { $0.counts.room }, Self.takenTogether) }
 
-    /// Whether a newcomer is decided on now; one that waits is released before its verdict.
-    func hold(_ channel: any Channel) -> ConnectionCounts.Hold {
+    /// Whether a newcomer waits before its verdict.
+    func waits(_ channel: any Channel) -> Bool {
         let (address, now) = (address(of: channel), channel.eventLoop.pace)
-        let hold = state.withLock { $0.counts.hold(from: address, at: now) }
-        if hold == .dropped { meter.count(.silent) }
-        return hold
+        return state.withLock { $0.counts.waits(from: address, at: now) }
     }
 
-    /// Notes that a newcomer who was held waits no more.
+    /// Notes that a newcomer waits.
+    ///
+    /// - Returns: Whether the one that has waited longest is to be dropped.
+    func hold() -> Bool {
+        let isFull = state.withLock { $0.counts.hold() }
+        if isFull { meter.count(.silent) }
+        return isFull
+    }
+
+    /// Notes that a newcomer waits no more.
     func release() {
         state.withLock { $0.counts.release() }
     }
@@ -160,11 +167,19 @@ private final class AcceptHandler: ChannelDuplexHandler {
     /// at once for as long as there is no room for one.
     private static let pause = TimeAmount.milliseconds(100)
 
+    /// In which time one of those who wait is looked at.
+    ///
+    /// It is quicker than they may come, because of a crowd that has gone hundreds stand before
+    /// those who ask.
+    private static let patience = TimeAmount.nanoseconds(1_000_000_000 / 512)
+
     private let limiter: ConnectionLimiter
     private var isPausing = false
     private var isFailing = false
     private var isAsked = false
-    private var isGone = false
+    /// Newcomers who wait to be looked at, in their order.
+    private var waiting: CircularBuffer<any Channel> = []
+    private var timer: Scheduled<Void>?
 
     init(limiter: ConnectionLimiter) {
         self.limiter = limiter
@@ -173,22 +188,34 @@ private final class AcceptHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         isFailing = false
         let channel = unwrapInboundIn(data)
-        switch limiter.hold(channel) {
-        case .none: admit(channel, context)
-        case .dropped: channel.close(promise: nil)
-        case .waits(let time):
-            context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) { [self] in
-                limiter.release()
-                guard !isGone else { return channel.close(promise: nil) }
-                admit(channel, context)
-                context.fireChannelReadComplete()
-                goOn(context)
-            }
+        guard limiter.waits(channel) else { return admit(channel, context) }
+        // Whoever has waited longest may have gone, of which nothing is heard here.
+        if limiter.hold() { waiting.removeFirst().close(promise: nil) }
+        waiting.append(channel)
+        if timer == nil { lookSoon(context) }
+    }
+
+    /// Looks at the one that has waited longest, and then at the next.
+    private func lookSoon(_ context: ChannelHandlerContext) {
+        timer = context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [self] in
+            timer = nil
+            guard let channel = waiting.popFirst() else { return }
+            limiter.release()
+            admit(channel, context)
+            context.fireChannelReadComplete()
+            goOn(context)
+            if !waiting.isEmpty { lookSoon(context) }
         }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        isGone = true
+        timer?.cancel()
+        timer = nil
+        for channel in waiting {
+            limiter.release()
+            channel.close(promise: nil)
+        }
+        waiting = []
     }
 
     private func admit(_ channel: any Channel, _ context: ChannelHandlerContext) {
