@@ -102,7 +102,14 @@ import Testing
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 5))
         let one = try Self.address("10.0.0.1")
         for _ in 0..<5 { #expect(book.arrive(from: one) == .served) }
-        #expect(book.arrive(from: one) == .refused(.address))
+        for _ in 0..<book.bounds.refusals {
+            #expect(!book.waits(from: one, at: .zero))
+            #expect(book.arrive(from: one) == .refused(.address))
+        }
+        // The next would be dropped.
+        #expect(book.waits(from: one, at: .zero))
+        #expect(book.arrive(from: one) == .dropped(.address))
+        #expect(!book.waits(from: try Self.address("10.0.0.2"), at: .zero))
         #expect(book.arrive(from: try Self.address("10.0.0.2")) == .served)
         // A proxy's connections are not counted by its address.
         #expect(book.arrive(from: nil) == .served)

@@ -79,9 +79,17 @@ struct ConnectionCounts: Sendable {
     /// Whether anybody should be taken from the system's line.
     var takes: Bool { room > 0 }
 
-    /// Whether a newcomer is to wait before it is looked at.
+    /// Whether a newcomer is to wait before it is looked at: those of its address ask nothing, or
+    /// it would be dropped now.
     func waits(from address: ClientAddress?, at now: Duration) -> Bool {
-        address.map { !silent.has(1, for: $0, Self.silence, at: now) } ?? false
+        if let address, !silent.has(1, for: address, Self.silence, at: now) { return true }
+        return refused >= bounds.refusals && refusal(of: address) != nil
+    }
+
+    private func refusal(of address: ClientAddress?) -> Refusal? {
+        if served >= bounds.connections { return .full }
+        let count = address.map { byAddress[$0, default: 0] } ?? 0
+        return count >= bounds.perAddress ? .address : nil
     }
 
     /// Notes that one waits, in the place of one that is dropped where they are many.
@@ -98,16 +106,13 @@ struct ConnectionCounts: Sendable {
 
     /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
     mutating func arrive(from address: ClientAddress?) -> Verdict {
-        let count = address.map { byAddress[$0, default: 0] } ?? 0
-        let refusal: Refusal? =
-            served >= bounds.connections ? .full : count >= bounds.perAddress ? .address : nil
-        if let refusal {
+        if let refusal = refusal(of: address) {
             guard refused < bounds.refusals else { return .dropped(refusal) }
             refused += 1
             return .refused(refusal)
         }
         served += 1
-        if let address { byAddress[address] = count + 1 }
+        if let address { byAddress[address, default: 0] += 1 }
         return .served
     }
 
