@@ -1,5 +1,3 @@
-import Foundation
-
 #if PostgreSQL
     import CPQ
 #else

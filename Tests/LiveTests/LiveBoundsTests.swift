@@ -10,20 +10,6 @@ import Testing
 
 /// What one client asks for costs the others nothing, and what may be seen no more is shown nobody.
 @Suite struct LiveBoundsTests {
-    private static func client(_ number: UInt64, _ user: String = "alice") -> ModelClient {
-        ModelClient(number, as: .user(Fixtures.identifier(user)))
-    }
-
-    private static func come(
-        _ client: ModelClient, _ queries: [String: LiveQuery], version: Int64 = 1,
-        to engine: LiveEngine
-    ) async throws {
-        client.leave()
-        await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
-        try await engine.declare(queries, version: version, by: client)
-        await client.wait { $0.isComplete }
-    }
-
     private static func add(
         _ names: ClosedRange<Int>, _ scenario: LiveScenario, price: Int64 = 1
     ) async throws {
@@ -40,12 +26,12 @@ import Testing
         modest: (client: ModelClient, queries: [String: LiveQuery]),
         after names: ClosedRange<Int>, _ scenario: LiveScenario, to engine: LiveEngine
     ) async throws {
-        for (client, queries) in [modest, greedy] { try await come(client, queries, to: engine) }
+        for (client, queries) in [modest, greedy] { try await client.come(queries, to: engine) }
         for (client, _) in [modest, greedy] { await engine.disconnect(client.number) }
         try await add(names, scenario)
         try await engine.reachHead()
         for (client, queries) in [greedy, modest] {
-            try await come(client, queries, version: 2, to: engine)
+            try await client.come(queries, version: 2, to: engine)
         }
     }
 
@@ -82,13 +68,13 @@ import Testing
         var settings = LiveSettings()
         Self.bounds[bound](&settings)
         let queries = ["all": LiveScenario.query(.result), "new": LiveScenario.query(.changes)]
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             await engine.disconnect(1)
             try await Self.add(1...10, scenario)
             try await engine.reachHead()
-            try await Self.come(client, queries, version: 2, to: engine)
+            try await client.come(queries, version: 2, to: engine)
             let state = client.state.withLock { $0 }
             #expect(Set(state.resets) == ["tooFar"])
             #expect(state.shown["all"]?.count == 11)
@@ -101,8 +87,8 @@ import Testing
         try await Self.add(0...0, scenario)
         var settings = LiveSettings()
         settings.toldPerResume = 30
-        let modest = Self.client(1, "alice")
-        let greedy = Self.client(2, "bob")
+        let modest = ModelClient.of(1, "alice")
+        let greedy = ModelClient.of(2, "bob")
         let one = ["new": LiveScenario.query(.changes)]
         let many = Dictionary(
             uniqueKeysWithValues: (2...9).map { price in
@@ -130,8 +116,8 @@ import Testing
         try await Self.add(0...0, scenario)
         var settings = LiveSettings()
         settings.bytesPerChange = 1
-        let modest = Self.client(1, "alice")
-        let greedy = Self.client(2, "bob")
+        let modest = ModelClient.of(1, "alice")
+        let greedy = ModelClient.of(2, "bob")
         // Bob was there first: what both see is his, too.
         let one = ["new": LiveScenario.query(kind, owner: "bob")]
         let many = Dictionary(
@@ -142,8 +128,8 @@ import Testing
                 )
             })
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(greedy, many.merging(one) { mine, _ in mine }, to: engine)
-            try await Self.come(modest, one, to: engine)
+            try await greedy.come(many.merging(one) { mine, _ in mine }, to: engine)
+            try await modest.come(one, to: engine)
             try await Self.add(1...1, scenario)
             try await engine.reachHead()
             // One fits, and another one that Alice pays for, if it is not that.
@@ -172,8 +158,8 @@ import Testing
         var settings = LiveSettings()
         // Room for the changes, and for a few forms of them.
         settings.bytesPerResume = 4000
-        let modest = Self.client(1, "alice")
-        let greedy = Self.client(2, "bob")
+        let modest = ModelClient.of(1, "alice")
+        let greedy = ModelClient.of(2, "bob")
         let one = ["new": LiveScenario.query(.changes)]
         let many = Self.forms(of: 40, for: "bob")
         try await scenario.withEngine(settings) { engine in
@@ -191,8 +177,8 @@ import Testing
             try await engine.reachHead()
             greedy.state.withLock { $0.resets = [] }
             // Once it has been told everything it has as much again.
-            try await Self.come(
-                greedy, many.filter { $0.key.hasSuffix(" 3") }, version: 3, to: engine)
+            try await greedy.come(
+                many.filter { $0.key.hasSuffix(" 3") }, version: 3, to: engine)
             #expect(greedy.state.withLock { $0.resets } == [])
         }
     }
@@ -202,9 +188,9 @@ import Testing
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
         let queries = Self.forms(of: 4, for: "alice")
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         try await scenario.withEngine { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             await engine.disconnect(1)
             // More than is written in one turn.
             let text = String(repeating: "a", count: 900_000)
@@ -215,7 +201,7 @@ import Testing
                 ])
             }
             try await engine.reachHead()
-            try await Self.come(client, queries, version: 2, to: engine)
+            try await client.come(queries, version: 2, to: engine)
             let state = client.state.withLock { $0 }
             #expect(state.resets == [])
             for name in queries.keys {
@@ -232,11 +218,11 @@ import Testing
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
         let queries = ["all": LiveScenario.query(.result), "new": LiveScenario.query(.changes)]
-        let client = Self.client(1)
-        let other = Self.client(2)
+        let client = ModelClient.of(1)
+        let other = ModelClient.of(2)
         try await scenario.withEngine { engine in
-            try await Self.come(client, queries, to: engine)
-            try await Self.come(other, queries, to: engine)
+            try await client.come(queries, to: engine)
+            try await other.come(queries, to: engine)
             await engine.disconnect(1)
             await engine.disconnect(2)
             try await Self.add(1...3, scenario)
@@ -244,7 +230,7 @@ import Testing
             await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
             try await engine.declare(queries, version: 2, by: client)
             await engine.disconnect(1)
-            try await Self.come(other, queries, version: 2, to: engine)
+            try await other.come(queries, version: 2, to: engine)
             #expect(other.state.withLock { $0.changes["new"]?.count } == 3)
             let waiting = await engine.returning
             #expect(waiting.values.allSatisfy { $0.isEmpty })
@@ -256,9 +242,9 @@ import Testing
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
         let queries = ["all": LiveScenario.query(.result), "new": LiveScenario.query(.changes)]
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         try await scenario.withEngine { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             let before = await engine.schema(of: Fixtures.container)
             await engine.noteSchemaChange(of: Fixtures.container)
             try await Self.add(1...1, scenario)
@@ -282,9 +268,9 @@ import Testing
         var once = LiveScenario.query(.changes)
         once.isOnce = true
         let queries = ["once": once, "new": LiveScenario.query(.changes)]
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         try await scenario.withEngine { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             try await Self.add(1...1, scenario)
             try await engine.fence("f", of: 1)
             try await Self.add(2...3, scenario)
@@ -296,13 +282,13 @@ import Testing
     @Test("where conditions take too much of a change, it is asked again for the others")
     func asksAgain() async throws {
         let scenario = try await LiveScenario()
-        let modest = Self.client(1, "alice")
-        let greedy = Self.client(2, "bob")
+        let modest = ModelClient.of(1, "alice")
+        let greedy = ModelClient.of(2, "bob")
         let one = ["new": LiveScenario.query(.changes)]
         let dear = ["dear": LiveScenario.query(.changes, where: "price < 9", owner: "bob")]
         try await scenario.withEngine { engine in
-            try await Self.come(modest, one, to: engine)
-            try await Self.come(greedy, dear, to: engine)
+            try await modest.come(one, to: engine)
+            try await greedy.come(dear, to: engine)
             let asked = await engine.ask(endingThoseOf: "bob")
             #expect(asked == 2)
             for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
@@ -316,8 +302,8 @@ import Testing
         let scenario = try await LiveScenario()
         var once = LiveScenario.query(.changes, owner: "bob")
         once.isOnce = true
-        let hasty = Self.client(2, "bob")
-        let patient = Self.client(1)
+        let hasty = ModelClient.of(2, "bob")
+        let patient = ModelClient.of(1)
         let (first, all) = (["once": once], ["new": LiveScenario.query(.changes)])
         let changes = (1...3).map { number in
             var change = RecordChange(
@@ -327,8 +313,8 @@ import Testing
             return change
         }
         try await scenario.withEngine { engine in
-            try await Self.come(hasty, first, to: engine)
-            try await Self.come(patient, all, to: engine)
+            try await hasty.come(first, to: engine)
+            try await patient.come(all, to: engine)
             try await scenario.append(changes)
             try await engine.reachHead()
             #expect(hasty.state.withLock { $0.changes["once"]?.count } == 1)
@@ -345,9 +331,9 @@ import Testing
         last.coalesces = true
         var once = last
         once.isOnce = true
-        let hasty = Self.client(2, "bob")
-        let together = Self.client(3, "carol")
-        let patient = Self.client(1)
+        let hasty = ModelClient.of(2, "bob")
+        let together = ModelClient.of(3, "carol")
+        let patient = ModelClient.of(1)
         let sets = (["once": once], ["last": last], ["new": LiveScenario.query(.changes)])
         let changes = (1...3).map { number in
             var change = RecordChange(
@@ -357,9 +343,9 @@ import Testing
             return change
         }
         try await scenario.withEngine { engine in
-            try await Self.come(hasty, sets.0, to: engine)
-            try await Self.come(together, sets.1, to: engine)
-            try await Self.come(patient, sets.2, to: engine)
+            try await hasty.come(sets.0, to: engine)
+            try await together.come(sets.1, to: engine)
+            try await patient.come(sets.2, to: engine)
             try await scenario.append(changes)
             try await engine.reachHead()
             let all = patient.state.withLock { $0.changes["new"] ?? [] }

@@ -28,20 +28,6 @@ import Testing
             owner: "bob")
     }
 
-    private static func come(
-        _ client: ModelClient, _ queries: [String: LiveQuery], version: Int64 = 1,
-        to engine: LiveEngine
-    ) async throws {
-        client.leave()
-        await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
-        try await engine.declare(queries, version: version, by: client)
-        await client.wait { $0.isComplete }
-    }
-
-    private static func client(_ number: UInt64, _ user: String = "alice") -> ModelClient {
-        ModelClient(number, as: .user(Fixtures.identifier(user)))
-    }
-
     @Test(
         "a record that is too dear for one result is a member of the others read with it",
         arguments: [1, 1000])
@@ -51,14 +37,14 @@ import Testing
             LiveScenario.edit(.create, "heavy", Self.heavy),
             LiveScenario.edit(.create, "light", ["price": .integer(2)]),
         ])
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         let queries = [
             "dear": Self.dear(.result), "one": LiveScenario.query(.result, where: "price < 10"),
         ]
         var settings = Self.settings
         settings.manyWaiting = manyWaiting
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             let state = client.state.withLock { $0 }
             #expect(state.gone == ["dear"])
             #expect(state.shown["one"]?.keys.sorted() == ["heavy", "light"])
@@ -69,13 +55,13 @@ import Testing
     func readsAnew() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         let queries = [
             "dear": Self.dear(.result), "one": LiveScenario.query(.result, where: "price < 10"),
         ]
         let shadow = RepeatedReads(store: scenario.store)
         try await scenario.withEngine(Self.settings, shadow: shadow) { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             let state = client.state.withLock { $0 }
             #expect(state.gone == ["dear"])
             #expect(state.shown["one"]?.keys.sorted() == ["heavy"])
@@ -92,13 +78,12 @@ import Testing
         }
         var settings = LiveSettings()
         settings.manyWaiting = 1
-        let first = Self.client(1)
-        let second = Self.client(2, "bob")
+        let first = ModelClient.of(1)
+        let second = ModelClient.of(2, "bob")
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(
-                first, ["cheap": LiveScenario.query(.result, where: "price < 6")], to: engine)
-            try await Self.come(
-                second,
+            try await first.come(
+                ["cheap": LiveScenario.query(.result, where: "price < 6")], to: engine)
+            try await second.come(
                 [
                     "dear": LiveScenario.query(.result, where: "price > 4"),
                     "two": LiveScenario.query(
@@ -135,18 +120,18 @@ import Testing
     func resumes() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "first", ["price": .integer(1)])])
-        let client = Self.client(1)
+        let client = ModelClient.of(1)
         let queries = [
             "dear": Self.dear(.changes), "new": LiveScenario.query(.changes),
             "all": LiveScenario.query(.result),
         ]
         try await scenario.withEngine { engine in
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
         }
         try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
         try await scenario.modify([LiveScenario.edit(.create, "light", ["price": .integer(2)])])
         try await scenario.withEngine(Self.settings) { engine in
-            try await Self.come(client, queries, version: 2, to: engine)
+            try await client.come(queries, version: 2, to: engine)
             let state = client.state.withLock { $0 }
             #expect(state.gone == ["dear"])
             #expect(state.resets == [])
@@ -158,8 +143,8 @@ import Testing
     @Test("who cannot be asked about a change for what others ask is told that it ends")
     func endsUnasked() async throws {
         let scenario = try await LiveScenario()
-        let modest = Self.client(1)
-        let greedy = Self.client(2, "bob")
+        let modest = ModelClient.of(1)
+        let greedy = ModelClient.of(2, "bob")
         // More than end with one change.
         var many: [String: LiveQuery] = [:]
         for number in 0..<6 { many["dear \(number)"] = Self.dear(.changes, number) }
@@ -168,8 +153,8 @@ import Testing
             "new": LiveScenario.query(.changes), "all": LiveScenario.query(.result),
         ]
         try await scenario.withEngine(Self.settings) { engine in
-            try await Self.come(modest, one, to: engine)
-            try await Self.come(greedy, queries, to: engine)
+            try await modest.come(one, to: engine)
+            try await greedy.come(queries, to: engine)
             try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
             for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
             #expect(greedy.state.withLock { $0.gone.count } == queries.count)
@@ -177,7 +162,7 @@ import Testing
             // Conditions of changes take nothing from results.
             #expect(modest.state.withLock { $0.shown["all"]?.keys.sorted() } == ["heavy"])
             await engine.disconnect(1)
-            try await Self.come(modest, one, version: 2, to: engine)
+            try await modest.come(one, version: 2, to: engine)
             try await scenario.modify([LiveScenario.edit(.create, "light")])
             try await engine.fence("g", of: 1)
             #expect(modest.state.withLock { $0.changes["new"]?.count } == 1)

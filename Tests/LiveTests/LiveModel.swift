@@ -127,3 +127,20 @@ extension LiveEngine {
         return (memory, members.reduce(0) { $0 + $1.record.bytes })
     }
 }
+
+extension ModelClient {
+    /// A client of a user.
+    static func of(_ number: UInt64, _ user: String = "alice") -> ModelClient {
+        ModelClient(number, as: .user(Fixtures.identifier(user)))
+    }
+
+    /// Connects anew, declares queries and hears all that they have at first.
+    func come(
+        _ queries: [String: LiveQuery], version: Int64 = 1, to engine: LiveEngine
+    ) async throws {
+        leave()
+        await engine.connect(number, at: self, of: Fixtures.container, as: reader)
+        try await engine.declare(queries, version: version, by: self)
+        await wait { $0.isComplete }
+    }
+}

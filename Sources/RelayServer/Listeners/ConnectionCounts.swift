@@ -29,7 +29,7 @@ struct ConnectionCounts: Sendable {
         case full
         /// The address has all that one may have.
         case address
-        /// The address brings many that ask nothing before they end.
+        /// Too many wait to be looked at, mostly of an address whose connections ask nothing.
         case silent
     }
 
@@ -62,7 +62,7 @@ struct ConnectionCounts: Sendable {
     private var silent = RateTable<ClientAddress>(capacity: 4096)
 
     /// How many connections of one address may end without having asked anything before its
-    /// newcomers wait, and how many of these are looked at.
+    /// newcomers wait.
     ///
     /// It is more than browsers open before they need them, and whoever looks whether a port is
     /// open. To serve a connection costs ten times what it costs to open one, or to close it
