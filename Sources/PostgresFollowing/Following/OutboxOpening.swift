@@ -65,11 +65,20 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         for statement in isThere ? sql.triggers : sql.makes {
             try catalogue.connection.query(statement)
         }
+        if isThere, try isEarlier(catalogue.connection) {
+            try catalogue.connection.query(OutboxSQL.function)
+        }
     }
 
     private static func hasOutbox(_ connection: PostgresConnection) throws -> Bool {
         try connection.query("SELECT to_regclass('belfry.outbox_state') IS NOT NULL")
             .first?.first == "t"
+    }
+
+    /// Whether an earlier version made it, and its function can be replaced.
+    private static func isEarlier(_ connection: PostgresConnection) throws -> Bool {
+        try connection.query(OutboxSQL.functionDiffers, [OutboxSQL.functionBody]).first?.first
+            == "t"
     }
 
     /// One follower reads an outbox: two would post what the other deletes.

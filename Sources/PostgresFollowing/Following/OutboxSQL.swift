@@ -113,16 +113,29 @@ package struct OutboxSQL: Sendable {
         ]
     }
 
-    private static let function = """
+    /// Says who the function runs as and how values are written as text, and what it does.
+    static let function = """
         CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
         SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC'
-        SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$
+        SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$\(functionBody)$$
+        """
+
+    /// Whether an outbox has this function in an earlier form, and who asks may replace it.
+    static let functionDiffers = """
+        SELECT prosrc <> $1 FROM pg_proc
+        WHERE oid = to_regproc('belfry.note_change') AND pg_has_role(proowner, 'USAGE')
+        """
+
+    /// What the function does, as PostgreSQL keeps it.
+    static let functionBody = #"""
+
         DECLARE
             -- A partition is told as the table that it is a part of. Its name is asked of a
             -- function, which knows the present one in every transaction.
             place text[] := parse_ident(
                 coalesce(pg_partition_root(tg_relid), tg_relid)::regclass::text);
+            image text;
             names text[];
         BEGIN
             -- A transaction that sees one moment finds its catalogue as well, though tables are
@@ -130,15 +143,17 @@ package struct OutboxSQL: Sendable {
             IF tg_op <> 'TRUNCATE'
                 AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
             THEN
-                BEGIN
-                    names := (SELECT array_agg(name ORDER BY number) FROM json_object_keys(
-                        CASE WHEN tg_op = 'DELETE' THEN row_to_json(old) ELSE row_to_json(new) END
-                    ) WITH ORDINALITY AS own (name, number));
-                EXCEPTION WHEN data_exception THEN
-                    -- A json column may hold an escape that no text can have: nobody's write
-                    -- fails because of that.
-                    names := NULL;
-                END;
+                image := CASE
+                    WHEN tg_op = 'DELETE' THEN row_to_json(old) ELSE row_to_json(new) END;
+                -- A json column may hold an escape that no text can have, which is left out:
+                -- nobody's write fails because of that. Names have escapes of control characters
+                -- alone, and what follows a backslash is none.
+                IF strpos(image, E'\\u') > 0 THEN
+                    image := regexp_replace(
+                        image, E'(\\\\.)|\\\\u(?:0000|(?!00[01]).{4})', E'\\1', 'g');
+                END IF;
+                names := (SELECT array_agg(name ORDER BY number)
+                    FROM json_object_keys(image::json) WITH ORDINALITY AS own (name, number));
             END IF;
             -- It locks the table before it takes the number, and until the transaction has ended.
             INSERT INTO belfry.outbox (number, transaction, at, operation, relation, "schema",
@@ -149,7 +164,7 @@ package struct OutboxSQL: Sendable {
                     SELECT array_agg(ARRAY[own.name, coalesce((
                         SELECT CASE WHEN attgenerated = '' THEN atttypid ELSE 0 END
                         FROM pg_attribute WHERE attrelid = tg_relid AND attname = own.name
-                        AND NOT attisdropped), \(unknownType))::text] ORDER BY own.number)
+                        AND NOT attisdropped), \#(unknownType))::text] ORDER BY own.number)
                     FROM unnest(names) WITH ORDINALITY AS own (name, number))
                 ELSE (
                     SELECT array_agg(ARRAY[attname::text,
@@ -160,12 +175,12 @@ package struct OutboxSQL: Sendable {
                 CASE WHEN tg_op IN ('INSERT', 'UPDATE') THEN new::text END,
                 current_setting('belfry.origin', true));
             -- The follower is told only if it sleeps.
-            IF NOT pg_try_advisory_xact_lock_shared(\(lockClass), \(sleepLock)) THEN
-                PERFORM pg_notify('\(channel)', '');
+            IF NOT pg_try_advisory_xact_lock_shared(\#(lockClass), \#(sleepLock)) THEN
+                PERFORM pg_notify('\#(channel)', '');
             END IF;
             RETURN NULL;
-        END $$
-        """
+        END
+        """#
 
     private func triggers(on table: String) -> [String] {
         [

@@ -1,0 +1,74 @@
+import PostgresFollowing
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Transactions that see one moment, and write to tables that were changed since, into an outbox.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(15)))
+struct OutboxMomentTests {
+    /// Such a transaction finds the catalogue as it was when it began, and writes to tables as they
+    /// are.
+    @Test(arguments: ["REPEATABLE READ", "SERIALIZABLE"])
+    func `a transaction that sees one moment writes to tables that were changed since`(
+        level: String
+    ) async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, v int, w int); INSERT INTO t VALUES (1, 1, 1)")
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            let session = try PostgresSession(server, name)
+            try session.run("BEGIN ISOLATION LEVEL \(level); SELECT count(*) FROM pg_class")
+            try server.sql(
+                """
+                ALTER TABLE t RENAME v TO "V v"; ALTER TABLE t DROP w; ALTER TABLE t ADD d date;
+                ALTER TABLE t ADD g int GENERATED ALWAYS AS (id * 2) STORED; ALTER TABLE t RENAME
+                TO "T t"
+                """, in: name)
+            try session.run(
+                """
+                INSERT INTO "T t" VALUES (2, 2, '2026-01-02'); UPDATE "T t" SET d = NULL
+                WHERE id = 2; DELETE FROM "T t" WHERE id = 2; COMMIT
+                """)
+            session.end()
+            await followed.until { $0.rows.count == 4 }
+            return followed.seen.rows
+        }
+        let whole = #"{"V v":2,"d":{"$ts":[1767312000,0]},"id":2}"#
+        let empty = #"{"V v":2,"d":null,"id":2}"#
+        #expect(
+            rows.dropFirst().map(line) == [
+                "create T t[id] - \(whole)", "update T t[id] \(whole) \(empty)",
+                "delete T t[id] \(empty) -",
+            ])
+    }
+
+    /// The names of the columns are read from the row itself, which has such JSON in it.
+    @Test func `a transaction that sees one moment writes JSON that no text can hold`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, j json)")
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            let session = try PostgresSession(server, name)
+            try session.run("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM pg_class")
+            try server.sql(
+                #"ALTER TABLE t ADD "q""\ud800" text; ALTER TABLE t ADD w int"#, in: name)
+            try session.run(
+                #"""
+                INSERT INTO t VALUES (1, '"\u0000"', E'\\ud800\n', 5);
+                UPDATE t SET j = '"\\ud800 \\\ud800"', w = 6; COMMIT
+                """#)
+            session.end()
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(rows.map(\.operation) == [.create, .update])
+        #expect(rows.first?.after?.fields[#"q"\ud800"#] == .string("\\ud800\n"))
+        #expect(rows.last?.after?.fields["j"] == .string(#""\\ud800 \\\ud800""#))
+        #expect(rows.last?.after?.fields["w"] == .int64(6))
+    }
+}
