@@ -1,3 +1,4 @@
+import ChangeSources
 import PostgresFollowing
 import RelayModel
 import RelayTestKit
