@@ -70,6 +70,6 @@ struct OutboxMomentTests {
         #expect(rows.map(\.operation) == [.create, .update])
         #expect(rows.first?.after?.fields[#"q"\ud800"#] == .string("\\ud800\n"))
         #expect(rows.last?.after?.fields["j"] == .string(#""\\ud800 \\\ud800""#))
-        #expect(rows.last?.after?.fields["w"] == .int64(6))
+        #expect(rows.last?.after?.fields["w"] == .integer(6))
     }
 }
