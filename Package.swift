@@ -24,7 +24,6 @@ let configuration = Target.Dependency.product(
     name: "Configuration", package: "swift-configuration")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
-let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
@@ -110,19 +109,20 @@ let package = Package(
         .target(
             name: "PostgresLink",
             dependencies: [
-                .target(name: "CPQ", condition: .when(traits: ["PostgreSQL"])), "CNoPQ",
+                "Threads", .target(name: "CPQ", condition: .when(traits: ["PostgreSQL"])), "CNoPQ",
             ]),
         .target(name: "Storage", dependencies: ["RelayModel", crypto]),
         .target(name: "StorageSQL", dependencies: ["RelayModel", "Storage", crypto]),
         .target(
             name: "StorageSQLite",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQL", "Migrations", "CSQLite", grdb, sqlite,
+                "RelayModel", "Storage", "StorageSQL", "Migrations", "Threads", "CSQLite",
             ]),
         .target(
             name: "StoragePostgreSQL",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", crypto,
+                "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", "Threads",
+                crypto,
             ]),
         .target(
             name: "Fanout",
@@ -136,7 +136,7 @@ let package = Package(
             ]),
         .target(
             name: "Gateway",
-            dependencies: ["RelayModel", "CCurl", collections, crypto]),
+            dependencies: ["RelayModel", "Threads", "CCurl", collections, crypto]),
         .target(
             name: "Delivery",
             dependencies: [
@@ -159,7 +159,7 @@ let package = Package(
                 configuration, crypto, cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioTLS,
-                serviceLifecycle, "CMalloc",
+                serviceLifecycle, "Threads", "CMalloc",
             ],
             exclude: [
                 "OpenAPI/openapi.json", "Live/belfry-live.js", "Live/belfry-live.d.ts",
@@ -185,13 +185,16 @@ let package = Package(
             // Commands wait for people and for answers: they are to be small, and not quick.
             swiftSettings: [.unsafeFlags(["-Osize"], .when(configuration: .release))]),
 
+        .target(name: "Threads", dependencies: ["CThreads"]),
+
         // What is not Swift, and the schema.
         .target(name: "CBuildStamp"),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CNoPQ"),
         .target(name: "CPQ", linkerSettings: [.linkedLibrary("pq")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
-        .target(name: "CSQLite"),
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CThreads"),
         .systemLibrary(name: "CMalloc"),
         .target(name: "CEmbeddedFiles"),
         .target(name: "EmbeddedFiles", dependencies: ["CEmbeddedFiles"]),

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -104,31 +103,4 @@ void ccurl_pause(uint64_t nanoseconds) {
     struct timespec rest = {.tv_sec = nanoseconds / 1000000000u,
                             .tv_nsec = nanoseconds % 1000000000u};
     nanosleep(&rest, NULL);
-}
-
-struct start {
-    void (*function)(void *);
-    void *context;
-    char name[16];
-};
-
-static void *run(void *argument) {
-    struct start start = *(struct start *)argument;
-    free(argument);
-    pthread_setname_np(pthread_self(), start.name);
-    start.function(start.context);
-    return NULL;
-}
-
-int ccurl_thread_start(void (*function)(void *), void *context, const char *name) {
-    struct start *start = calloc(1, sizeof *start);
-    if (!start) return ENOMEM;
-    start->function = function;
-    start->context = context;
-    strncpy(start->name, name, sizeof start->name - 1);
-    pthread_t thread;
-    int code = pthread_create(&thread, NULL, run, start);
-    if (code) free(start);
-    else pthread_detach(thread);
-    return code;
 }

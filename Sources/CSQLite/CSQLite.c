@@ -1,8 +1,12 @@
 #include "CSQLite.h"
 
-#include <sqlite3.h>
 #include <stddef.h>
 #include <stdlib.h>
+
+int belfry_sqlite_refuse_quoted_texts(struct sqlite3 *connection) {
+    int code = sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    return code ? code : sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+}
 
 int belfry_sqlite_defend(struct sqlite3 *connection, int defends) {
     int state = 0;

@@ -1,4 +1,8 @@
-import Foundation
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 extension SimulatedGateway {
     /// A push whole, for people: what became of it, its headers, and its payload a member on each

@@ -1,9 +1,14 @@
-import Foundation
 import NIOCore
 import NIOHTTP2
 import NIOPosix
 import NIOSSL
 import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// A push gateway on this machine that behaves as APNs does, and misbehaves on request.
 ///

@@ -1,5 +1,6 @@
-import Foundation
+import FoundationEssentials
 import Synchronization
+import Threads
 
 /// A thread of its own for calls of libpq, which wait.
 package final class PostgresThread: Sendable {
@@ -23,11 +24,9 @@ package final class PostgresThread: Sendable {
 
     /// Begins to do what was asked for.
     package func start() {
-        let thread = Thread { [self] in
+        startThread(named: "belfry.postgres") { [self] in
             while let job = next() { job.body() }
         }
-        thread.name = "belfry.postgres"
-        thread.start()
     }
 
     private func next() -> Job? {

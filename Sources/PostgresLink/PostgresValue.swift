@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 
 /// A value of a parameter or of a column.
 package enum PostgresValue: Sendable, Hashable {

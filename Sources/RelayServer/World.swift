@@ -1,6 +1,6 @@
 // Where the compiler finds the members of `timespec`.
 import CoreFoundation
-import Foundation
+import FoundationEssentials
 package import RelayModel
 
 /// The clocks and the chance of a running relay; everything else gets them handed in.

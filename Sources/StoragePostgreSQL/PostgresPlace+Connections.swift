@@ -1,13 +1,15 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import PostgresLink
 package import Storage
+import Threads
 
 extension PostgresPlace {
     /// How many connections a relay has at the most while it starts: those of the owner, and one.
     static let connectionsNeeded = ServerEngine.connectionCount + 1
-    /// How often is looked, and how long at the most in seconds, until the server has let go of
+    /// How often is looked, and how long it waits in between, until the server has let go of
     /// connections that were ended.
-    private static let looks = (count: 50, pause: 0.02)
+    private static let looks = (count: 50, pause: Duration.milliseconds(20))
 
     /// Sees whether the server has as many connections left as a relay needs: with fewer it would
     /// start, and then neither read nor write.
@@ -49,7 +51,7 @@ extension PostgresPlace {
                 "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = ANY ($1::int[]) LIMIT 1",
                 [processes])
             if left.isEmpty { return }
-            Thread.sleep(forTimeInterval: Self.looks.pause)
+            pauseThread(for: Self.looks.pause)
         }
     }
 }

@@ -1,6 +1,5 @@
 import CSQLite
-import Foundation
-import GRDB
+import FoundationEssentials
 import RelayModel
 import Storage
 import StorageSQL
@@ -9,7 +8,7 @@ import Synchronization
 /// A store's SQLite file: one writer, which owns a thread, and a pool of readers.
 final class EmbeddedEngine: StoreEngine {
     let place: String
-    let pool: DatabasePool
+    let pool: EmbeddedPool
     /// The lock of the file, which continuous backup signs and reads through.
     let lock: StoreLock
     /// Gets what is committed; `nil` without continuous backup.
@@ -27,7 +26,7 @@ final class EmbeddedEngine: StoreEngine {
         let opening: StoreOpening
         do {
             let witness = try StoreWitness(of: connections.path)
-            opening = try pool.writeWithoutTransaction { try StoreOpening($0, witness, lock) }
+            opening = try pool.write { try StoreOpening($0, witness, lock) }
         } catch {
             // Whatever failed: the log is left as it is, and the next start takes it.
             _ = close(pool, folding: false, after: nil)
@@ -43,7 +42,7 @@ final class EmbeddedEngine: StoreEngine {
     }
 
     private init(
-        _ connections: StoreConnections, _ pool: DatabasePool, _ opened: OpenedStore,
+        _ connections: StoreConnections, _ pool: EmbeddedPool, _ opened: OpenedStore,
         _ ledger: CommitLedger, _ lock: StoreLock
     ) {
         place = connections.path
@@ -79,13 +78,13 @@ final class EmbeddedEngine: StoreEngine {
     ///
     /// - Returns: Why the log could not be folded, if it is unknown what is on the disk now.
     private static func close(
-        _ pool: DatabasePool, folding: Bool, after spool: LogSpool?
+        _ pool: EmbeddedPool, folding: Bool, after spool: LogSpool?
     ) -> StorageError? {
         var failure: StorageError?
         if folding {
             // Who closes last removes the log, and readers may not.
-            pool.invalidateReadOnlyConnections()
-            pool.writeWithoutTransaction { db in
+            pool.forgetReaders()
+            pool.write { db in
                 do {
                     try StoreConnections.fold(db, after: spool)
                 } catch {
@@ -94,7 +93,7 @@ final class EmbeddedEngine: StoreEngine {
                 }
             }
         }
-        try? pool.close()
+        pool.close()
         return failure
     }
 
@@ -133,9 +132,9 @@ final class EmbeddedEngine: StoreEngine {
         _ body: @escaping @Sendable (StorageSQL.Database) throws -> Value
     ) async throws -> Value {
         do {
-            return try await pool.read { try body(StorageSQL.Database(over: $0)) }
+            return try await pool.read { try body($0.database) }
         } catch {
-            if let failure = error as? DatabaseError, failure.isDamage {
+            if let failure = error as? EmbeddedError, failure.isDamage {
                 writer.giveUp(.closed("damage was found: \(translated(error))"))
             }
             throw translated(error)
@@ -172,9 +171,9 @@ private struct StoreOpening {
     let ledger: CommitLedger
 
     /// The witness is there before the file says so, and then knows the log of the first commit.
-    init(_ db: GRDB.Database, _ witness: StoreWitness, _ lock: StoreLock) throws {
-        let row = try GRDB.Row.fetchOne(
-            db,
+    init(_ db: EmbeddedConnection, _ witness: StoreWitness, _ lock: StoreLock) throws {
+        let row = try Row.fetchOne(
+            db.database,
             sql: """
                 SELECT store.identity, shardHead.position, progress.epoch,
                     (SELECT max(position) FROM logEntry) AS lastEntry, shardHead.commits
@@ -193,7 +192,7 @@ private struct StoreOpening {
         epoch = row[2] + 1
         ledger = CommitLedger(
             witness, lock: lock, identity: identity, commits: row[4],
-            isSealed: belfry_sqlite_is_sealed(db.sqliteConnection) == 1)
+            isSealed: belfry_sqlite_is_sealed(db.pointer) == 1)
         guard lock.isInPlace else {
             throw StorageError.inaccessible(
                 path: lock.path,
@@ -207,11 +206,10 @@ private struct StoreOpening {
                     UPDATE progress SET epoch = epoch + 1 WHERE shard = 0;
                     UPDATE store SET isWitnessed = 1;
                     """)
-            return .commit
         }
         try ledger.noteBeginning(head: head)
         endedDevices = try UInt64.fetchAll(
-            db,
+            db.database,
             sql: """
                 SELECT serial FROM device
                 WHERE ended > min((SELECT position FROM progress WHERE shard = 0),

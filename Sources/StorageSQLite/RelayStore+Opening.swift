@@ -1,5 +1,5 @@
-import Foundation
-import GRDB
+import FoundationEssentials
+import Glibc
 package import Migrations
 package import Storage
 package import StorageSQL

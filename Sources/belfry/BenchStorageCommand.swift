@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 import RelayModel
 import Storage
 import StorageSQL
@@ -12,7 +13,7 @@ struct BenchStorageCommand: AsyncParsableCommand {
         abstract: "Measure durable appends, with and without group commit, on this disk.")
 
     @Option(help: "A directory on the disk to be measured; the file in it is removed afterwards.")
-    var directory = NSTemporaryDirectory()
+    var directory = FileManager.default.temporaryDirectory.path
 
     @Option(help: "Changes to append in each measurement.")
     var changes = 20_000

@@ -1,6 +1,7 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import GatewaySimulator
+import Glibc
 import Logging
 import NIOCore
 import UnixSignals
@@ -150,6 +151,6 @@ struct GatewayKeyOption: Sendable {
 enum ConsoleOutput {
     /// Writes `text`.
     static func write(_ text: String) {
-        FileHandle.standardOutput.write(Data(text.utf8))
+        try? StandardStreams.write(Array(text.utf8), .output)
     }
 }

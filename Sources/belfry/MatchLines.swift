@@ -1,5 +1,5 @@
 import Fanout
-import Foundation
+import FoundationEssentials
 import Matching
 import PredicateLanguage
 import RegularExpressions
@@ -7,7 +7,7 @@ import RelayModel
 
 /// The lines of a file, read in pieces, so that the file's size does not matter.
 struct LineReader: Sequence, IteratorProtocol {
-    private let handle: FileHandle
+    private let file: FileStream
     private var buffer: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
@@ -15,8 +15,8 @@ struct LineReader: Sequence, IteratorProtocol {
     /// - Throws: ``CommandFailure`` if the file cannot be read; a folder can be opened as one.
     init(path: String) throws {
         do {
-            handle = try FileHandle(forReadingFrom: URL(filePath: path))
-            buffer = Array(try handle.read(upToCount: Self.pieceBytes) ?? Data())
+            file = try FileStream(reading: path)
+            buffer = try file.read(upTo: Self.pieceBytes)
         } catch {
             throw InputFile.failure(error, path)
         }
@@ -41,7 +41,7 @@ struct LineReader: Sequence, IteratorProtocol {
     private mutating func refill() {
         buffer.removeFirst(start)
         start = 0
-        let piece = (try? handle.read(upToCount: Self.pieceBytes)) ?? nil
+        let piece = try? file.read(upTo: Self.pieceBytes)
         if let piece, !piece.isEmpty { buffer.append(contentsOf: piece) } else { isAtEnd = true }
     }
 }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Matching
 import RegularExpressions
 import RelayModel
@@ -121,14 +121,12 @@ struct MatchReport {
 
 /// Writes `{"id":…,"matches":[…]}` lines.
 struct MatchOutput {
-    private let handle: FileHandle
-    private var buffer = Data()
+    private let file: FileStream
+    private var buffer: [UInt8] = []
 
     init(path: String) throws {
-        let url = URL(filePath: path)
         do {
-            try Data().write(to: url)
-            handle = try FileHandle(forWritingTo: url)
+            file = try FileStream(writing: path)
         } catch {
             throw OutputFile.failure(error, path)
         }
@@ -142,11 +140,10 @@ struct MatchOutput {
 
     mutating func close() throws {
         try flush()
-        try handle.close()
     }
 
     private mutating func flush() throws {
-        try handle.write(contentsOf: buffer)
+        try file.write(buffer)
         buffer.removeAll(keepingCapacity: true)
     }
 }

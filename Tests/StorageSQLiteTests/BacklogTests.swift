@@ -56,7 +56,7 @@ import Testing
         #expect(redriven == Redriving(redriven: 3))
         #expect(try await store.backlog().retries == 4)
         await store.close()
-        let queue = try StoreConnections(path: home.path, settings: .forTests).openQueue()
+        let queue = try DatabaseQueue(path: home.path)
         try await queue.write { db in
             try db.execute(sql: "DELETE FROM rangeTask")
             #expect(try Int.fetchOne(db, sql: "SELECT ranges FROM backlog") == 0)
@@ -70,7 +70,7 @@ import Testing
         let home = try TemporaryStore()
         let connections = StoreConnections(path: home.path, settings: .forTests)
         _ = try connections.prepare(StoreSchema(migrations: Array(Migration.released.prefix(8))))
-        let queue = try connections.openQueue()
+        let queue = try DatabaseQueue(path: home.path)
         try await queue.write { db in
             try db.execute(
                 sql: """

@@ -81,12 +81,10 @@ import Testing
         let path = home.path
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let connections = StoreConnections(path: path, settings: .forTests)
-            let queue = try connections.openQueue()
-            try queue.writeWithoutTransaction { db in
-                try db.execute(sql: "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE")
-                try db.execute(sql: "PRAGMA user_version = 1; CREATE TABLE half (id INTEGER)")
-                kill(getpid(), SIGKILL)
-            }
+            let db = try connections.openConnection()
+            try db.execute(sql: "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE")
+            try db.execute(sql: "PRAGMA user_version = 1; CREATE TABLE half (id INTEGER)")
+            kill(getpid(), SIGKILL)
         }
         #expect(try RelayStore.schemaVersion(of: home.path) == 0)
         await (try home.open()).close()

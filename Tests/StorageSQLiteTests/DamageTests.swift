@@ -36,14 +36,14 @@ import Testing
 
     /// Everything that a store has, as text; throws if it is refused.
     private static func content(_ path: String) throws -> [String] {
-        let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
-        defer { try? queue.close() }
-        return try queue.read { db in
+        try StoreConnections(path: path, settings: .forTests).inspect { connection in
+            let db = connection.database
             let tables = try String.fetchAll(
                 db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
             return try tables.flatMap { table in
-                try GRDB.Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"")
-                    .map { "\(table) \($0.databaseValues)" }
+                try Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"").map { row in
+                    "\(table) \(row.columnNames.indices.map(row.columns.value(at:)))"
+                }
             }
         }
     }
@@ -105,7 +105,9 @@ import Testing
             try Self.flip(copy.path, byte: byte, bit: Int.random(in: 0..<8, using: &generator))
             do {
                 let store = try copy.open()
-                let found = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT 1") }
+                let found = try await store.pool.read {
+                    try Int.fetchOne($0.database, sql: "SELECT 1")
+                }
                 #expect(found == 1)
                 await store.close()
             } catch is StorageError {
@@ -127,7 +129,7 @@ import Testing
         try await Self.fill(store, entries: 60)
         let crashed = try Self.copy(home)
         let expected = try await store.pool.read {
-            try String.fetchAll($0, sql: "SELECT body FROM logEntry ORDER BY position")
+            try String.fetchAll($0.database, sql: "SELECT body FROM logEntry ORDER BY position")
         }
         await store.close()
         let size = LogTrimmer.size(of: crashed.path + "-wal")
@@ -140,7 +142,7 @@ import Testing
                 copy.path + "-wal", byte: byte, bit: Int.random(in: 0..<8, using: &generator))
             guard let opened = try? copy.open() else { continue }
             let found = try await opened.pool.read {
-                try String.fetchAll($0, sql: "SELECT body FROM logEntry ORDER BY position")
+                try String.fetchAll($0.database, sql: "SELECT body FROM logEntry ORDER BY position")
             }
             #expect(found == expected, "byte \(byte)")
             await opened.close()

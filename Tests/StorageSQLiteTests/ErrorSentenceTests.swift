@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import RelayModel
 import RelayTestKit
 import Storage
@@ -29,14 +28,13 @@ import Testing
     func `each failure at the start has its sentence`(
         code: Int32, message: String?, start: String
     ) {
-        let failure = DatabaseError(
-            resultCode: ResultCode(rawValue: code), message: message)
+        let failure = EmbeddedError(code, message)
         let sentence = "\(StorageError.opening("/file", failed: failure))"
         #expect(sentence.hasPrefix(start), "\(sentence)")
     }
 
     @Test func `a page without its checksum ends all writing`() {
-        let failure = DatabaseError(resultCode: ResultCode(rawValue: 10 | 32 << 8))
+        let failure = EmbeddedError(10 | 32 << 8)
         #expect(failure.isDamage && StorageError.verdict(on: failure) == .fatal)
         guard case .damaged? = StorageError.translate(failure, path: "/file") as? StorageError
         else {

@@ -56,7 +56,7 @@ import Testing
     private static func schema(_ home: TemporaryStore) throws -> [String] {
         try connections(home).inspect { db in
             try String.fetchAll(
-                db,
+                db.database,
                 sql: """
                     SELECT coalesce(sql, name) FROM sqlite_schema
                     UNION ALL SELECT name || checksum FROM migration ORDER BY 1
@@ -81,7 +81,7 @@ import Testing
         #expect(try Self.connections(home).prepare(StoreSchema(migrations: Self.all)) == [])
         if version > 0 {
             let keys = try Self.connections(home).inspect {
-                try String.fetchAll($0, sql: "SELECT id || verifier FROM accessKey")
+                try String.fetchAll($0.database, sql: "SELECT id || verifier FROM accessKey")
             }
             #expect(keys == ["kv"])
         }

@@ -323,7 +323,7 @@ import Testing
         // old.
         let old = StoreConnections(path: path, settings: settings)
         _ = try old.prepare(StoreSchema(migrations: Array(released)))
-        let queue = try old.openQueue()
+        let queue = try DatabaseQueue(path: path)
         try await queue.write { db in
             try db.execute(
                 sql: """
@@ -342,7 +342,7 @@ import Testing
         }
         try queue.close()
         _ = try RelayStore.migrate(path: path)
-        let counted = try StoreConnections(path: path, settings: settings).openQueue()
+        let counted = try DatabaseQueue(path: path)
         let rows = try await counted.read { db in
             try String.fetchAll(
                 db,

@@ -1,11 +1,9 @@
-import GRDB
-
 @testable import StorageSQL
 @testable import StorageSQLite
 
 extension RelayStore {
     /// The connections of a store on a file, for what no store is asked.
-    var pool: DatabasePool {
+    var pool: EmbeddedPool {
         guard let engine = engine as? EmbeddedEngine else {
             preconditionFailure("the store is on no file")
         }

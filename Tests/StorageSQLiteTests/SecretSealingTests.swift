@@ -109,7 +109,7 @@ import Testing
 
     /// The free pages of a file, and what is left in it by its proof.
     private static func left(_ path: String) throws -> (free: Int?, remains: SecretRemains) {
-        let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
+        let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
         return try queue.read { db -> (free: Int?, remains: SecretRemains) in
             let proof = try String.fetchOne(db, sql: "SELECT proof FROM secretSeal") ?? ""
@@ -123,18 +123,16 @@ import Testing
     /// Leaves a file as a process does that ends after the secrets are encrypted, or finds no room
     /// to write it anew.
     private static func encryptAlone(_ path: String) throws {
-        let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
-        defer { try? queue.close() }
-        try queue.writeWithoutTransaction { db in
-            try db.execute(
-                sql: """
-                    CREATE TABLE former (secret BLOB);
-                    INSERT INTO former (secret) VALUES (zeroblob(100000));
-                    DROP TABLE former
-                    """)
-            let sealing = SecretSealing(path: path, vault: SecretVault(current: first))
-            #expect(try sealing.encrypt(db) == .inFreePages)
-        }
+        let db = try StoreConnections(path: path, settings: .forTests).openConnection()
+        defer { db.close() }
+        try db.execute(
+            sql: """
+                CREATE TABLE former (secret BLOB);
+                INSERT INTO former (secret) VALUES (zeroblob(100000));
+                DROP TABLE former
+                """)
+        let sealing = SecretSealing(path: path, vault: SecretVault(current: first))
+        #expect(try sealing.encrypt(db) == .inFreePages)
     }
 
     @Test func `what a start did not come to overwrite, the next one does`() async throws {
@@ -163,7 +161,7 @@ import Testing
         await used.close()
         try Self.encryptAlone(other.path)
         await (try Self.open(other, Self.second, before: Self.first)).close()
-        let queue = try StoreConnections(path: other.path, settings: .forTests).openQueue()
+        let queue = try DatabaseQueue(path: other.path)
         defer { try? queue.close() }
         let free = try await queue.read { try Int.fetchOne($0, sql: "PRAGMA freelist_count") }
         #expect(free ?? .max < 5)

@@ -12,30 +12,34 @@ import Testing
     @Test func `the writer commits with FULL, and the settings read back`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()
-        let found = try await store.pool.writeWithoutTransaction { db in
+        let found = try store.pool.write { db in
             try ["journal_mode", "synchronous", "foreign_keys", "trusted_schema", "busy_timeout"]
-                .map { try String.fetchOne(db, sql: "PRAGMA \($0)") }
+                .map { try String.fetchOne(db.database, sql: "PRAGMA \($0)") }
         }
         #expect(found == ["wal", "2", "1", "0", "5000"])
         await store.close()
     }
 
-    @Test func `a pool as GRDB leaves it is refused, because it loses commits`() throws {
+    @Test func `a writer that syncs its checkpoints alone is refused, because it loses commits`()
+        throws
+    {
         let home = try TemporaryStore()
         let connections = StoreConnections(path: home.path, settings: .forTests)
-        let pool = try DatabasePool(path: home.path)
+        let db = try connections.openConnection()
+        defer { db.close() }
+        try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
         #expect(
             throws: StorageError.unsafeSetting(name: "synchronous", wanted: "2", found: "1")
         ) {
-            try pool.writeWithoutTransaction { try connections.readBack($0) }
+            try connections.readBack(db)
         }
     }
 
     @Test func `no statement may write the schema table`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()
-        await #expect(throws: DatabaseError.self) {
-            try await store.pool.writeWithoutTransaction { db in
+        #expect(throws: EmbeddedError.self) {
+            try store.pool.write { db in
                 try db.execute(
                     sql: "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema")
             }

@@ -31,7 +31,7 @@ import Testing
     }
 
     private static func spoil(_ sql: String, in store: RelayStore) async throws {
-        try await store.pool.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try store.pool.write { try $0.execute(sql: sql) }
     }
 
     private static func active(_ store: RelayStore, limit: Int = 100) async throws -> [String] {

@@ -107,5 +107,3 @@ void ccurl_wake_clear(int event);
 
 uint64_t ccurl_monotonic_nanoseconds(void);
 void ccurl_pause(uint64_t nanoseconds);
-/* Runs `function(context)` on a thread of its own, detached. Returns 0 or an errno. */
-int ccurl_thread_start(void (*function)(void *context), void *context, const char *name);

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <sqlite3.h>
 #include <stdint.h>
 
 /// What SQLite offers only through variadic functions and callbacks, which Swift cannot use, and
 /// what its write-ahead log says without it.
 
-struct sqlite3;
 struct belfry_wal_watch;
+
+/// Has a name in double quotes that nothing is called be an error, and not a text
+/// (SQLITE_DBCONFIG_DQS_DML, SQLITE_DBCONFIG_DQS_DDL). Returns SQLite's code.
+int belfry_sqlite_refuse_quoted_texts(struct sqlite3 *connection);
 
 /// Sets SQLITE_DBCONFIG_DEFENSIVE: whether no statement may write the schema table or shadow tables,
 /// or otherwise damage the file on purpose. Returns what the connection reports: 1 if it is on.

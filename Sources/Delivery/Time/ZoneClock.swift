@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import RelayModel
 
 /// How far the clocks of time zones are ahead of UTC, by the zones' names.

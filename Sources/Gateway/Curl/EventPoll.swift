@@ -83,26 +83,3 @@ final class WakeEvent: Sendable {
     func signal() { ccurl_wake_signal(descriptor) }
     func clear() { ccurl_wake_clear(descriptor) }
 }
-
-/// Runs `body` on a thread of its own, because waiting for sockets would occupy one of the few
-/// that tasks share.
-///
-/// Returns whether the thread could be started.
-func startThread(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
-    let errand = Unmanaged.passRetained(ThreadErrand(body))
-    let code = ccurl_thread_start(
-        { place in
-            guard let place else { return }
-            Unmanaged<ThreadErrand>.fromOpaque(place).takeRetainedValue().body()
-        }, errand.toOpaque(), name)
-    if code != 0 { errand.release() }
-    return code == 0
-}
-
-private final class ThreadErrand: Sendable {
-    let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
-}

@@ -1,4 +1,5 @@
 package import RelayModel
+import Threads
 
 /// APNs, or anything that speaks its provider API, over libcurl.
 ///
@@ -27,7 +28,7 @@ package final class CurlPushGateway: PushGateway {
             throw .outOfResources("the process has no file descriptor left")
         }
         let mailbox = GatewayMailbox(wake: wake)
-        let isStarted = startThread(named: "belfry-gateway") {
+        let isStarted = tryToStartThread(named: "belfry-gateway") {
             let context = GatewayContext(world, settings: settings, poll: EventPoll(wake: wake))
             GatewayLoop(
                 mailbox: mailbox, context: context, credentials: world.credentials, sink: sink

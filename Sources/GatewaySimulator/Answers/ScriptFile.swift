@@ -1,4 +1,8 @@
-public import Foundation
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 /// A script as a JSON file states it (`docs/gateway-simulator.md`): rules, and what is known of
 /// devices.

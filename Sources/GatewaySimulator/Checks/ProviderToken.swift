@@ -1,5 +1,10 @@
 import Crypto
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The parts of a provider token: a JSON web token in compact form (RFC 7515) as APNs wants it.
 struct ProviderToken {

@@ -1,4 +1,8 @@
-import Foundation
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// What is wrong with a push: the refusal, and the rule that it broke in words.
 struct PushFault: Error, Hashable {

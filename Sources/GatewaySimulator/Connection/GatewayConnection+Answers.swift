@@ -1,9 +1,14 @@
-import Foundation
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
 import NIOPosix
 import NIOSSL
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 extension GatewayConnection {
     /// Gives the answer of `push`, unless the stream is no longer open.

@@ -1,6 +1,11 @@
-import Foundation
 import NIOCore
 import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The gateway's account of all it saw, shared by its connections.
 ///

@@ -1,4 +1,8 @@
-public import Foundation
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 /// One push as the gateway received it, and what became of it.
 public struct ReceivedPush: Sendable, Hashable {

@@ -1,5 +1,10 @@
-public import Foundation
 public import Logging
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 /// How many requests a connection serves before it is ended, as proxies do.
 public struct RequestLimit: Sendable, Hashable {

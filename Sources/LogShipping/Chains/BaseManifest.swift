@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// The parts of a copy with their checksums, as the name that says that it is whole holds them.
 struct BaseManifest: Sendable, Hashable {
@@ -31,7 +31,7 @@ struct BaseManifest: Sendable, Hashable {
 
     /// Reads the manifest; `nil` if it is none, or damaged.
     init?(_ text: String) {
-        guard let end = text.range(of: "\nsum ", options: .backwards) else { return nil }
+        guard let end = text.ranges(of: "\nsum ").last else { return nil }
         let body = text[..<text.index(after: end.lowerBound)]
         guard text[end.upperBound...] == "\(RequestSignature.hash(String(body)))\n" else {
             return nil

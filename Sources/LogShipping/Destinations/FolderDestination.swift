@@ -1,4 +1,6 @@
-import Foundation
+import FoundationEssentials
+import Glibc
+import Storage
 
 /// A folder, for example of another disk that is mounted.
 ///
@@ -80,16 +82,15 @@ package struct FolderDestination: BackupDestination {
     ) throws(DestinationFailure) -> Value? {
         do {
             return try body()
-        } catch CocoaError.fileReadNoSuchFile {
-            return nil
         } catch {
+            if error.isMissingFile { return nil }
             let chain = name.prefix { $0 != "/" }
             guard name.isEmpty || BackupName.isChain(chain) else { return nil }
             let isForbidden = (error as? CocoaError)?.code == .fileReadNoPermission
             throw DestinationFailure(
                 isForbidden ? .refused : .away,
                 "\(place): \(name.isEmpty ? "it" : name) cannot be listed: "
-                    + error.localizedDescription)
+                    + error.systemReason)
         }
     }
 
@@ -148,10 +149,7 @@ package struct FolderDestination: BackupDestination {
     }
 
     private func checkFolder() throws(DestinationFailure) {
-        var isFolder: ObjCBool = false
-        guard unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isFolder),
-            isFolder.boolValue
-        else {
+        guard FileManager.default.isFolder(path) else {
             throw DestinationFailure(
                 .away,
                 "\(place): there is no such folder; make it, or mount the disk that it is on")
@@ -161,18 +159,32 @@ package struct FolderDestination: BackupDestination {
     private func read(_ name: String, atMost limit: Int) throws(DestinationFailure) -> [UInt8]? {
         try checkFolder()
         let file = "\(path)/\(name)"
-        guard let handle = FileHandle(forReadingAtPath: file) else {
+        let opened = unsafe open(file, O_RDONLY | O_CLOEXEC)
+        guard opened >= 0 else {
             if errno == ENOENT { return nil }
             throw failure("\(name) cannot be read")
         }
-        defer { try? handle.close() }
-        guard let data = try? handle.read(upToCount: limit + 1) ?? Data() else {
-            throw failure("\(name) cannot be read")
-        }
-        guard data.count <= limit else {
+        defer { Glibc.close(opened) }
+        var found = stat()
+        guard unsafe fstat(opened, &found) == 0 else { throw failure("\(name) cannot be read") }
+        guard found.st_size <= limit else {
             throw DestinationFailure(.refused, "\(place): \(name) is larger than \(limit) bytes")
         }
-        return [UInt8](data)
+        var bytes = [UInt8](repeating: 0, count: Int(found.st_size))
+        var count = 0
+        while count < bytes.count {
+            let read = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe pread(
+                    opened, buffer.baseAddress?.advanced(by: count), buffer.count - count,
+                    off_t(count))
+            }
+            if read < 0, errno == EINTR { continue }
+            guard read >= 0 else { throw failure("\(name) cannot be read") }
+            // It was cut meanwhile.
+            if read == 0 { break }
+            count += read
+        }
+        return Array(bytes.prefix(count))
     }
 
     private func write(_ name: String, _ bytes: [UInt8]) throws(DestinationFailure) {

@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 import RelayModel
 
 /// Who asks an S3-like store.
@@ -40,7 +40,9 @@ package struct BucketCredentials: Sendable, Hashable {
     }
 
     private static func trimmed(_ text: Substring) -> String {
-        text.trimmingCharacters(in: .whitespaces)
+        let isSpace = { (sign: Character) in sign == " " || sign == "\t" }
+        let rest = text.drop(while: isSpace)
+        return rest.lastIndex { !isSpace($0) }.map { String(rest[...$0]) } ?? ""
     }
 }
 

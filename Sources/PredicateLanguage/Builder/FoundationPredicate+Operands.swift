@@ -1,5 +1,10 @@
-import Foundation
 import RelayModel
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 extension PredicateExpressions.Variable: FoundationOperand {
     func expression(

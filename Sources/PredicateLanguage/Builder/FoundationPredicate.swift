@@ -1,5 +1,10 @@
-public import Foundation
 import RelayModel
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 extension RecordPredicate {
     /// Translates a `#Predicate` of one input, whose properties are the fields of a record.
@@ -16,7 +21,7 @@ extension RecordPredicate {
     /// - Throws: ``PredicateError`` of the stage `check` that names the first part which cannot be
     ///   translated.
     public init<Root>(
-        translating predicate: Foundation.Predicate<Root>,
+        translating predicate: Predicate<Root>,
         fieldName: @escaping (AnyKeyPath) -> String? = { _ in nil }
     ) throws(PredicateError) {
         let translation = FoundationTranslation(fieldName: fieldName)

@@ -1,5 +1,11 @@
-import Foundation
 import RelayModel
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+    import Glibc
+#else
+    import Foundation
+#endif
 
 /// Arithmetic on values: exact on integers, floating as soon as one side is.
 enum Arithmetic {

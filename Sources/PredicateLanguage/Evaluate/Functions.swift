@@ -1,5 +1,11 @@
-import Foundation
 public import RelayModel
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+    import Glibc
+#else
+    import Foundation
+#endif
 
 /// The built-in functions.
 enum Functions {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import LogShipping
 import Logging
 import Metrics

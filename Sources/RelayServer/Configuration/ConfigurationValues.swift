@@ -1,6 +1,7 @@
 import Configuration
-import Foundation
+import FoundationEssentials
 import RelayModel
+import Storage
 
 /// The settings as texts, gathered from flags, environment and file, in this order of precedence.
 package struct ConfigurationValues: Sendable {
@@ -159,12 +160,10 @@ package struct ConfigurationValues: Sendable {
         do {
             text = Array(try Data(contentsOf: URL(filePath: path)))
         } catch {
-            let values = try? URL(filePath: path).resourceValues(forKeys: [.isDirectoryKey])
-            let isMissing = (error as? CocoaError)?.code == .fileReadNoSuchFile
             let reason =
-                isMissing
+                error.isMissingFile
                 ? "there is none"
-                : values?.isDirectory == true ? "it is a folder" : error.localizedDescription
+                : FileManager.default.isFolder(path) ? "it is a folder" : error.systemReason
             throw ConfigurationError(["the file \(path) cannot be read: \(reason)"])
         }
         if let mark = marks.first(where: { text.starts(with: $0.bytes) }) {

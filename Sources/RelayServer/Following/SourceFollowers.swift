@@ -1,5 +1,5 @@
 import ChangeSources
-import Foundation
+import FoundationEssentials
 import Logging
 import Metrics
 import PostgresFollowing

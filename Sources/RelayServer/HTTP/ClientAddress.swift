@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import NIOCore
 
 /// The address of whoever is at the other end, as 128 bits: an IPv4 address stands as IPv6 maps it
@@ -19,16 +19,22 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
     /// The address of a socket; `nil` if it has none, as one in the file system.
     package init?(_ socket: SocketAddress?) {
         switch socket {
+        // Where an address stands in what the system has of a socket (ip(7), ipv6(7)).
         case .v4(let address):
-            let bits = UInt32(bigEndian: address.address.sin_addr.s_addr)
-            self.init(high: 0, low: Self.mapped | UInt64(bits))
+            self.init(
+                high: 0, low: Self.mapped | Self.number(of: address.address, from: 4, bytes: 4))
         case .v6(let address):
-            let words = unsafe address.address.sin6_addr.__in6_u.__u6_addr32
-            func pair(_ first: UInt32, _ second: UInt32) -> UInt64 {
-                UInt64(UInt32(bigEndian: first)) << 32 | UInt64(UInt32(bigEndian: second))
-            }
-            self.init(high: pair(words.0, words.1), low: pair(words.2, words.3))
+            self.init(
+                high: Self.number(of: address.address, from: 8, bytes: 8),
+                low: Self.number(of: address.address, from: 16, bytes: 8))
         case .unixDomainSocket, nil: return nil
+        }
+    }
+
+    /// The number that stands in the network's order in a value of the system.
+    private static func number(of value: some Any, from start: Int, bytes: Int) -> UInt64 {
+        unsafe withUnsafeBytes(of: value) { all in
+            unsafe all[start..<start + bytes].reduce(0) { $0 << 8 | UInt64($1) }
         }
     }
 

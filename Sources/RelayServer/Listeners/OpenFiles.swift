@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// How many files the process may have open, and how many of them listeners may use.
 struct OpenFiles: Sendable, Hashable {

@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 import RelayModel
 
 /// Makes continuation markers opaque, because a marker can name a record that its client may not

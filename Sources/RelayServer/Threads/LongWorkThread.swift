@@ -1,6 +1,8 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Storage
 import Synchronization
+import Threads
 
 /// A thread for what takes a processor for long, behind everything else that the process does.
 ///
@@ -53,13 +55,11 @@ final class LongWorkThread: TaskExecutor {
     /// Starts the thread under a name for those who look at the process.
     init(name: String) {
         let executor = unsafe asUnownedTaskExecutor()
-        let thread = Thread { [line] in
+        startThread(named: name) { [line] in
             // Of the calling thread alone, on Linux.
             _ = nice(Self.niceness)
             unsafe line.run(on: executor)
         }
-        thread.name = name
-        thread.start()
     }
 
     deinit { line.end() }

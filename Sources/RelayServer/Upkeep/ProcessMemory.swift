@@ -1,5 +1,6 @@
 import CMalloc
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// The memory of this process, as the kernel and glibc see it.
 package enum ProcessMemory {

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Synchronization
 
 /// A boundary between two stages of the walk, at which a campaign kills the process.

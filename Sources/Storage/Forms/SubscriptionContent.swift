@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 package import RelayModel
 
 /// What makes two subscriptions of one user in one database the same wish.

@@ -1,5 +1,6 @@
 import Crypto
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// A file of sections, each with its checksum, that appears whole or not at all.
 ///

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Wakes a thread that waits for work, which is told so by another.
 ///

@@ -1,6 +1,7 @@
-import Foundation
+import FoundationEssentials
 import PostgresLink
 import Synchronization
+import Threads
 
 /// Looks now and then whether another host was promoted, as long as a store is owned.
 ///
@@ -23,15 +24,13 @@ final class HostWatch: Sendable {
 
     /// Starts the thread, which a host whose machine is gone keeps waiting.
     func start() {
-        let thread = Thread { [self] in
+        startThread(named: "belfry.hosts") { [self] in
             while true {
                 wake.wait(for: Self.pause)
                 if isEnding.withLock({ $0 }) { return }
                 session.lookAtHosts()
             }
         }
-        thread.name = "belfry.hosts"
-        thread.start()
     }
 
     /// Ends the thread.

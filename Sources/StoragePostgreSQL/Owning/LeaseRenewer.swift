@@ -1,8 +1,9 @@
-import Foundation
+import FoundationEssentials
 import PostgresLink
 import Storage
 import StorageSQL
 import Synchronization
+import Threads
 
 /// Renews the lease of a store, on a connection and a thread of its own, and knows how much room
 /// the store takes.
@@ -93,13 +94,11 @@ final class LeaseRenewer: @unchecked Sendable {
 
     /// Starts the thread; `ended` is called once the shard is given back.
     func start(ended: @escaping @Sendable () -> Void) {
-        let thread = Thread { [self] in
+        startThread(named: "belfry.lease") { [self] in
             run()
             connection = nil
             ended()
         }
-        thread.name = "belfry.lease"
-        thread.start()
     }
 
     /// Gives the shard back, and ends the thread.

@@ -1,9 +1,10 @@
-import Foundation
+import FoundationEssentials
 import PostgresLink
 import RelayModel
 import Storage
 import StorageSQL
 import Synchronization
+import Threads
 
 /// The one writer of a store on a server: takes what callers want written, and commits it together.
 ///
@@ -37,8 +38,8 @@ final class ServerWriter: @unchecked Sendable {
     /// How long after its first loss a group makes the connection anew: in a network that swallows
     /// everything each attempt takes seconds for each host, and whoever waits has not many.
     private static let reconnecting = Duration.seconds(5)
-    /// How many seconds pass before a lost connection is made anew, times the attempts.
-    private static let pause = 0.1
+    /// How long passes before a lost connection is made anew, times the attempts.
+    private static let pause = Duration.milliseconds(100)
     /// How long a commit may take before the store is called not ready.
     private static let patience = Duration.seconds(3)
     /// How long a commit that nobody answered is asked about at the least; then an end that was
@@ -64,7 +65,7 @@ final class ServerWriter: @unchecked Sendable {
 
     /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
     func start(ended: @escaping @Sendable () -> Void) {
-        let thread = Thread { [self] in
+        startThread(named: "belfry.writer") { [self] in
             // The first change after a takeover need not wait for it; who fails is asked again.
             _ = try? connected()
             var lastCount = 1
@@ -77,8 +78,6 @@ final class ServerWriter: @unchecked Sendable {
             connection = nil
             ended()
         }
-        thread.name = "belfry.writer"
-        thread.start()
     }
 
     /// That a commit waits for an answer; `nil` while commits are answered.
@@ -151,7 +150,7 @@ final class ServerWriter: @unchecked Sendable {
                 case .lost where attempt < Self.attempts && isRecent(lost):
                     lost = lost ?? session.watch()
                     attempt += 1
-                    Thread.sleep(forTimeInterval: Self.pause * Double(attempt))
+                    pauseThread(for: Self.pause * attempt)
                 default: throw error
                 }
             }
@@ -342,7 +341,7 @@ final class ServerWriter: @unchecked Sendable {
                                 + "not answer for \(waited.components.seconds) s"))
                 }
                 inbox.turnAway(.unavailable("what became of a commit is not known yet"))
-                Thread.sleep(forTimeInterval: pause / .seconds(1))
+                pauseThread(for: pause)
                 pause = min(pause * 2, .seconds(2))
             }
         }

@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 import Synchronization
 
 /// What an engine gives the shared steps: a connection, within one transaction of it.

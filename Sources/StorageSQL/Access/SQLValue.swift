@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 
 /// What a parameter or a column holds, and of which kind.
 ///

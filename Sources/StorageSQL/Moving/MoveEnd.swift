@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 package import Storage
 
 /// One end of a move: a whole store, on one engine.

@@ -1,4 +1,4 @@
-package import Foundation
+package import FoundationEssentials
 package import Storage
 
 /// Moves a whole store from one place to another, on whatever engines they are.

@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 
 /// How many rows a table has, and a sum over all that is in them: equal tables have equal sums, on
 /// whatever engine they are.

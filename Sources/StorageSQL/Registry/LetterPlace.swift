@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Storage
 
 /// A place among the dead letters of a container, by the moment at which they became that.

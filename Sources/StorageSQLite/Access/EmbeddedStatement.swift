@@ -1,54 +1,90 @@
-import Foundation
-import GRDB
-import GRDBSQLite
+import CSQLite
+import FoundationEssentials
 import StorageSQL
 
 /// A prepared statement of SQLite.
 final class EmbeddedStatement: SQLStatement {
-    private let statement: GRDB.Statement
-    private let db: GRDB.Database
+    fileprivate let pointer: OpaquePointer
+    fileprivate let sql: String
+    /// A statement that its connection keeps must not keep the connection.
+    private unowned let connection: EmbeddedConnection
+    /// The names of the columns, once they were asked for.
+    private var names: ColumnNames?
+    /// How often it was run: who reads the rows of one run must not end the next.
+    fileprivate var runs = 0
 
-    init(_ statement: GRDB.Statement, _ db: GRDB.Database) {
-        self.statement = statement
-        self.db = db
-        // What is bound below GRDB is not to be compared with arguments that it does not have.
-        statement.setUncheckedArguments([])
+    /// Prepares one statement; `keeping` says that it will be run often.
+    ///
+    /// - Throws: ``EmbeddedError``.
+    init(_ sql: String, keeping: Bool, on connection: EmbeddedConnection) throws {
+        try connection.check(sql)
+        var prepared: OpaquePointer?
+        let flags = UInt32(keeping ? SQLITE_PREPARE_PERSISTENT : 0)
+        let code = sqlite3_prepare_v3(connection.pointer, sql, -1, flags, &prepared, nil)
+        guard code == SQLITE_OK else { throw connection.failure(sql) }
+        guard let prepared else {
+            throw EmbeddedError(SQLITE_MISUSE, "there is no statement", sql: sql)
+        }
+        pointer = prepared
+        self.sql = sql
+        self.connection = connection
     }
 
+    deinit { sqlite3_finalize(pointer) }
+
     func execute(_ arguments: [SQLValue]) throws {
-        try bind(arguments)
-        try statement.execute()
+        try begin(arguments)
+        defer { sqlite3_reset(pointer) }
+        while try step() {}
     }
 
     func executeCounting(_ arguments: [SQLValue]) throws -> Int {
         try execute(arguments)
-        return db.changesCount
+        return connection.changesCount
     }
 
     func query(_ arguments: [SQLValue]) throws -> any SQLRows {
-        try bind(arguments)
-        return EmbeddedRows(try GRDB.Row.fetchCursor(statement), of: statement)
+        try begin(arguments)
+        return EmbeddedRows(of: self)
     }
 
-    private func bind(_ arguments: [SQLValue]) throws {
-        let pointer = statement.sqliteStatement
+    /// Goes to the next row; says whether there is one.
+    fileprivate func step() throws -> Bool {
+        switch sqlite3_step(pointer) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw connection.failure(sql)
+        }
+    }
+
+    /// The columns' names, which may be others once the schema has changed.
+    fileprivate func columnNames() -> ColumnNames {
+        let count = Int(sqlite3_column_count(pointer))
+        if let names, names.names.count == count { return names }
+        let found = ColumnNames(
+            (0..<count).map { index in
+                sqlite3_column_name(pointer, Int32(index)).map { String(cString: $0) } ?? ""
+            })
+        names = found
+        return found
+    }
+
+    private func begin(_ arguments: [SQLValue]) throws {
+        try connection.check(sql)
         // It repeats how the last execution ended, which was said already.
-        _ = sqlite3_reset(pointer)
+        sqlite3_reset(pointer)
+        runs += 1
         guard arguments.count == Int(sqlite3_bind_parameter_count(pointer)) else {
-            throw DatabaseError(
-                resultCode: .SQLITE_MISUSE, message: "wrong number of arguments",
-                sql: statement.sql)
+            throw EmbeddedError(SQLITE_MISUSE, "wrong number of arguments", sql: sql)
         }
         for (index, value) in zip(Int32(1)..., arguments) {
             let code = Self.bind(value, to: pointer, at: index)
-            guard code == SQLITE_OK else {
-                throw DatabaseError(resultCode: ResultCode(rawValue: code), sql: statement.sql)
-            }
+            guard code == SQLITE_OK else { throw EmbeddedError(code, sql: sql) }
         }
     }
 
     private static func bind(
-        _ value: SQLValue, to pointer: SQLiteStatement, at index: Int32
+        _ value: SQLValue, to pointer: OpaquePointer, at index: Int32
     ) -> Int32 {
         // SQLite copies what it is told may go.
         let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -81,17 +117,27 @@ final class EmbeddedStatement: SQLStatement {
 /// The rows of a statement that is being stepped through; they end with it.
 final class EmbeddedRows: SQLRows {
     let names: ColumnNames
-    private let cursor: GRDB.RowCursor
-    private let pointer: SQLiteStatement
+    private let statement: EmbeddedStatement
+    private let pointer: OpaquePointer
+    private let run: Int
+    private var isDone = false
 
-    init(_ cursor: GRDB.RowCursor, of statement: GRDB.Statement) {
-        self.cursor = cursor
-        pointer = statement.sqliteStatement
-        names = ColumnNames(statement.columnNames)
+    fileprivate init(of statement: EmbeddedStatement) {
+        self.statement = statement
+        run = statement.runs
+        pointer = statement.pointer
+        names = statement.columnNames()
     }
 
+    /// A statement that is not at its end keeps what it has read from being forgotten.
+    deinit { if !isDone, statement.runs == run { sqlite3_reset(pointer) } }
+
     func next() throws -> Bool {
-        try cursor.next() != nil
+        guard !isDone else { return false }
+        if try statement.step() { return true }
+        isDone = true
+        sqlite3_reset(pointer)
+        return false
     }
 
     func isNull(at index: Int) -> Bool {

@@ -1,6 +1,5 @@
 import CSQLite
-package import Foundation
-import GRDB
+package import FoundationEssentials
 import Migrations
 package import Storage
 package import StorageSQL
@@ -14,7 +13,7 @@ package final class EmbeddedMoveEnd: MoveEnd {
 
     package let place: String
     private let lock: StoreLock
-    private let queue: DatabaseQueue
+    private let connection: EmbeddedConnection
     private var isOpen = true
 
     /// Takes the file at `path`, which is at the newest version of the schema.
@@ -38,13 +37,10 @@ package final class EmbeddedMoveEnd: MoveEnd {
             connections.admitsMoved = true
             if LogTrimmer.size(of: path) > 0 { try Self.checkVersion(connections) }
             _ = try connections.prepare(StoreSchema(migrations: Migration.released))
-            queue = try connections.openQueue()
-            try queue.writeWithoutTransaction { db in
-                try connections.makeDurable(db)
-                guard belfry_sqlite_fire_triggers(db.sqliteConnection, 0) == 0 else {
-                    throw StorageError.unsafeSetting(
-                        name: "ENABLE_TRIGGER", wanted: "0", found: "1")
-                }
+            connection = try connections.openConnection()
+            try connections.makeDurable(connection)
+            guard belfry_sqlite_fire_triggers(connection.pointer, 0) == 0 else {
+                throw StorageError.unsafeSetting(name: "ENABLE_TRIGGER", wanted: "0", found: "1")
             }
         } catch {
             lock.release()
@@ -81,18 +77,10 @@ package final class EmbeddedMoveEnd: MoveEnd {
     }
 
     private func transact<Value>(
-        _ kind: GRDB.Database.TransactionKind, _ body: (StorageSQL.Database) throws -> Value
+        _ kind: EmbeddedConnection.TransactionKind, _ body: (StorageSQL.Database) throws -> Value
     ) throws -> Value {
         do {
-            return try queue.writeWithoutTransaction { db in
-                var value: Value?
-                try db.inTransaction(kind) {
-                    value = try body(StorageSQL.Database(over: db))
-                    return .commit
-                }
-                guard let value else { throw CancellationError() }
-                return value
-            }
+            return try connection.inTransaction(kind) { try body(connection.database) }
         } catch {
             throw StorageError.translate(error, path: place)
         }
@@ -141,8 +129,8 @@ package final class EmbeddedMoveEnd: MoveEnd {
     private func close() {
         guard isOpen else { return }
         isOpen = false
-        try? queue.writeWithoutTransaction { db in try StoreConnections.fold(db, after: nil) }
-        try? queue.close()
+        try? StoreConnections.fold(connection, after: nil)
+        connection.close()
         lock.release()
     }
 }

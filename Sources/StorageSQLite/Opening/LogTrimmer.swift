@@ -1,7 +1,8 @@
 import CSQLite
-import Foundation
-import GRDB
+import FoundationEssentials
+import Glibc
 import Storage
+import StorageSQL
 
 /// Does every checkpoint, and keeps the write-ahead log bounded.
 ///
@@ -11,7 +12,7 @@ import Storage
 struct LogTrimmer: ~Copyable {
     private static let commitsBetweenLooks = 32
 
-    private let pool: DatabasePool
+    private let pool: EmbeddedPool
     private let path: String
     private let bound: Int
     private let pages: (alone: Int, besideOthers: Int)
@@ -21,7 +22,7 @@ struct LogTrimmer: ~Copyable {
     private var framesAtLast = 0
     private var pace = TrimmingPace()
 
-    init(_ pool: DatabasePool, settings: StoreSettings, spool: LogSpool? = nil) {
+    init(_ pool: EmbeddedPool, settings: StoreSettings, spool: LogSpool? = nil) {
         self.pool = pool
         self.spool = spool
         path = pool.path + "-wal"
@@ -30,12 +31,12 @@ struct LogTrimmer: ~Copyable {
             settings.checkpointPages,
             min(settings.checkpointPages, settings.checkpointPagesBesideOthers)
         )
-        watch = pool.writeWithoutTransaction { belfry_sqlite_watch_wal($0.sqliteConnection) }
+        watch = pool.write { belfry_sqlite_watch_wal($0.pointer) }
     }
 
     deinit {
         guard let watch else { return }
-        pool.writeWithoutTransaction { belfry_sqlite_unwatch_wal($0.sqliteConnection, watch) }
+        pool.write { belfry_sqlite_unwatch_wal($0.pointer, watch) }
     }
 
     /// The frames of the write-ahead log up to the last commit.
@@ -47,7 +48,7 @@ struct LogTrimmer: ~Copyable {
     /// The writer does nothing else meanwhile: while several containers write, a checkpoint copies
     /// less at a time.
     ///
-    /// - Throws: `DatabaseError` if a checkpoint failed so that it is unknown what is on the disk.
+    /// - Throws: `EmbeddedError` if a checkpoint failed so that it is unknown what is on the disk.
     mutating func afterCommit(isContended: Bool) throws {
         let most = isContended ? pages.besideOthers : pages.alone
         if isCheckpointDue(after: most) { _ = try checkpoint(.passive) }
@@ -73,13 +74,13 @@ struct LogTrimmer: ~Copyable {
     private mutating func startAnew(_ size: Int) throws {
         guard pace.isDue(at: .now) else { return }
         CrashPoint.checkpoint.reach()
-        let patience = pool.writeWithoutTransaction { db in
-            let patience = try? Int.fetchOne(db, sql: "PRAGMA busy_timeout")
+        let patience = pool.write { db in
+            let patience = try? Int.fetchOne(db.database, sql: "PRAGMA busy_timeout")
             try? db.execute(sql: "PRAGMA busy_timeout = \(size > 4 * bound ? 1000 : 100)")
             return patience ?? 5000
         }
         defer {
-            pool.writeWithoutTransaction {
+            pool.write {
                 try? $0.execute(sql: "PRAGMA busy_timeout = \(patience)")
             }
         }
@@ -87,19 +88,21 @@ struct LogTrimmer: ~Copyable {
     }
 
     /// Says whether it was done; what passes is tried again with the next.
-    private func checkpoint(_ kind: Database.CheckpointMode) throws -> Bool {
+    private func checkpoint(_ kind: EmbeddedConnection.CheckpointKind) throws -> Bool {
         spool?.copyBeforeCheckpoint(frames)
-        return try pool.writeWithoutTransaction { try Self.checkpoint(kind, of: $0) }
+        return try pool.write { try Self.checkpoint(kind, of: $0) }
     }
 
     /// Checkpoints; says whether it was done, or a reader or a full disk was in the way.
     ///
-    /// - Throws: `DatabaseError` if it failed so that it is unknown what is on the disk.
-    static func checkpoint(_ kind: Database.CheckpointMode, of db: Database) throws -> Bool {
+    /// - Throws: `EmbeddedError` if it failed so that it is unknown what is on the disk.
+    static func checkpoint(
+        _ kind: EmbeddedConnection.CheckpointKind, of db: EmbeddedConnection
+    ) throws -> Bool {
         do {
-            _ = try db.checkpoint(kind)
+            try db.checkpoint(kind)
             return true
-        } catch let error as DatabaseError where StorageError.verdict(on: error) != .fatal {
+        } catch let error as EmbeddedError where StorageError.verdict(on: error) != .fatal {
             return false
         }
     }

@@ -1,8 +1,9 @@
 import CSQLite
-import Foundation
-import GRDB
+import FoundationEssentials
+import Glibc
 import RelayModel
 import Storage
+import StorageSQL
 
 /// Opens the connections to a database file, and makes sure of the settings that promises rest on.
 struct StoreConnections {
@@ -26,25 +27,29 @@ struct StoreConnections {
 
     /// One writer and a pool of readers; the writer is durable when this returns.
     ///
-    /// GRDB lowers `synchronous` to NORMAL by itself when it opens a pool, and NORMAL loses
-    /// acknowledged commits at a power cut. So FULL is set afterwards and read back.
-    func openPool() throws -> DatabasePool {
-        let pool = try DatabasePool(path: path, configuration: configuration())
-        try pool.writeWithoutTransaction { db in
-            try makeDurable(db)
-            try db.execute(
-                sql: """
-                    PRAGMA wal_autocheckpoint = 0;
-                    PRAGMA journal_size_limit = \(64 * 1024 * 1024);
-                    PRAGMA cache_size = -16384;
-                    PRAGMA analysis_limit = 400;
-                    """)
-            if settings.maximumPages > 0 {
-                try db.execute(sql: "PRAGMA max_page_count = \(settings.maximumPages)")
-            }
-            try readBack(db)
+    /// With `synchronous` at NORMAL a power cut loses acknowledged commits: FULL is set, and read
+    /// back.
+    func openPool() throws -> EmbeddedPool {
+        let db = try openConnection()
+        try db.execute(sql: "PRAGMA journal_mode = WAL")
+        try makeDurable(db)
+        try db.execute(
+            sql: """
+                PRAGMA wal_autocheckpoint = 0;
+                PRAGMA journal_size_limit = \(64 * 1024 * 1024);
+                PRAGMA cache_size = -16384;
+                PRAGMA analysis_limit = 400;
+                """)
+        if settings.maximumPages > 0 {
+            try db.execute(sql: "PRAGMA max_page_count = \(settings.maximumPages)")
         }
-        return pool
+        try readBack(db)
+        return EmbeddedPool(
+            path: path, writer: db,
+            maximumReaders: settings.readers + settings.scanningReaders
+        ) { [self] in
+            try openConnection(isReadOnly: true)
+        }
     }
 
     /// Checks the file and brings its schema up to date over one connection of its own.
@@ -58,40 +63,38 @@ struct StoreConnections {
         try checkHeader()
         try checkLog(known)
         if let lock { spool?.resume(after: lock.before) }
-        let queue = try openQueue()
-        defer { try? queue.close() }
-        return try queue.writeWithoutTransaction { db in
-            _ = try StoreSchema.version(db, path: path)
-            if !admitsMoved, try Self.isMoved(db) { throw movedRefusal() }
-            // Nothing was written yet, and a log of another file was not folded into this one.
-            if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
-            try checkPages(db)
-            try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
-            try makeDurable(db)
-            let applied = try schema.apply(to: db, path: path)
-            try seal(db)
-            try Self.fold(db, after: spool)
-            // The next log has a salt of its own, also if the process dies before it is noted.
-            do {
-                if let known { try StoreWitness(of: path).noteFolding(after: known) }
-            } catch {
-                // After a write that failed nothing more is done to the file and its log.
-                _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 0)
-                throw error
-            }
-            return applied
+        let db = try openConnection()
+        defer { db.close() }
+        _ = try StoreSchema.version(db, path: path)
+        if !admitsMoved, try Self.isMoved(db) { throw movedRefusal() }
+        // Nothing was written yet, and a log of another file was not folded into this one.
+        if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
+        try checkPages(db)
+        try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+        try makeDurable(db)
+        let applied = try schema.apply(to: db, path: path)
+        try seal(db)
+        try Self.fold(db, after: spool)
+        // The next log has a salt of its own, also if the process dies before it is noted.
+        do {
+            if let known { try StoreWitness(of: path).noteFolding(after: known) }
+        } catch {
+            // After a write that failed nothing more is done to the file and its log.
+            _ = belfry_sqlite_fold_at_close(db.pointer, 0)
+            throw error
         }
+        return applied
     }
 
     /// Folds the write-ahead log into the file, and lets SQLite remove it when the file is closed.
     ///
     /// Not left to the closing of the connection, which keeps a failed sync to itself.
     ///
-    /// - Throws: `DatabaseError` if it is unknown afterwards what is on the disk.
-    static func fold(_ db: Database, after spool: LogSpool?) throws {
+    /// - Throws: `EmbeddedError` if it is unknown afterwards what is on the disk.
+    static func fold(_ db: EmbeddedConnection, after spool: LogSpool?) throws {
         spool?.copyWhole()
         guard try LogTrimmer.checkpoint(.truncate, of: db) else { return }
-        _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 1)
+        _ = belfry_sqlite_fold_at_close(db.pointer, 1)
     }
 
     /// SQLite would take the write-ahead log up to its first broken frame, and say nothing of what
@@ -147,14 +150,14 @@ struct StoreConnections {
 
     /// Gives the pages checksums, if they have none and the file is not too large to be written
     /// anew at a start.
-    private func seal(_ db: Database) throws {
+    private func seal(_ db: EmbeddedConnection) throws {
         let size = UInt64(LogTrimmer.size(of: path))
-        guard belfry_sqlite_is_sealed(db.sqliteConnection) == 0,
+        guard belfry_sqlite_is_sealed(db.pointer) == 0,
             size <= settings.sealedBytes
         else { return }
         do {
             try db.execute(sql: "VACUUM")
-        } catch let error as DatabaseError where StorageError.verdict(on: error) != .fatal {
+        } catch let error as EmbeddedError where StorageError.verdict(on: error) != .fatal {
             // Without room for it the file stays as it was.
         }
     }
@@ -172,79 +175,75 @@ struct StoreConnections {
     }
 
     /// One connection, with the settings that every connection has.
-    func openQueue() throws -> DatabaseQueue {
-        try DatabaseQueue(path: path, configuration: configuration())
+    func openConnection(isReadOnly: Bool = false) throws -> EmbeddedConnection {
+        guard Self.isGuarded else {
+            throw StorageError.unsafeSetting(name: "vfs", wanted: "belfry", found: "unix")
+        }
+        let db = try EmbeddedConnection(
+            path: path, isReadOnly: isReadOnly, patience: settings.busyTimeout)
+        do {
+            try harden(db)
+            return db
+        } catch {
+            db.close()
+            throw error
+        }
     }
 
     /// Reads a file without changing it.
     ///
     /// The header is left to SQLite: the file may be open in this process, which would lose its
     /// locks if somebody else here closed a descriptor of it.
-    func inspect<Value>(_ read: (Database) throws -> Value) throws -> Value {
-        var configuration = configuration()
-        configuration.readonly = true
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        defer { try? queue.close() }
-        return try queue.read(read)
+    func inspect<Value>(_ read: (EmbeddedConnection) throws -> Value) throws -> Value {
+        try inspectOutsideTransaction { db in try db.inTransaction(.deferred) { try read(db) } }
     }
 
     /// Reads a file without changing it, outside of any transaction.
-    func inspectOutsideTransaction<Value>(_ read: (Database) throws -> Value) throws -> Value {
-        var configuration = configuration()
-        configuration.readonly = true
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        defer { try? queue.close() }
-        return try queue.writeWithoutTransaction(read)
+    func inspectOutsideTransaction<Value>(
+        _ read: (EmbeddedConnection) throws -> Value
+    ) throws -> Value {
+        let db = try openConnection(isReadOnly: true)
+        defer { db.close() }
+        return try read(db)
     }
 
     /// The layer that compares the checksums of pages, below every connection.
     private static let isGuarded = belfry_sqlite_guard_pages() == 1
 
-    private func configuration() -> Configuration {
-        let isGuarded = Self.isGuarded
-        var configuration = Configuration()
-        configuration.label = "belfry"
-        configuration.busyMode = .timeout(settings.busyTimeout / .seconds(1))
-        configuration.maximumReaderCount = settings.readers + settings.scanningReaders
-        configuration.prepareDatabase { db in
-            guard isGuarded else {
-                throw StorageError.unsafeSetting(name: "vfs", wanted: "belfry", found: "unix")
-            }
-            // For a file that is made or written anew; another stays as it is.
-            _ = belfry_sqlite_reserve_trailers(db.sqliteConnection)
-            guard belfry_sqlite_defend(db.sqliteConnection, 1) == 1 else {
-                throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
-            }
-            // Whoever closes last, for example after a failed write, must not write once more.
-            guard belfry_sqlite_fold_at_close(db.sqliteConnection, 0) == 0 else {
-                throw StorageError.unsafeSetting(
-                    name: "NO_CKPT_ON_CLOSE", wanted: "1", found: "0")
-            }
-            try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+    private func harden(_ db: EmbeddedConnection) throws {
+        // For a file that is made or written anew; another stays as it is.
+        _ = belfry_sqlite_reserve_trailers(db.pointer)
+        guard belfry_sqlite_defend(db.pointer, 1) == 1 else {
+            throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
         }
-        return configuration
+        // Whoever closes last, for example after a failed write, must not write once more.
+        guard belfry_sqlite_fold_at_close(db.pointer, 0) == 0 else {
+            throw StorageError.unsafeSetting(name: "NO_CKPT_ON_CLOSE", wanted: "1", found: "0")
+        }
+        try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+        // A file that is none of SQLite's is found out here, and not by whoever reads first.
+        try db.execute(sql: "SELECT 1 FROM sqlite_schema LIMIT 1")
     }
 
-    func makeDurable(_ db: Database) throws {
+    func makeDurable(_ db: EmbeddedConnection) throws {
         try db.execute(sql: "PRAGMA synchronous = FULL")
     }
 
     /// Refuses a writer whose settings are not those that promises rest on.
-    func readBack(_ db: Database) throws {
+    func readBack(_ db: EmbeddedConnection) throws {
         let wanted = [
             ("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"),
             ("trusted_schema", "0"),
         ]
         for (name, value) in wanted {
-            let row = try Row.fetchOne(db, sql: "PRAGMA \(name)")
-            let found = row?.databaseValues.first.map { "\($0)" } ?? "nothing"
-            guard found.trimmingCharacters(in: ["\""]) == value else {
+            let found = try String.fetchOne(db.database, sql: "PRAGMA \(name)") ?? "nothing"
+            guard found == value else {
                 throw StorageError.unsafeSetting(name: name, wanted: value, found: found)
             }
         }
     }
 
-    /// GRDB would turn any SQLite file into WAL mode; a look at the header comes before.
+    /// Any SQLite file would be turned into WAL mode; a look at the header comes before.
     private func checkHeader() throws {
         guard LogTrimmer.size(of: path) > 0 else { return }
         guard let header = try lock.map({ try $0.header(100) }) ?? unlockedHeader(),
@@ -274,13 +273,13 @@ struct StoreConnections {
         return read == bytes.count ? bytes : nil
     }
 
-    private func checkPages(_ db: Database) throws {
+    private func checkPages(_ db: EmbeddedConnection) throws {
         let size = UInt64(LogTrimmer.size(of: path))
         let isSmall = size <= settings.quickCheckBytes
         let tables = isSmall ? [nil] : ["store", "container", "shardHead", "progress", "retry"]
-        for table in tables where try table.map({ try db.tableExists($0) }) ?? true {
+        for table in tables where try table.map({ try db.hasTable($0) }) ?? true {
             let sql = table.map { "PRAGMA quick_check('\($0)')" } ?? "PRAGMA quick_check(10)"
-            let lines = try String.fetchAll(db, sql: sql)
+            let lines = try String.fetchAll(db.database, sql: sql)
             guard lines == ["ok"] else {
                 throw StorageError.damaged(path: path, reason: lines.joined(separator: "; "))
             }

@@ -1,7 +1,7 @@
 import CSQLite
-import GRDB
 import Migrations
 import Storage
+import StorageSQL
 
 /// Brings a database file to the newest version of the schema.
 ///
@@ -27,10 +27,10 @@ struct StoreSchema {
     /// The version of the file behind `db`; 0 if it is empty.
     ///
     /// - Throws: ``StorageError/damaged(path:reason:)`` if the file belongs to another program.
-    static func version(_ db: Database, path: String) throws -> Int {
-        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-        let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
-        let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
+    static func version(_ db: EmbeddedConnection, path: String) throws -> Int {
+        let version = try Int.fetchOne(db.database, sql: "PRAGMA user_version") ?? 0
+        let application = try Int32.fetchOne(db.database, sql: "PRAGMA application_id") ?? 0
+        let tables = try Int.fetchOne(db.database, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         if version == 0, application == 0, tables == 0 { return 0 }
         guard [applicationID, backupID, movedID].contains(application) else {
             throw StorageError.damaged(path: path, reason: "not a database of Belfry")
@@ -43,7 +43,7 @@ struct StoreSchema {
     ///
     /// - Throws: ``StorageError/newerSchema(found:known:)`` if the file has more steps than are
     ///   known here, and ``StorageError/damaged(path:reason:)`` if one of its steps is another one.
-    func apply(to db: Database, path: String) throws -> [String] {
+    func apply(to db: EmbeddedConnection, path: String) throws -> [String] {
         let found = try Self.version(db, path: path)
         guard found <= version else {
             throw StorageError.newerSchema(
@@ -67,9 +67,9 @@ struct StoreSchema {
         return migrations[found...].map(\.name)
     }
 
-    private func defend(_ db: Database, _ defends: Bool) throws {
+    private func defend(_ db: EmbeddedConnection, _ defends: Bool) throws {
         let wanted: Int32 = defends ? 1 : 0
-        let found = belfry_sqlite_defend(db.sqliteConnection, wanted)
+        let found = belfry_sqlite_defend(db.pointer, wanted)
         guard found == wanted else {
             throw StorageError.unsafeSetting(
                 name: "DEFENSIVE", wanted: "\(wanted)", found: "\(found)")
@@ -77,20 +77,20 @@ struct StoreSchema {
     }
 
     /// Applies steps, counted from 1, in one transaction.
-    private func apply(_ numbers: ClosedRange<Int>, to db: Database, path: String) throws {
+    private func apply(_ numbers: ClosedRange<Int>, to db: EmbeddedConnection, path: String) throws
+    {
         try db.inTransaction(.immediate) {
             for number in numbers { try apply(number, to: db) }
-            if let row = try Row.fetchOne(db, sql: "PRAGMA foreign_key_check") {
+            if let row = try Row.fetchOne(db.database, sql: "PRAGMA foreign_key_check") {
                 let table = row[0] as String? ?? "?"
                 let name = migrations[numbers.upperBound - 1].name
                 throw StorageError.damaged(
                     path: path, reason: "\(name) would break references of \(table)")
             }
-            return .commit
         }
     }
 
-    private func apply(_ number: Int, to db: Database) throws {
+    private func apply(_ number: Int, to db: EmbeddedConnection) throws {
         let migration = migrations[number - 1]
         if number == 1 {
             try db.execute(
@@ -104,15 +104,15 @@ struct StoreSchema {
                     """)
         }
         try db.execute(sql: migration.sql)
-        try db.execute(
+        try db.database.execute(
             sql: "INSERT INTO migration (number, name, checksum) VALUES (?, ?, ?)",
             arguments: [number, migration.name, migration.checksum])
         try db.execute(sql: "PRAGMA user_version = \(number)")
     }
 
-    private func compareChecksums(_ db: Database, found: Int, path: String) throws {
+    private func compareChecksums(_ db: EmbeddedConnection, found: Int, path: String) throws {
         let rows = try Row.fetchAll(
-            db, sql: "SELECT number, name, checksum FROM migration ORDER BY number")
+            db.database, sql: "SELECT number, name, checksum FROM migration ORDER BY number")
         guard rows.count == found else {
             throw StorageError.damaged(
                 path: path, reason: "version \(found) with \(rows.count) migrations")

@@ -1,8 +1,9 @@
 import CSQLite
-import Foundation
-import GRDB
+import FoundationEssentials
+import Glibc
 import RelayModel
 import Storage
+import StorageSQL
 import Synchronization
 
 /// What is known beside the file of how far the store was acknowledged.
@@ -223,17 +224,17 @@ extension StoreWitness {
     ///
     /// A file of before there were witnesses has none, and a backup needs none.
     static func problem(
-        of db: Database, _ known: WitnessRecord?, path: String
+        of db: EmbeddedConnection, _ known: WitnessRecord?, path: String
     ) throws -> StorageError? {
-        let application = try Int32.fetchOne(db, sql: "PRAGMA application_id")
-        guard application != StoreSchema.backupID, try db.tableExists("store") else { return nil }
-        guard try db.columns(in: "store").contains(where: { $0.name == "isWitnessed" }) else {
+        let application = try Int32.fetchOne(db.database, sql: "PRAGMA application_id")
+        guard application != StoreSchema.backupID, try db.hasTable("store") else { return nil }
+        guard try db.hasColumn("isWitnessed", in: "store") else {
             return known.map { _ in
                 .lost(path: path, reason: "it is older than the witness beside it")
             }
         }
         let row = try Row.fetchOne(
-            db,
+            db.database,
             sql: """
                 SELECT store.identity, isWitnessed, commits, position FROM store, shardHead
                 """)
@@ -262,7 +263,7 @@ extension StoreWitness {
                     + "write-ahead log was cut or exchanged: bring back what is missing, or make a "
                     + "store of what is left with belfry restore")
         }
-        guard !known.isSealed || belfry_sqlite_is_sealed(db.sqliteConnection) == 1 else {
+        guard !known.isSealed || belfry_sqlite_is_sealed(db.pointer) == 1 else {
             return .damaged(
                 path: path, reason: "its header does not say that its pages have checksums")
         }

@@ -1,5 +1,4 @@
-import Foundation
-import GRDB
+import FoundationEssentials
 import Migrations
 import RelayModel
 import Storage
@@ -21,7 +20,7 @@ struct SecretSealing {
     /// - Returns: Whether anything was written.
     /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not here,
     ///   and ``StorageError/noRoom(_:)`` if there is none to write the file anew.
-    func run(_ db: GRDB.Database) throws -> Bool {
+    func run(_ db: EmbeddedConnection) throws -> Bool {
         guard let remains = try encrypt(db), let current = vault.current else { return false }
         if remains == .inFreePages {
             try overwrite(db)
@@ -35,15 +34,16 @@ struct SecretSealing {
     /// - Returns: What may be left from before, also of an earlier start that did not come further;
     ///   `nil` if there was nothing to do, and nothing is left.
     /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not here.
-    func encrypt(_ db: GRDB.Database) throws -> SecretRemains? {
-        let keyID = try String.fetchOne(db, sql: "SELECT keyID FROM secretSeal")
+    func encrypt(_ db: EmbeddedConnection) throws -> SecretRemains? {
+        let keyID = try String.fetchOne(db.database, sql: "SELECT keyID FROM secretSeal")
         var remains = SecretRemains.inFreePages
         if let keyID {
-            let proof = try String.fetchOne(db, sql: "SELECT proof FROM secretSeal")
+            let proof = try String.fetchOne(db.database, sql: "SELECT proof FROM secretSeal")
             remains = try vault.check(keyID, proof ?? "", of: path)
         } else {
             // Earlier versions of the rows may stand in the free space of pages, as they were.
-            let isUsed = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM container)")
+            let isUsed = try Bool.fetchOne(
+                db.database, sql: "SELECT EXISTS (SELECT 1 FROM container)")
             if isUsed != true { remains = .nothing }
         }
         guard let current = vault.current else { return nil }
@@ -53,16 +53,15 @@ struct SecretSealing {
         try db.inTransaction(.immediate) {
             try reseal(db)
             try note(current, remains, db)
-            return .commit
         }
         return remains
     }
 
     /// Writes the file anew, without the free space of its pages.
-    private func overwrite(_ db: GRDB.Database) throws {
+    private func overwrite(_ db: EmbeddedConnection) throws {
         do {
             try db.execute(sql: "VACUUM")
-        } catch let error as DatabaseError where StorageError.verdict(on: error) == .noRoom {
+        } catch let error as EmbeddedError where StorageError.verdict(on: error) == .noRoom {
             throw StorageError.noRoom(
                 "the secrets in \(path) are encrypted, and it must be written anew, so that none "
                     + "stays in its free space as it was: that takes as much room as it has")
@@ -70,61 +69,43 @@ struct SecretSealing {
     }
 
     private func note(
-        _ key: SecretKey, _ remains: SecretRemains, _ db: GRDB.Database
+        _ key: SecretKey, _ remains: SecretRemains, _ db: EmbeddedConnection
     ) throws {
-        try db.execute(
+        try db.database.execute(
             sql: """
                 INSERT INTO secretSeal (id, keyID, proof) VALUES (1, ?, ?)
                 ON CONFLICT DO UPDATE SET keyID = excluded.keyID, proof = excluded.proof
                 """, arguments: [key.id, try vault.proof(remains)])
     }
 
-    private func reseal(_ db: GRDB.Database) throws {
-        let failure = FirstFailure()
-        let function = DatabaseFunction("belfry_reseal", argumentCount: 2) { [vault] values in
-            do {
-                let place = String.fromDatabaseValue(values[1]) ?? ""
-                return try Self.reseal(values[0], at: place, vault)
-            } catch {
-                failure.note(error)
-                throw error
-            }
-        }
-        db.add(function: function)
-        defer { db.remove(function: function) }
+    private func reseal(_ db: EmbeddedConnection) throws {
         for (table, column, place) in SecretPlace.columns {
-            do {
-                try db.execute(
-                    sql: """
-                        UPDATE \(table) SET \(column) = belfry_reseal(\(column), \(place))
-                        WHERE \(column) IS NOT NULL
-                        """)
-            } catch {
-                throw failure.error ?? error
+            let rows = try Int64.fetchAll(
+                db.database, sql: "SELECT rowid FROM \(table) WHERE \(column) IS NOT NULL")
+            let read = try db.database.makeStatement(
+                sql: "SELECT \(column), \(place) FROM \(table) WHERE rowid = ?")
+            let write = try db.database.makeStatement(
+                sql: "UPDATE \(table) SET \(column) = ? WHERE rowid = ?")
+            for row in rows {
+                guard let found = try Row.fetchOne(read, arguments: [row]) else { continue }
+                let place = found.text(at: 1) ?? ""
+                switch found.columns.value(at: 0) {
+                case .text(let text):
+                    try write.execute(arguments: [try reseal(text, at: place), row])
+                case .bytes(let bytes):
+                    try write.execute(arguments: [try reseal(bytes, at: place), row])
+                case .null, .integer, .real: continue
+                }
             }
         }
     }
 
-    private static func reseal(
-        _ value: DatabaseValue, at place: String, _ vault: SecretVault
-    ) throws -> (any DatabaseValueConvertible)? {
-        switch value.storage {
-        case .string(let text): return try vault.seal(try vault.open(text, at: place), at: place)
-        case .blob(let data):
-            return try vault.sealBytes(vault.openBytes(data, at: place), at: place)
-        case .null, .int64, .double: return value
-        }
+    private func reseal(_ text: String, at place: String) throws -> String {
+        try vault.seal(try vault.open(text, at: place), at: place)
     }
-}
 
-/// What failed first within a statement, of which SQLite keeps only the text.
-private final class FirstFailure: Sendable {
-    private let noted = Mutex<(any Error)?>(nil)
-
-    var error: (any Error)? { noted.withLock { $0 } }
-
-    func note(_ error: any Error) {
-        noted.withLock { $0 = $0 ?? error }
+    private func reseal(_ bytes: Data, at place: String) throws -> Data {
+        try vault.sealBytes(vault.openBytes(bytes, at: place), at: place)
     }
 }
 
@@ -134,14 +115,12 @@ extension StoreConnections {
     /// A private list of migrations may not have come so far.
     func sealSecrets(migrations: [Migration]) throws {
         guard migrations.contains(where: { $0.name == "v0012_sealSecrets" }) else { return }
-        let queue = try openQueue()
-        defer { try? queue.close() }
-        try queue.writeWithoutTransaction { db in
-            try makeDurable(db)
-            let sealing = SecretSealing(path: path, vault: settings.secrets)
-            guard try sealing.run(db) else { return }
-            // The write-ahead log holds pages from before.
-            try Self.fold(db, after: spool)
-        }
+        let db = try openConnection()
+        defer { db.close() }
+        try makeDurable(db)
+        let sealing = SecretSealing(path: path, vault: settings.secrets)
+        guard try sealing.run(db) else { return }
+        // The write-ahead log holds pages from before.
+        try Self.fold(db, after: spool)
     }
 }

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// The write-ahead log as a file that is read beside SQLite.
 ///

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 package import RelayModel
 
 /// Where the write-ahead log stood after a commit, and when that was.

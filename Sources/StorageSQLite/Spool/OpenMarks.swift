@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import RelayModel
 
 /// The marks of commits whose frames are not in a segment yet.

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// The folder in which segments wait until they are shipped.
 ///
@@ -119,10 +120,13 @@ struct SpoolFolder: Sendable {
 
     /// The header of a segment.
     func header(of entry: Entry) -> SegmentHeader? {
-        guard let file = FileHandle(forReadingAtPath: "\(path)/\(entry.name)") else { return nil }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: SegmentHeader.maximumBytes) else { return nil }
-        return SegmentHeader.read(data)?.header
+        let file = open("\(path)/\(entry.name)", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { Glibc.close(file) }
+        var bytes = [UInt8](repeating: 0, count: SegmentHeader.maximumBytes)
+        let count = pread(file, &bytes, bytes.count, 0)
+        guard count >= 0 else { return nil }
+        return SegmentHeader.read(Data(bytes.prefix(count)))?.header
     }
 
     /// The bytes of a segment.

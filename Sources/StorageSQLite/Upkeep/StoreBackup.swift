@@ -1,5 +1,5 @@
-import Foundation
-import GRDB
+import FoundationEssentials
+import Glibc
 import Migrations
 import Storage
 import StorageSQL
@@ -47,7 +47,7 @@ struct StoreBackup {
                     reason: "its copy is not sound: \(report.problems.joined(separator: "; "))")
             }
             try files.moveItem(atPath: partial, toPath: target)
-            Self.sync((target as NSString).deletingLastPathComponent)
+            Self.sync(URL(filePath: target).deletingLastPathComponent().path)
             return report
         } catch {
             for ending in ["", "-wal", "-shm", "-journal"] {
@@ -61,7 +61,7 @@ struct StoreBackup {
         let connections = StoreConnections(path: path, settings: StoreSettings())
         try connections.inspectOutsideTransaction { db in
             _ = try StoreSchema.version(db, path: path)
-            try db.execute(sql: "VACUUM INTO ?", arguments: [partial])
+            try db.database.execute(sql: "VACUUM INTO ?", arguments: [partial])
         }
     }
 
@@ -72,28 +72,24 @@ struct StoreBackup {
     /// keeps its own.
     private func mark(_ partial: String) throws {
         let connections = StoreConnections(path: partial, settings: StoreSettings())
-        let queue = try connections.openQueue()
-        defer { try? queue.close() }
-        try queue.writeWithoutTransaction { db in
+        let db = try connections.openConnection()
+        defer { db.close() }
+        if purpose == .store {
+            try forgetMove(db)
+            _ = try StoreSchema(migrations: Migration.released).apply(to: db, path: partial)
+        }
+        let application = purpose == .store ? StoreSchema.applicationID : StoreSchema.backupID
+        try db.inTransaction(.deferred) {
+            try db.execute(sql: "PRAGMA application_id = \(application)")
             if purpose == .store {
-                try forgetMove(db)
-                _ = try StoreSchema(migrations: Migration.released).apply(to: db, path: partial)
-            }
-            let application =
-                purpose == .store ? StoreSchema.applicationID : StoreSchema.backupID
-            try db.inTransaction {
-                try db.execute(sql: "PRAGMA application_id = \(application)")
-                if purpose == .store {
-                    // No snapshot is of this store, and an older process cannot settle in it.
-                    try db.execute(
-                        sql: """
-                            UPDATE store SET identity = randomblob(16), isWitnessed = 0;
-                            UPDATE shardHead SET commits = 0;
-                            UPDATE progress SET epoch = epoch + 1;
-                            DELETE FROM stateSnapshot;
-                            """)
-                }
-                return .commit
+                // No snapshot is of this store, and an older process cannot settle in it.
+                try db.execute(
+                    sql: """
+                        UPDATE store SET identity = randomblob(16), isWitnessed = 0;
+                        UPDATE shardHead SET commits = 0;
+                        UPDATE progress SET epoch = epoch + 1;
+                        DELETE FROM stateSnapshot;
+                        """)
             }
         }
         guard Self.sync(partial) else {
@@ -102,8 +98,8 @@ struct StoreBackup {
     }
 
     /// A store that was moved away may be restored; one that is not whole yet may not.
-    private func forgetMove(_ db: GRDB.Database) throws {
-        guard let mark = try MoveMark.find(in: StorageSQL.Database(over: db)) else { return }
+    private func forgetMove(_ db: EmbeddedConnection) throws {
+        guard let mark = try MoveMark.find(in: db.database) else { return }
         guard mark.direction == .away else { throw mark.refusal(at: path) }
         try db.execute(sql: "DROP TABLE storeMove")
     }

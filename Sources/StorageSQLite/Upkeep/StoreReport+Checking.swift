@@ -1,4 +1,3 @@
-import GRDB
 import Storage
 import StorageSQL
 
@@ -22,7 +21,7 @@ extension StoreReport {
         }
     }
 
-    private init(of db: GRDB.Database, path: String) throws {
+    private init(of db: EmbeddedConnection, path: String) throws {
         let schemaVersion = try StoreSchema.version(db, path: path)
         guard schemaVersion == StoreSchema.newestVersion else {
             throw StorageError.inaccessible(
@@ -30,13 +29,13 @@ extension StoreReport {
                 reason: "its schema has version \(schemaVersion), and this Belfry checks version "
                     + "\(StoreSchema.newestVersion): run belfry migrate, or that version")
         }
-        var problems = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)")
+        var problems = try String.fetchAll(db.database, sql: "PRAGMA integrity_check(100)")
             .filter { $0 != "ok" }
-        let references = try GRDB.Row.fetchAll(db, sql: "PRAGMA foreign_key_check")
+        let references = try Row.fetchAll(db.database, sql: "PRAGMA foreign_key_check")
         problems += references.prefix(100).map { row in
             "\(row[0] as String? ?? "?"): a row refers to nothing in \(row[2] as String? ?? "?")"
         }
         try self.init(
-            rowsOf: StorageSQL.Database(over: db), schemaVersion: schemaVersion, problems: problems)
+            rowsOf: db.database, schemaVersion: schemaVersion, problems: problems)
     }
 }

@@ -1,9 +1,9 @@
-import Foundation
-import GRDB
+import FoundationEssentials
 import RelayModel
 import Storage
 import StorageSQL
 import Synchronization
+import Threads
 
 /// The one writer: takes what callers want written, and commits it together.
 ///
@@ -12,7 +12,7 @@ import Synchronization
 /// unknown what is on the disk, nothing is written any more, though the last commit can still be
 /// read: a new process must read the file again.
 final class GroupWriter: Sendable {
-    private let pool: DatabasePool
+    private let pool: EmbeddedPool
     private let inbox: WriteInbox
     private let horizon: LogHorizon
     private let endedDevices: EndedDevices
@@ -22,7 +22,7 @@ final class GroupWriter: Sendable {
     private let commits = Atomic<UInt64>(0)
 
     init(
-        pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon,
+        pool: EmbeddedPool, inbox: WriteInbox, horizon: LogHorizon,
         ledger: CommitLedger, endedDevices: EndedDevices, settings: StoreSettings,
         spool: LogSpool?
     ) {
@@ -40,12 +40,10 @@ final class GroupWriter: Sendable {
 
     /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
     func start(ended: @escaping @Sendable () -> Void) {
-        let thread = Thread { [self] in
+        startThread(named: "belfry.writer") { [self] in
             run()
             ended()
         }
-        thread.name = "belfry.writer"
-        thread.start()
     }
 
     private func run() {
@@ -71,7 +69,7 @@ final class GroupWriter: Sendable {
     }
 
     private func commit(_ batch: [WriteRequest], _ trimmer: borrowing LogTrimmer) {
-        let result = pool.writeWithoutTransaction { db in
+        let result = pool.write { db in
             Result {
                 do {
                     return try transact(batch, .together, db)
@@ -113,7 +111,7 @@ final class GroupWriter: Sendable {
         _ batch: [WriteRequest], afterFailure error: any Error, _ trimmer: borrowing LogTrimmer
     ) {
         let translated = StorageError.translate(error, path: pool.path)
-        guard let failure = error as? DatabaseError, StorageError.verdict(on: failure) == .fatal
+        guard let failure = error as? EmbeddedError, StorageError.verdict(on: failure) == .fatal
         else {
             if batch.count > 1 {
                 for request in batch { commit([request], trimmer) }
@@ -139,23 +137,23 @@ final class GroupWriter: Sendable {
     private struct FailureOfOne: Error {}
 
     private func transact(
-        _ batch: [WriteRequest], _ isolation: WriteIsolation, _ db: GRDB.Database
+        _ batch: [WriteRequest], _ isolation: WriteIsolation, _ db: EmbeddedConnection
     ) throws -> Finished {
         if let closed = horizon.closed { throw closed }
         let start = horizon.head
-        var commit = OpenCommit(StorageSQL.Database(over: db), head: start, quotas: settings.quotas)
+        var commit = OpenCommit(db.database, head: start, quotas: settings.quotas)
         var answers: [@Sendable () -> Void] = []
         answers.reserveCapacity(batch.count)
         let changes = db.totalChangesCount
         var count: Int64?
-        try db.beginTransaction(.immediate)
+        try db.begin(.immediate)
         do {
             for request in batch {
                 answers.append(try perform(request, isolation, in: &commit))
             }
             if commit.head != start || db.totalChangesCount != changes {
                 count = ledger.next
-                try db.cachedStatement(
+                try db.database.cachedStatement(
                     sql: "UPDATE shardHead SET position = ?, commits = ? WHERE shard = 0"
                 ).execute(arguments: [commit.head.stored, count])
             }
@@ -163,7 +161,7 @@ final class GroupWriter: Sendable {
             try db.commit()
             CrashPoint.committed.reach()
         } catch {
-            try? db.rollback()
+            try? db.rollBack()
             throw error
         }
         return Finished(
@@ -177,7 +175,7 @@ final class GroupWriter: Sendable {
             return try commit.run(request, isolation)
         } catch {
             // What concerns the whole transaction is not this request's own failure.
-            if let failure = error as? DatabaseError, StorageError.verdict(on: failure) != .refused
+            if let failure = error as? EmbeddedError, StorageError.verdict(on: failure) != .refused
             {
                 throw error
             }

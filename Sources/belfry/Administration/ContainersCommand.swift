@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import RelayModel
 import RelayServer
 
@@ -224,7 +224,7 @@ struct ContainerSettingsOptions: ParsableArguments {
             "certificate": .string(text.contains("-----BEGIN") ? text : Base64.encode(bytes))
         ]
         object["passphrase"] = try passphraseFile.map {
-            .string(try InputFile($0).text().trimmingCharacters(in: .newlines))
+            .string(try InputFile($0).text().trimmed(\.isNewline))
         }
         return object
     }
@@ -240,7 +240,7 @@ struct ContainerSettingsOptions: ParsableArguments {
         }
         var object = JSONObject()
         object["sharedSecret"] = try sharedSecretFile.map {
-            .string(try InputFile($0).text().trimmingCharacters(in: .newlines))
+            .string(try InputFile($0).text().trimmed(\.isNewline))
         }
         object["keySet"] = try keySetFile.map { .string(try InputFile($0).text()) }
         object["issuer"] = issuer.map { .string($0) }

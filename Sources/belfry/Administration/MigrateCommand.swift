@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import RelayModel
 import RelayServer
 import Storage
@@ -43,7 +43,7 @@ struct MigrateCommand: AsyncParsableCommand {
             }
         } catch let error as StorageError {
             let text = "error: \(name) cannot be brought up to date: \(error)\n"
-            try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+            try? StandardStreams.write(Array(text.utf8), .error)
             throw ExitCode(CommandFailure.Kind.unavailable.rawValue)
         }
     }

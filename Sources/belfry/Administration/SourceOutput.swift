@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import RelayModel
 import RelayServer
 
@@ -43,6 +43,6 @@ enum SourceOutput {
 extension InputFile {
     /// The secret in a file, without what an editor puts behind it.
     func secret() throws -> String {
-        try text().trimmingCharacters(in: .whitespacesAndNewlines)
+        try text().trimmed(\.isWhitespace)
     }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 import AsyncHTTPClient
-import Foundation
+import FoundationEssentials
 import Logging
 import NIOCore
 import NIOHTTP1

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Where a running `belfry dev` has its administrative side, for the other commands of the same
 /// user: they find it by themselves where nothing else tells them of a relay.

@@ -1,11 +1,12 @@
-import Foundation
+import FoundationEssentials
+import Storage
 
 /// A file that a command writes.
 enum OutputFile {
     /// Why a file cannot be written.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
         CommandFailure(
-            .input, "the file \(path) cannot be written: \(error.localizedDescription)")
+            .input, "the file \(path) cannot be written: \(error.systemReason)")
     }
 }
 
@@ -43,11 +44,13 @@ struct InputFile {
 
     private func written() throws -> [UInt8] {
         do {
-            let data =
-                path == "-"
-                ? try FileHandle.standardInput.readToEnd()
-                : try Data(contentsOf: URL(filePath: path))
-            return Array(data ?? Data())
+            guard path == "-" else { return Array(try Data(contentsOf: URL(filePath: path))) }
+            var bytes: [UInt8] = []
+            while true {
+                let piece = try StandardStreams.read()
+                if piece.isEmpty { return bytes }
+                bytes += piece
+            }
         } catch {
             throw Self.failure(error, path)
         }
@@ -55,11 +58,10 @@ struct InputFile {
 
     /// Why a file cannot be read.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
-        if let error = error as? CocoaError, error.code == .fileReadNoSuchFile {
+        if error.isMissingFile {
             return CommandFailure(.input, "there is no file \(path)")
         }
-        let values = try? URL(filePath: path).resourceValues(forKeys: [.isDirectoryKey])
-        let reason = values?.isDirectory == true ? "it is a folder" : error.localizedDescription
+        let reason = FileManager.default.isFolder(path) ? "it is a folder" : error.systemReason
         return CommandFailure(.input, "the file \(path) cannot be read: \(reason)")
     }
 }

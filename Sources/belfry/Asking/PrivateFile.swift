@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// A small file of JSON that is for its owner alone.
 enum PrivateFile {

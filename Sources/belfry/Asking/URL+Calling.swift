@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 extension URL {
     /// Whether a call can be made there: by HTTP, to a host, at a port that there is.

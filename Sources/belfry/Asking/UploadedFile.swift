@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import NIOCore
 import RelayModel
 
@@ -26,7 +27,8 @@ struct UploadedFile: AsyncSequence, Sendable {
 
         private var first: JSONValue?
         private let path: String
-        private var handle: FileHandle?
+        private var source: FileStream?
+        private var isOpen = false
         private var sent = 0
 
         init(_ file: UploadedFile) {
@@ -38,9 +40,8 @@ struct UploadedFile: AsyncSequence, Sendable {
             if let line = first.take() {
                 return ByteBuffer(bytes: line.utf8 + [UInt8(ascii: "\n")])
             }
-            let handle = try handle ?? open()
-            self.handle = handle
-            let data = try read(handle)
+            if !isOpen { try open() }
+            let data = try read()
             guard !data.isEmpty else { return nil }
             sent += data.count
             if sent / Self.step > (sent - data.count) / Self.step {
@@ -51,10 +52,12 @@ struct UploadedFile: AsyncSequence, Sendable {
         }
 
         /// The next portion; that the file is none to be read is no fault of the relay.
-        private func read(_ handle: FileHandle) throws -> Data {
-            let data: Data
+        private func read() throws -> [UInt8] {
+            let data: [UInt8]
             do {
-                data = try handle.read(upToCount: Self.portion) ?? Data()
+                data =
+                    try source?.read(upTo: Self.portion)
+                    ?? StandardStreams.read(STDIN_FILENO, upTo: Self.portion)
             } catch {
                 throw InputFile.failure(error, path)
             }
@@ -63,16 +66,17 @@ struct UploadedFile: AsyncSequence, Sendable {
         }
 
         /// A portion without the mark that some editors put before a text.
-        private static func unmarked(_ data: Data, isFirst: Bool) -> Data {
-            isFirst && data.starts(with: InputFile.mark) ? data.dropFirst(3) : data
+        private static func unmarked(_ data: [UInt8], isFirst: Bool) -> ArraySlice<UInt8> {
+            isFirst && data.starts(with: InputFile.mark) ? data.dropFirst(3) : data[...]
         }
 
-        private func open() throws -> FileHandle {
-            if path == "-" { return .standardInput }
-            guard let handle = FileHandle(forReadingAtPath: path) else {
-                throw CommandFailure(.input, "the file \(path) cannot be read")
+        private mutating func open() throws {
+            do {
+                if path != "-" { source = try FileStream(reading: path) }
+                isOpen = true
+            } catch {
+                throw InputFile.failure(error, path)
             }
-            return handle
         }
     }
 

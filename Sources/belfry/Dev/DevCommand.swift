@@ -1,7 +1,7 @@
 import ArgumentParser
 import Crypto
 import Fanout
-import Foundation
+import FoundationEssentials
 import GatewaySimulator
 import Logging
 import Metrics
@@ -10,6 +10,7 @@ import NIOPosix
 import RelayModel
 import RelayServer
 import ServiceLifecycle
+import Storage
 import UnixSignals
 
 /// Runs a relay with everything around it made up, so that a change can be seen to fire a
@@ -110,7 +111,7 @@ struct DevCommand: AsyncParsableCommand {
         } catch {
             let hint = folder == nil ? "; TMPDIR names where, and --folder another place" : ""
             throw DevFailure(
-                "the folder \(place.path) cannot be made: \(error.localizedDescription)\(hint)")
+                "the folder \(place.path) cannot be made: \(error.systemReason)\(hint)")
         }
         return place
     }

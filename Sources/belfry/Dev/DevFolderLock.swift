@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Storage
 
 /// The folder of a `belfry dev`, which one process has from its start to its end.

@@ -1,7 +1,9 @@
-import Foundation
+import FoundationEssentials
 import GatewaySimulator
+import Glibc
 import RelayModel
 import RelayServer
+import Storage
 
 /// Runs the printed commands and judges what came of them.
 struct DevRehearsal: Sendable {
@@ -51,19 +53,21 @@ struct DevRehearsal: Sendable {
 /// Runs a line of the shell.
 enum Shell {
     static func run(_ command: String) async throws -> String {
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/bash")
-        process.arguments = ["-c", command]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let data = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        let text = String(decoding: data, as: UTF8.self)
-        guard process.terminationStatus == 0 else {
-            throw DevFailure("the command failed: \(text)")
+        // As it was printed: Debian's `sh` is another shell.
+        let script = "exec /bin/bash 2>&1 <<'BELFRY_END'\n\(command)\nBELFRY_END\n"
+        guard let pipe = unsafe popen(script, "re") else {
+            throw DevFailure("no command can be started: \(POSIXError.last.systemReason)")
         }
-        return text
+        var text: [UInt8] = []
+        while true {
+            let piece = try StandardStreams.read(unsafe fileno(pipe), upTo: 65_536)
+            if piece.isEmpty { break }
+            text += piece
+        }
+        let status = unsafe pclose(pipe)
+        guard status == 0 else {
+            throw DevFailure("the command failed: \(String(decoding: text, as: UTF8.self))")
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -1,6 +1,6 @@
 import ChangeSources
 import Crypto
-import Foundation
+import FoundationEssentials
 import GatewaySimulator
 import RelayModel
 import RelayServer

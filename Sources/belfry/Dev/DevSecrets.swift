@@ -1,7 +1,8 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 import RelayModel
 import RelayServer
+import Storage
 
 /// What `belfry dev` makes up: keys, tokens and devices.
 ///
@@ -46,9 +47,8 @@ struct DevSecrets: Codable, Sendable {
         let file = folder.appending(path: "dev.json")
         do {
             return try PrivateFile.read(DevSecrets.self, from: file)
-        } catch CocoaError.fileReadNoSuchFile {
-            return try DevSecrets(world: world).kept(at: file)
         } catch {
+            if error.isMissingFile { return try DevSecrets(world: world).kept(at: file) }
             throw DevFailure("\(file.path) cannot be read; remove it for new keys: \(error)")
         }
     }

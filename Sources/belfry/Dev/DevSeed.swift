@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 import RelayModel
 
 /// What `belfry dev --seed` sows: a schema, devices, subscriptions and changes, read whole before

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import RelayModel
 import RelayServer
 
@@ -139,8 +139,7 @@ struct ExplanationText {
                 case "unknown": "?"
                 default: "-"
                 }
-            let name = (try step.string("step") ?? "").padding(
-                toLength: 11, withPad: " ", startingAt: 0)
+            let name = (try step.string("step") ?? "").padded(to: 11)
             let line = "\(indent)\(mark) \(name) \(shown(try step.string("says")))"
             return [line] + (try comparisons(of: step, indent: indent))
         }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import AsyncHTTPClient
 import ChangeSources
-import Foundation
+import FoundationEssentials
 import Logging
 import PostgresFollowing
 import PostgresLink

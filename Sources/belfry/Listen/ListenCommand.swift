@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 import RelayModel
 import RelayServer
 
@@ -145,7 +146,7 @@ struct EventLine {
     var text: String {
         let time = member("at").dropFirst(11).prefix(8)
         let kind = member("kind")
-        let padded = kind.padding(toLength: 7, withPad: " ", startingAt: 0)
+        let padded = kind.padded(to: 7)
         return "\(time)  \(padded) \(said(kind))"
     }
 

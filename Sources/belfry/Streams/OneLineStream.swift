@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Synchronization
 
 /// Where the log goes: one line for one event, whatever clients, sources and systems wrote into it.

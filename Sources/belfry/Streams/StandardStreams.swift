@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// The standard streams, without buffers of their own: what is read is at once at hand.
 enum StandardStreams {
@@ -17,11 +18,21 @@ enum StandardStreams {
     ///
     /// - Throws: `POSIXError` if the input cannot be read.
     static func read() throws -> [UInt8] {
-        var chunk = [UInt8](repeating: 0, count: chunkBytes)
+        try read(STDIN_FILENO, upTo: chunkBytes)
+    }
+
+    /// Reads what there is, up to `limit` bytes; nothing at the end.
+    ///
+    /// - Throws: `POSIXError` if it cannot be read.
+    static func read(_ descriptor: Int32, upTo limit: Int) throws -> [UInt8] {
+        var chunk = [UInt8](repeating: 0, count: limit)
         while true {
-            let count = unsafe Foundation.read(STDIN_FILENO, &chunk, chunkBytes)
-            if count >= 0 { return Array(chunk.prefix(count)) }
-            guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            let count = unsafe Glibc.read(descriptor, &chunk, limit)
+            if count >= 0 {
+                chunk.removeLast(limit - count)
+                return chunk
+            }
+            guard errno == EINTR else { throw POSIXError.last }
         }
     }
 
@@ -37,14 +48,21 @@ enum StandardStreams {
     ///
     /// - Throws: `POSIXError` if the reader is gone or the device is full.
     static func write(_ bytes: [UInt8], _ target: Target) throws {
+        try write(bytes, to: target.rawValue)
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// - Throws: `POSIXError` if the reader is gone or the device is full.
+    static func write(_ bytes: [UInt8], to descriptor: Int32) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withContiguousStorageIfAvailable {
-                unsafe Foundation.write(target.rawValue, $0.baseAddress, $0.count)
+                unsafe Glibc.write(descriptor, $0.baseAddress, $0.count)
             }
             guard let count, count >= 0 else {
                 if errno == EINTR { continue }
-                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+                throw POSIXError.last
             }
             rest = rest.dropFirst(count)
         }

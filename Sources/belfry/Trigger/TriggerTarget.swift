@@ -1,6 +1,6 @@
 import ArgumentParser
 import AsyncHTTPClient
-import Foundation
+import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 import RelayModel

@@ -1,6 +1,6 @@
 import CSQLite
-import Foundation
-import GRDB
+import FoundationEssentials
+import Glibc
 import Storage
 
 extension StorageError {
@@ -21,13 +21,13 @@ extension StorageError {
     /// A failed write or fsync is fatal even if a second attempt would succeed: the kernel forgets
     /// the pages that it could not write. Only a full disk is a state that passes, and growing the
     /// shared memory file (`SQLITE_IOERR_SHMSIZE`) fails for no other reason.
-    static func verdict(on error: DatabaseError) -> Verdict {
-        if error.extendedResultCode == .SQLITE_IOERR_SHMSIZE { return .noRoom }
-        return switch error.resultCode {
-        case .SQLITE_FULL: .noRoom
-        case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
-        case .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_CANTOPEN, .SQLITE_READONLY,
-            .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_PROTOCOL, .SQLITE_NOLFS:
+    static func verdict(on error: EmbeddedError) -> Verdict {
+        if error.extendedCode == EmbeddedError.sharedMemorySize { return .noRoom }
+        return switch error.code {
+        case SQLITE_FULL: .noRoom
+        case SQLITE_BUSY, SQLITE_LOCKED: .busy
+        case SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_CANTOPEN, SQLITE_READONLY,
+            SQLITE_NOMEM, SQLITE_PERM, SQLITE_PROTOCOL, SQLITE_NOLFS:
             .fatal
         default: .refused
         }
@@ -35,27 +35,27 @@ extension StorageError {
 
     /// The error that a caller gets for a failure of SQLite; other errors stay what they are.
     static func translate(_ error: any Error, path: String) -> any Error {
-        guard let error = error as? DatabaseError else { return error }
-        let reason = "\(error.extendedResultCode.rawValue) \(error.message ?? "")\(error.syncCause)"
-        switch (verdict(on: error), error.resultCode) {
+        guard let error = error as? EmbeddedError else { return error }
+        let reason = "\(error.extendedCode) \(error.message)\(error.syncCause)"
+        switch (verdict(on: error), error.code) {
         case (.noRoom, _): return StorageError.noRoom("the disk is full (SQLite \(reason))")
         case (.busy, _): return StorageError.overloaded("the database is locked (SQLite \(reason))")
         case (.fatal, _) where error.isWrongChecksum:
             return StorageError.damaged(path: path, reason: wrongChecksum)
-        case (.fatal, .SQLITE_CORRUPT), (.fatal, .SQLITE_NOTADB):
+        case (.fatal, SQLITE_CORRUPT), (.fatal, SQLITE_NOTADB):
             return StorageError.damaged(path: path, reason: "SQLite \(reason)")
         case (.fatal, _): return StorageError.closed("SQLite \(reason)")
-        case (.refused, .SQLITE_MISUSE): return StorageError.closed("the store is closed")
+        case (.refused, SQLITE_MISUSE): return StorageError.closed("the store is closed")
         case (.refused, _): return error
         }
     }
 
     /// The error of somebody who could not open the file at `path`.
     static func opening(_ path: String, failed error: any Error) -> any Error {
-        if let error = error as? CocoaError {
-            return StorageError.inaccessible(path: path, reason: error.localizedDescription)
+        if error is CocoaError {
+            return StorageError.inaccessible(path: path, reason: error.systemReason)
         }
-        guard let error = error as? DatabaseError else { return error }
+        guard let error = error as? EmbeddedError else { return error }
         switch verdict(on: error) {
         case .noRoom, .busy: return translate(error, path: path)
         case .fatal where error.isDamage, .refused: break
@@ -94,9 +94,9 @@ extension StorageError {
     }
 
     /// Why a file that need not be damaged cannot be used.
-    private static func cause(of error: DatabaseError, at path: String) -> String {
-        switch error.resultCode {
-        case .SQLITE_CANTOPEN:
+    private static func cause(of error: EmbeddedError, at path: String) -> String {
+        switch error.code {
+        case SQLITE_CANTOPEN:
             guard access(path, R_OK) != 0 else {
                 let folder = URL(filePath: path).deletingLastPathComponent().path
                 return access(folder, W_OK) == 0
@@ -106,13 +106,13 @@ extension StorageError {
             return errno == ENOENT
                 ? "there is no such file"
                 : "it cannot be opened: \(String(cString: strerror(errno)))"
-        case .SQLITE_READONLY, .SQLITE_PERM:
+        case SQLITE_READONLY, SQLITE_PERM:
             return "it may only be read: it, its directory and the files beside it must be writable"
-        case .SQLITE_IOERR:
-            let code = "\(error.extendedResultCode.rawValue)\(error.syncCause)"
+        case SQLITE_IOERR:
+            let code = "\(error.extendedCode)\(error.syncCause)"
             return "the disk could not read or write it (SQLite \(code)): look at the system's log"
-        case .SQLITE_NOMEM: return "there is no memory for it"
-        default: return "SQLite \(error.extendedResultCode.rawValue) \(error.message ?? "")"
+        case SQLITE_NOMEM: return "there is no memory for it"
+        default: return "SQLite \(error.extendedCode) \(error.message)"
         }
     }
 
@@ -121,29 +121,33 @@ extension StorageError {
     }
 }
 
-extension DatabaseError {
+extension EmbeddedError {
     /// Whether it may be that a file cannot be opened, or not be written.
     var mayBeBarred: Bool {
-        [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM].contains(resultCode)
+        [SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM].contains(code)
     }
 
     /// What the system said where a sync failed; SQLite does not repeat it.
     var syncCause: String {
-        let code = belfry_sqlite_sync_error()
-        guard extendedResultCode == .SQLITE_IOERR_FSYNC, code != 0 else { return "" }
-        let isFull = code == ENOSPC || code == EDQUOT
-        return ": \(String(cString: strerror(code)))"
+        let cause = belfry_sqlite_sync_error()
+        guard extendedCode == Self.failedSync, cause != 0 else { return "" }
+        let isFull = cause == ENOSPC || cause == EDQUOT
+        return ": \(String(cString: strerror(cause)))"
             + (isFull ? "; make room on the disk, then start again" : "")
     }
 
     /// Whether a page does not hold what was written.
     var isDamage: Bool {
-        [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || isWrongChecksum
+        [SQLITE_CORRUPT, SQLITE_NOTADB].contains(code) || isWrongChecksum
     }
 
     /// Whether a page that was read does not have its checksum.
-    var isWrongChecksum: Bool { extendedResultCode.rawValue == Self.wrongChecksum }
+    var isWrongChecksum: Bool { extendedCode == Self.wrongChecksum }
 
     /// SQLITE_IOERR_DATA, which nothing but the layer of checksums answers.
-    private static let wrongChecksum: Int32 = 10 | 32 << 8
+    private static let wrongChecksum: Int32 = SQLITE_IOERR | 32 << 8
+    /// SQLITE_IOERR_FSYNC.
+    private static let failedSync: Int32 = SQLITE_IOERR | 4 << 8
+    /// SQLITE_IOERR_SHMSIZE.
+    fileprivate static let sharedMemorySize: Int32 = SQLITE_IOERR | 19 << 8
 }

@@ -1,0 +1,48 @@
+package import FoundationEssentials
+import Glibc
+
+extension Error {
+    /// Why something could not be done with a file, as the system says it; of another error, what
+    /// it says itself.
+    package var systemReason: String {
+        switch self {
+        case let error as POSIXError: String(cString: unsafe strerror(error.code.rawValue))
+        case let error as CocoaError: error.reason
+        default: "\(self)"
+        }
+    }
+
+    /// Whether it says that there is no such file.
+    package var isMissingFile: Bool {
+        switch self {
+        case let error as POSIXError: error.code == .ENOENT
+        case let error as CocoaError:
+            error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile
+        default: false
+        }
+    }
+}
+
+extension CocoaError {
+    /// FoundationEssentials keeps what the system said, and has no sentences of its own.
+    fileprivate var reason: String {
+        if let cause = userInfo["NSUnderlyingError"] as? POSIXError { return cause.systemReason }
+        return switch code {
+        case .fileNoSuchFile, .fileReadNoSuchFile: "there is no such file"
+        case .fileReadNoPermission, .fileWriteNoPermission: "it is not permitted"
+        case .fileWriteFileExists: "it exists already"
+        case .fileWriteOutOfSpace: "the disk is full"
+        case .fileReadInapplicableStringEncoding: "it is not UTF-8"
+        case .fileReadInvalidFileName: "it is no name of a file"
+        default: "error \(code.rawValue) of the file system"
+        }
+    }
+}
+
+extension FileManager {
+    /// Whether there is a folder at `path`.
+    package func isFolder(_ path: String) -> Bool {
+        var isFolder = false
+        return fileExists(atPath: path, isDirectory: &isFolder) && isFolder
+    }
+}
