@@ -140,7 +140,7 @@ import Testing
             "v9003_break", "CREATE TABLE half (id INTEGER); INSERT INTO nowhere VALUES (1)")
         let steps = Migration.released + [Self.later[0], broken]
         _ = try Self.connections(home).prepare(StoreSchema(migrations: Migration.released))
-        #expect(throws: DatabaseError.self) {
+        #expect(throws: EmbeddedError.self) {
             try Self.connections(home).prepare(StoreSchema(migrations: steps))
         }
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count + 1)
@@ -150,7 +150,7 @@ import Testing
     @Test func `a new file has all steps or none`() throws {
         let home = try TemporaryStore()
         let broken = Self.step("v9003_break", "INSERT INTO nowhere VALUES (1)")
-        #expect(throws: DatabaseError.self) {
+        #expect(throws: EmbeddedError.self) {
             try Self.connections(home).prepare(
                 StoreSchema(migrations: Migration.released + [broken]))
         }

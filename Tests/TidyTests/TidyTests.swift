@@ -13,28 +13,29 @@ import Testing
         "RegularExpressions": ["RelayModel", "PredicateLanguage", "CRE2"],
         "Matching": ["RelayModel", "PredicateLanguage", "RegularExpressions"],
         "ChangeSources": ["RelayModel"],
-        "PostgresLink": ["CPQ", "CNoPQ"],
+        "PostgresLink": ["Threads", "CPQ", "CNoPQ"],
         "PostgresFollowing": ["RelayModel", "ChangeSources", "PostgresLink"],
         "Storage": ["RelayModel"],
         "StoragePostgreSQL": [
-            "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink",
+            "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", "Threads",
         ],
         "StorageSQL": ["RelayModel", "Storage"],
         "StorageSQLite": [
-            "RelayModel", "Storage", "StorageSQL", "Migrations", "CSQLite", "GRDB", "GRDBSQLite",
+            "RelayModel", "Storage", "StorageSQL", "Migrations", "Threads", "CSQLite",
         ],
         "LogShipping": ["RelayModel", "Storage", "StorageSQL", "StorageSQLite"],
         "Fanout": ["RelayModel", "PredicateLanguage", "Matching", "Storage"],
-        "Gateway": ["RelayModel", "CCurl"],
+        "Gateway": ["RelayModel", "Threads", "CCurl"],
         "Delivery": ["RelayModel", "Storage", "Gateway"],
         "GatewaySimulator": [],
         "EmbeddedFiles": ["CEmbeddedFiles"],
         "Migrations": ["EmbeddedFiles"],
+        "Threads": ["CThreads"],
     ]
 
     static let rooms: Set<String> = Set(neighbours.keys).union([
         "RelayServer", "belfry", "CCurl", "CEmbeddedFiles", "CRE2", "CSQLite", "CPQ", "CNoPQ",
-        "GRDB", "GRDBSQLite",
+        "CThreads",
     ])
 
     @Test func `a room imports only its neighbours`() {
@@ -112,7 +113,7 @@ import Testing
         "Sources/Matching/Index/IndexCore", "Sources/Matching/Index/MatchOrder.swift",
         "Sources/Matching/Values/KeyBytes.swift", "Sources/Matching/Values/TextWords.swift",
         "Sources/Matching/Values/Value", "Sources/Matching/Planning/Planner+Estimates.swift",
-        "Sources/PostgresLink", "Sources/StorageSQLite/Access",
+        "Sources/PostgresLink", "Sources/StorageSQLite/Access", "Sources/Threads",
     ]
 
     @Test func `pointers occur in few files`() {

@@ -170,21 +170,18 @@ package struct FolderDestination: BackupDestination {
         guard found.st_size <= limit else {
             throw DestinationFailure(.refused, "\(place): \(name) is larger than \(limit) bytes")
         }
-        var bytes = [UInt8](repeating: 0, count: Int(found.st_size))
-        var count = 0
-        while count < bytes.count {
-            let read = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe pread(
-                    opened, buffer.baseAddress?.advanced(by: count), buffer.count - count,
-                    off_t(count))
-            }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Int(found.st_size))
+        var portion = [UInt8](repeating: 0, count: min(1 << 20, max(1, Int(found.st_size))))
+        // What is longer than it was is cut, and what was cut meanwhile ends early.
+        while bytes.count < found.st_size {
+            let read = unsafe pread(opened, &portion, portion.count, off_t(bytes.count))
             if read < 0, errno == EINTR { continue }
             guard read >= 0 else { throw failure("\(name) cannot be read") }
-            // It was cut meanwhile.
             if read == 0 { break }
-            count += read
+            bytes += portion.prefix(min(read, Int(found.st_size) - bytes.count))
         }
-        return Array(bytes.prefix(count))
+        return bytes
     }
 
     private func write(_ name: String, _ bytes: [UInt8]) throws(DestinationFailure) {

@@ -7,7 +7,7 @@ extension Error {
     package var systemReason: String {
         switch self {
         case let error as POSIXError: String(cString: unsafe strerror(error.code.rawValue))
-        case let error as CocoaError: error.reason
+        case let error as CocoaError: reason(of: error)
         default: "\(self)"
         }
     }
@@ -23,19 +23,18 @@ extension Error {
     }
 }
 
-extension CocoaError {
-    /// FoundationEssentials keeps what the system said, and has no sentences of its own.
-    fileprivate var reason: String {
-        if let cause = userInfo["NSUnderlyingError"] as? POSIXError { return cause.systemReason }
-        return switch code {
-        case .fileNoSuchFile, .fileReadNoSuchFile: "there is no such file"
-        case .fileReadNoPermission, .fileWriteNoPermission: "it is not permitted"
-        case .fileWriteFileExists: "it exists already"
-        case .fileWriteOutOfSpace: "the disk is full"
-        case .fileReadInapplicableStringEncoding: "it is not UTF-8"
-        case .fileReadInvalidFileName: "it is no name of a file"
-        default: "error \(code.rawValue) of the file system"
-        }
+/// Why something could not be done with a file: FoundationEssentials keeps what the system said,
+/// and has no sentences of its own.
+private func reason(of error: CocoaError) -> String {
+    if let cause = error.userInfo["NSUnderlyingError"] as? POSIXError { return cause.systemReason }
+    return switch error.code {
+    case .fileNoSuchFile, .fileReadNoSuchFile: "there is no such file"
+    case .fileReadNoPermission, .fileWriteNoPermission: "it is not permitted"
+    case .fileWriteFileExists: "it exists already"
+    case .fileWriteOutOfSpace: "the disk is full"
+    case .fileReadInapplicableStringEncoding: "it is not UTF-8"
+    case .fileReadInvalidFileName: "it is no name of a file"
+    default: "error \(error.code.rawValue) of the file system"
     }
 }
 

@@ -3,7 +3,6 @@ import Migrations
 import RelayModel
 import Storage
 import StorageSQL
-import Synchronization
 
 /// Brings the secrets of a file under the configured key, before anybody reads one: those that lie
 /// there as they are, and those of the key before.
@@ -79,33 +78,24 @@ struct SecretSealing {
     }
 
     private func reseal(_ db: EmbeddedConnection) throws {
-        for (table, column, place) in SecretPlace.columns {
-            let rows = try Int64.fetchAll(
-                db.database, sql: "SELECT rowid FROM \(table) WHERE \(column) IS NOT NULL")
-            let read = try db.database.makeStatement(
-                sql: "SELECT \(column), \(place) FROM \(table) WHERE rowid = ?")
-            let write = try db.database.makeStatement(
-                sql: "UPDATE \(table) SET \(column) = ? WHERE rowid = ?")
-            for row in rows {
-                guard let found = try Row.fetchOne(read, arguments: [row]) else { continue }
-                let place = found.text(at: 1) ?? ""
-                switch found.columns.value(at: 0) {
-                case .text(let text):
-                    try write.execute(arguments: [try reseal(text, at: place), row])
-                case .bytes(let bytes):
-                    try write.execute(arguments: [try reseal(bytes, at: place), row])
-                case .null, .integer, .real: continue
-                }
+        try db.withFunction(named: "belfry_reseal", reseal) {
+            for (table, column, place) in SecretPlace.columns {
+                try db.execute(
+                    sql: """
+                        UPDATE \(table) SET \(column) = belfry_reseal(\(column), \(place))
+                        WHERE \(column) IS NOT NULL
+                        """)
             }
         }
     }
 
-    private func reseal(_ text: String, at place: String) throws -> String {
-        try vault.seal(try vault.open(text, at: place), at: place)
-    }
-
-    private func reseal(_ bytes: Data, at place: String) throws -> Data {
-        try vault.sealBytes(vault.openBytes(bytes, at: place), at: place)
+    private func reseal(_ value: SQLValue, at place: String) throws -> SQLValue {
+        switch value {
+        case .text(let text): .text(try vault.seal(try vault.open(text, at: place), at: place))
+        case .bytes(let data):
+            .bytes(try vault.sealBytes(vault.openBytes(data, at: place), at: place))
+        case .null, .integer, .real: value
+        }
     }
 }
 
