@@ -202,7 +202,7 @@ final class ReaderTurn: Sendable {
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    fileprivate func begin(on connection: EmbeddedConnection) throws {
+    func begin(on connection: EmbeddedConnection) throws {
         let isCancelled = state.withLock { state in
             state.pointer = connection.pointer
             return state.isCancelled
@@ -214,13 +214,13 @@ final class ReaderTurn: Sendable {
         }
     }
 
-    fileprivate func end(on connection: EmbeddedConnection) {
+    func end(on connection: EmbeddedConnection) {
         connection.turn = nil
         state.withLock { $0.pointer = nil }
     }
 
     /// Has SQLite give up what it is at, and the connection refuse what comes.
-    fileprivate func cancel() {
+    func cancel() {
         state.withLock { state in
             state.isCancelled = true
             if let pointer = state.pointer { sqlite3_interrupt(pointer) }

@@ -4,14 +4,14 @@ import StorageSQL
 
 /// A prepared statement of SQLite.
 final class EmbeddedStatement: SQLStatement {
-    fileprivate let pointer: OpaquePointer
-    fileprivate let sql: String
+    let pointer: OpaquePointer
+    let sql: String
     /// A statement that its connection keeps must not keep the connection.
     private unowned let connection: EmbeddedConnection
     /// The names of the columns, once they were asked for.
     private var names: ColumnNames?
     /// How often it was run: who reads the rows of one run must not end the next.
-    fileprivate var runs = 0
+    var runs = 0
 
     /// Prepares one statement; `keeping` says that it will be run often.
     ///
@@ -49,7 +49,7 @@ final class EmbeddedStatement: SQLStatement {
     }
 
     /// Goes to the next row; says whether there is one.
-    fileprivate func step() throws -> Bool {
+    func step() throws -> Bool {
         switch sqlite3_step(pointer) {
         case SQLITE_ROW: return true
         case SQLITE_DONE: return false
@@ -58,7 +58,7 @@ final class EmbeddedStatement: SQLStatement {
     }
 
     /// The columns' names, which may be others once the schema has changed.
-    fileprivate func columnNames() -> ColumnNames {
+    func columnNames() -> ColumnNames {
         let count = Int(sqlite3_column_count(pointer))
         if let names, names.names.count == count { return names }
         let found = ColumnNames(
@@ -122,7 +122,7 @@ final class EmbeddedRows: SQLRows {
     private let run: Int
     private var isDone = false
 
-    fileprivate init(of statement: EmbeddedStatement) {
+    init(of statement: EmbeddedStatement) {
         self.statement = statement
         run = statement.runs
         pointer = statement.pointer

@@ -149,5 +149,5 @@ extension EmbeddedError {
     /// SQLITE_IOERR_FSYNC.
     private static let failedSync: Int32 = SQLITE_IOERR | 4 << 8
     /// SQLITE_IOERR_SHMSIZE.
-    fileprivate static let sharedMemorySize: Int32 = SQLITE_IOERR | 19 << 8
+    static let sharedMemorySize: Int32 = SQLITE_IOERR | 19 << 8
 }
