@@ -11,16 +11,17 @@ import Testing
 struct VerdictTests {
     @Test(arguments: [
         ("57P04", PostgresError.Verdict.lost), ("25P04", .lost), ("57P01", .lost),
-        ("53000", .failing), ("58030", .failing), ("58P01", .failing),
+        ("53000", .failing), ("58030", .failing), ("58P01", .failing), ("XX000", .failing),
+        ("72000", .failing), ("XX001", .damaged),
         ("53100", .noRoom), ("57014", .busy), ("23505", .refused), ("54000", .refused),
     ])
     func `a failure is told by its code`(state: String, verdict: PostgresError.Verdict) {
         #expect(PostgresError(state: state, message: "").verdict == verdict)
     }
 
-    /// Too many open files on the server's machine pass: a step that cannot be recorded for them
-    /// would end the relay, and the next one.
-    @Test(arguments: ["53000", "58030", "25P04", "57P04"])
+    /// Too many open files on the server's machine pass, and so does what it calls an error of its
+    /// own: a step that cannot be recorded for them would end the relay, and the next one.
+    @Test(arguments: ["53000", "58030", "25P04", "57P04", "XX000"])
     func `what the server fails at itself passes`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let error = PostgresError(state: state, message: "could not open file")

@@ -30,8 +30,8 @@ extension PostgresError {
         case outdated
         /// Nothing was written, for want of room on the server.
         case noRoom
-        /// The server failed at something of its own, as a file that it cannot open: another
-        /// statement may work, and this one later.
+        /// The server failed at something of its own, as a file that it cannot open, or a catalogue
+        /// that somebody changes at that moment: another statement may work, and this one later.
         case failing
         /// Nothing was written, because somebody else took too long.
         case busy
@@ -60,8 +60,9 @@ extension PostgresError {
         case "55P03", "57014": .busy
         case "XX001", "XX002": .damaged
         case "42501", "42P01", "3F000": .barred
-        // Too many files are open on the whole machine; one cannot be read, written or found.
-        case "53000", "58000", "58030", "58P01", "58P02": .failing
+        // Too many files are open on the whole machine; one cannot be read, written or found; what
+        // it calls an error of its own; a snapshot that was kept for longer than it lets anybody.
+        case "53000", "58000", "58030", "58P01", "58P02", "XX000", "72000": .failing
         default: .refused
         }
     }
