@@ -5,10 +5,27 @@ import Synchronization
 
 /// Connections for reading, each with a thread of its own, because libpq waits.
 ///
-/// Whoever reads gets the one on which fewest wait. A connection that was lost is made anew with
-/// the next that is asked of it.
+/// Whoever reads gets one that reads nothing, or else the first that has done what it does: what
+/// takes long keeps nobody waiting as long as another connection is left. One that was lost is made
+/// anew with the next that is asked of it.
 final class ServerReaders: Sendable {
+    /// What somebody wants to read.
+    private struct Job: Sendable {
+        let run: @Sendable (Reader) -> Void
+        let refuse: @Sendable () -> Void
+    }
+
+    private struct State {
+        /// Those that read nothing; the one that read last comes first.
+        var idle: [Reader]
+        /// What waits for one of them, in its order; nothing as long as one is idle.
+        var waiting: [Job] = []
+        var hasEnded = false
+    }
+
+    private let session: PostgresSession
     private let readers: [Reader]
+    private let state: Mutex<State>
 
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
     init(_ session: PostgresSession, count: Int) throws(StorageError) {
@@ -20,19 +37,70 @@ final class ServerReaders: Sendable {
             }
             readers.append(reader)
         }
+        self.session = session
         self.readers = readers
+        state = Mutex(State(idle: readers))
     }
+
+    /// How many wait for a connection.
+    var waiting: Int { state.withLock { $0.waiting.count } }
 
     /// Runs `body` in a transaction that reads one commit.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        let reader = readers.min { $0.waiting < $1.waiting } ?? readers[0]
-        return try await reader.read(body)
+        try Task.checkCancellation()
+        let asked = session.watch()
+        return try await withCheckedThrowingContinuation { continuation in
+            submit(
+                Job(
+                    run: { reader in
+                        continuation.resume(with: Result { try reader.read(body, asked: asked) })
+                    },
+                    refuse: { continuation.resume(throwing: CancellationError()) }))
+        }
+    }
+
+    private func submit(_ job: Job) {
+        let (reader, isRefused) = state.withLock { state -> (Reader?, Bool) in
+            if state.hasEnded { return (nil, true) }
+            if let reader = state.idle.popLast() { return (reader, false) }
+            state.waiting.append(job)
+            return (nil, false)
+        }
+        if isRefused { return job.refuse() }
+        guard let reader else { return }
+        let isTaken = reader.thread.add { [self] in
+            var next: Job? = job
+            while let job = next {
+                job.run(reader)
+                next = self.next(for: reader)
+            }
+        }
+        if !isTaken { refuse(job) }
+    }
+
+    /// What a connection reads next; it is idle if nothing waits.
+    private func next(for reader: Reader) -> Job? {
+        state.withLock { state -> Job? in
+            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+            state.idle.append(reader)
+            return nil
+        }
+    }
+
+    /// Refuses what a thread did not take that is at its end, and what may wait for it alone.
+    private func refuse(_ job: Job) {
+        let waiting = state.withLock { state -> [Job] in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for job in [job] + waiting { job.refuse() }
     }
 
     /// Ends the threads once they have done what was asked of them, and the connections with them.
     func end() {
+        state.withLock { $0.hasEnded = true }
         for reader in readers { reader.end() }
     }
 }
@@ -49,10 +117,9 @@ private final class Reader: Sendable {
     /// A server that refuses connections, as one that restarts, answers sooner, and is asked again.
     private static let longest = Duration.seconds(1)
 
+    let thread: PostgresThread
     private let session: PostgresSession
-    private let thread: PostgresThread
     private let hold = Hold()
-    private let count = Atomic<Int>(0)
 
     init?(_ session: PostgresSession) {
         guard let thread = PostgresThread() else { return nil }
@@ -61,30 +128,20 @@ private final class Reader: Sendable {
         thread.start()
     }
 
-    /// How many read here, or wait for it.
-    var waiting: Int { count.load(ordering: .relaxed) }
-
-    func read<Value: Sendable>(
-        _ body: @escaping @Sendable (Database) throws -> Value
-    ) async throws -> Value {
-        count.wrappingAdd(1, ordering: .relaxed)
-        defer { count.wrappingSubtract(1, ordering: .relaxed) }
-        try Task.checkCancellation()
-        let asked = session.watch()
-        return try await thread.run { [self] in
-            // Whoever waited meanwhile would wait as long again, and the last as often as there are
-            // others before it.
-            if let absence = hold.absence, asked < absence.since { throw absence.error }
-            do {
-                return try readOnce(body)
-            } catch let error as PostgresError where [.lost, .outdated].contains(error.verdict) {
-                hold.connection = nil
-                if hold.absence != nil { throw error }
-                // Nothing was written, so that it may be asked again: a restart of the server, a
-                // failover, or a newer version that starts beside this one, is not told to whoever
-                // reads.
-                return try readOnce(body)
-            }
+    /// Runs `body` for whoever asked at a moment; on the thread.
+    func read<Value>(_ body: (Database) throws -> Value, asked: Duration) throws -> Value {
+        // Whoever waited meanwhile would wait as long again, and the last as often as there are
+        // others before it.
+        if let absence = hold.absence, asked < absence.since { throw absence.error }
+        do {
+            return try readOnce(body)
+        } catch let error as PostgresError where [.lost, .outdated].contains(error.verdict) {
+            hold.connection = nil
+            if hold.absence != nil { throw error }
+            // Nothing was written, so that it may be asked again: a restart of the server, a
+            // failover, or a newer version that starts beside this one, is not told to whoever
+            // reads.
+            return try readOnce(body)
         }
     }
 

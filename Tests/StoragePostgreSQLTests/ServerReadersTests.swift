@@ -1,0 +1,72 @@
+import PostgresLink
+import RelayTestKit
+import StorageSQL
+import Synchronization
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// Who waits for whom at the connections for reading, on a real server.
+@Suite(
+    .timeLimit(.minutes(30)),
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct ServerReadersTests {
+    /// Where a reading stays until it is let go.
+    private final class Gate: Sendable {
+        private struct State {
+            var isReached = false
+            var isOpen = false
+        }
+
+        private let state = Mutex(State())
+        private let wake: PostgresWake
+
+        init() throws { wake = try #require(PostgresWake()) }
+
+        var isReached: Bool { state.withLock { $0.isReached } }
+
+        func pass() {
+            state.withLock { $0.isReached = true }
+            while !state.withLock({ $0.isOpen }) { wake.wait(for: .seconds(1)) }
+        }
+
+        func open() {
+            state.withLock { $0.isOpen = true }
+            wake.signal()
+        }
+    }
+
+    @Test func `what takes long keeps nobody waiting beside another connection`() async throws {
+        let readers = try ServerReaders(try TestPlace().session(), count: 2)
+        defer { readers.end() }
+        let (long, other) = (try Gate(), try Gate())
+        let first = Task { try await readers.read { _ in long.pass() } }
+        #expect(await Turns.yield { long.isReached })
+        let second = Task { try await readers.read { _ in other.pass() } }
+        #expect(await Turns.yield { other.isReached })
+        let short = (1...8).map { number in
+            Task { try await readers.read { _ in number } }
+        }
+        #expect(await Turns.yield { readers.waiting == 8 })
+        other.open()
+        for (index, task) in short.enumerated() { #expect(try await task.value == index + 1) }
+        long.open()
+        try await first.value
+        try await second.value
+        #expect(readers.waiting == 0)
+    }
+
+    @Test func `who asks after the end is refused, and who asked before is answered`() async throws {
+        let readers = try ServerReaders(try TestPlace().session(), count: 1)
+        let gate = try Gate()
+        let first = Task { try await readers.read { _ in gate.pass() } }
+        #expect(await Turns.yield { gate.isReached })
+        let second = Task { try await readers.read { _ in 2 } }
+        #expect(await Turns.yield { readers.waiting == 1 })
+        readers.end()
+        await #expect(throws: CancellationError.self) { try await readers.read { _ in 3 } }
+        gate.open()
+        try await first.value
+        #expect(try await second.value == 2)
+    }
+}
