@@ -56,7 +56,9 @@ struct ServerReadersTests {
         #expect(readers.waiting == 0)
     }
 
-    @Test func `who asks after the end is refused, and who asked before is answered`() async throws {
+    @Test func `who asks after the end is refused, and who asked before is answered`()
+        async throws
+    {
         let readers = try ServerReaders(try TestPlace().session(), count: 1)
         let gate = try Gate()
         let first = Task { try await readers.read { _ in gate.pass() } }
@@ -64,7 +66,7 @@ struct ServerReadersTests {
         let second = Task { try await readers.read { _ in 2 } }
         #expect(await Turns.yield { readers.waiting == 1 })
         readers.end()
-        await #expect(throws: CancellationError.self) { try await readers.read { _ in 3 } }
+        await #expect(throws: CancellationError.self) { _ = try await readers.read { _ in 3 } }
         gate.open()
         try await first.value
         #expect(try await second.value == 2)
