@@ -194,7 +194,7 @@ package final class PostgresConnection: @unchecked Sendable {
             wake.wait(
                 socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
                 for: .seconds(1))
-            guard PQconsumeInput(handle) == 1 else { throw failure }
+            guard takeInput() else { throw failure }
             try meanwhile()
         }
     }
@@ -262,7 +262,18 @@ package final class PostgresConnection: @unchecked Sendable {
 
     /// Reads what the socket has.
     package func receive() throws {
-        guard PQconsumeInput(handle) == 1 else { throw failure }
+        guard takeInput() else { throw failure }
+    }
+
+    /// Has libpq read what has come; says whether the connection is there still.
+    ///
+    /// It reads as much as it has room for, 8 KiB at the least. What TLS has deciphered beyond that,
+    /// of a record of 16 KiB at the most, is not seen by whoever waits for the socket.
+    func takeInput() -> Bool {
+        guard PQconsumeInput(handle) == 1 else { return false }
+        // If that finds the connection's end, what came before is read first, which says why.
+        if PQsslInUse(handle) != 0 { _ = PQconsumeInput(handle) }
+        return true
     }
 
     /// Takes the notifications that have come, whatever they say; returns whether any had.

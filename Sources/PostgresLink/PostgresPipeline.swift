@@ -273,7 +273,7 @@ package final class PostgresPipeline: @unchecked Sendable {
                     socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
                     for: .milliseconds(250))
                 // What came before the end of a connection is still read.
-                if PQconsumeInput(handle) != 1 { break }
+                if !connection.takeInput() { break }
             }
             if let result = PQgetResult(handle) { return result }
             // Between two statements there is nothing for once.

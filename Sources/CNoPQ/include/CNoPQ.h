@@ -101,6 +101,7 @@ static inline int PQpipelineSync(PGconn *connection) { return (void)connection, 
 static inline int PQflush(PGconn *connection) { return (void)connection, -1; }
 static inline int PQisBusy(PGconn *connection) { return (void)connection, 0; }
 static inline int PQconsumeInput(PGconn *connection) { return (void)connection, 0; }
+static inline int PQsslInUse(PGconn *connection) { return (void)connection, 0; }
 static inline PGnotify *PQnotifies(PGconn *connection) { return (void)connection, NULL; }
 static inline PGresult *PQgetResult(PGconn *connection) { return (void)connection, NULL; }
 static inline int PQgetCopyData(PGconn *connection, char **buffer, int asynchronous) {
