@@ -9,12 +9,14 @@ extension MoveMark {
     ///   - place: Where it is.
     ///   - owner: By whom it is owned, and under which number; `nil` if it is not.
     ///   - connection: A connection without a transaction.
+    ///   - patience: How long the answer may take.
     /// - Throws: ``MoveMark/refusal(at:)`` if it is.
     static func refuse(
         _ place: PostgresPlace, owner: (name: String, epoch: Int64)?,
-        _ connection: PostgresConnection
+        _ connection: PostgresConnection, within patience: Duration = PostgresConnection.patience
     ) throws {
-        let rows = try connection.query("SELECT direction, place FROM storeMove")
+        let rows = try connection.query(
+            "SELECT direction, place FROM storeMove", within: patience)
         guard let row = rows.first, let direction = row[0].flatMap(Direction.init) else { return }
         if let owner {
             try Ownership.release(epoch: owner.epoch, by: owner.name, connection)

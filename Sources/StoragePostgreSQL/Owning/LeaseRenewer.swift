@@ -108,7 +108,7 @@ final class LeaseRenewer: @unchecked Sendable {
     }
 
     private func run() {
-        _ = try? connection?.query(Self.limits)
+        _ = try? connection?.query(Self.limits, within: Ownership.renewal * 2)
         var renewals = 0
         while !state.withLock({ $0.isEnding }) {
             do {
@@ -176,7 +176,7 @@ final class LeaseRenewer: @unchecked Sendable {
             SELECT coalesce(sum(pg_total_relation_size(entity.oid)), 0)::bigint
             FROM pg_catalog.pg_class AS entity
             WHERE relnamespace = $1::regnamespace AND relkind = 'r'
-            """, ["\"\(session.place.schema)\""])
+            """, ["\"\(session.place.schema)\""], within: Ownership.renewal * 2)
         let bytes = rows.first?[0].flatMap { Int($0) } ?? 0
         state.withLock { $0.bytes = bytes }
     }

@@ -178,6 +178,6 @@ struct Ownership: Sendable {
             UPDATE ownership SET owner = NULL, name = NULL, address = NULL, pass = NULL,
                 leaseUntil = '-infinity'
             FROM quick WHERE shard = 0 AND epoch = $1::bigint AND owner = $2
-            """, ["\(epoch)", owner])
+            """, ["\(epoch)", owner], within: renewal * 2)
     }
 }

@@ -108,7 +108,7 @@ enum RelayNodes {
             """
             WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
             DELETE FROM relayNode USING quick WHERE session = $1
-            """, [claimant.sessionName])
+            """, [claimant.sessionName], within: Ownership.renewal * 2)
     }
 
     /// How many are there.
@@ -116,7 +116,7 @@ enum RelayNodes {
         let rows = try connection.query(
             """
             SELECT count(*) FROM relayNode WHERE \(isSeen("seen", within: silence))
-            """)
+            """, within: Ownership.renewal * 2)
         return rows.first?[0].flatMap { Int($0) } ?? 0
     }
 
@@ -130,7 +130,7 @@ enum RelayNodes {
             SELECT name, settings FROM relayNode
             WHERE session <> $1 AND settings <> $2 AND \(isSeen("seen", within: silence))
             ORDER BY name, session LIMIT \(limit)
-            """, [claimant.sessionName, try own.storedText()])
+            """, [claimant.sessionName, try own.storedText()], within: Ownership.renewal * 2)
         return rows.compactMap { row in
             guard let name = row[0], let other = row[1].flatMap({ AgreedSettings(stored: $0) })
             else { return nil }

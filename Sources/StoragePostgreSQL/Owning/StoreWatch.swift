@@ -107,7 +107,8 @@ package final class StoreWatch: Sendable {
             if state.announced.map({ now - $0 >= Ownership.renewal }) ?? true {
                 try RelayNodes.announce(
                     state.claimant, standby: state.standby(), connection)
-                try MoveMark.refuse(place, owner: nil, connection)
+                try MoveMark.refuse(
+                    place, owner: nil, connection, within: Ownership.renewal * 2)
                 state.announced = now
                 if state.announcements.isMultiple(of: Self.announcementsBetweenLooks) {
                     let found = try RelayNodes.disagreements(with: state.claimant, connection)
