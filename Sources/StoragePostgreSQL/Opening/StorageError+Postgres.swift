@@ -128,7 +128,8 @@ extension PostgresError {
             return "there is no such service (\(words)): name one of the file that PGSERVICEFILE "
                 + "names"
         }
-        if isUnanswered {
+        // Of what waits for nobody else the server itself may say that it takes too long.
+        if isUnanswered || state == "57014" {
             return "the server does not answer (\(words)): it stands still, or a synchronous "
                 + "standby is away for which it waits"
         }

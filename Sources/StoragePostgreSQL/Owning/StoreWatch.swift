@@ -32,10 +32,14 @@ package final class StoreWatch: Sendable {
         func connected() throws -> PostgresConnection {
             if let connection, session.isCurrent(connection) { return connection }
             let connection = try session.connect()
+            try connection.query(StoreWatch.limits)
             self.connection = connection
             return connection
         }
     }
+
+    /// The server says itself that somebody keeps a table for long, before nobody waits for it.
+    private static let limits = "SET lock_timeout = '1s'; SET statement_timeout = '1500ms'"
 
     private let thread: PostgresThread
     private let state: ThreadState
