@@ -117,6 +117,16 @@ struct MoveCommandTests {
         #expect(away.code == 69 && away.output.contains("cannot be reached"), "\(away)")
     }
 
+    @Test func `a schema beside a file is refused`() async throws {
+        for command in [["check"], ["migrate"], ["restore", file + "-copy"]] {
+            let ending = try await BuiltBelfry.run(
+                command + ["--database", file, "--schema", schema])
+            #expect(ending.code == 64, "\(command): \(ending)")
+            #expect(ending.complaint.contains("--schema is of a database"), "\(command)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+
     @Test func `what cannot be moved is said before anything is touched`() async throws {
         func refused(_ arguments: String...) async throws -> String {
             let ending = try await BuiltBelfry.run(["move"] + arguments)
@@ -131,6 +141,15 @@ struct MoveCommandTests {
             "--from", file, "--to", "postgresql://u:geheim@127.0.0.1/d")
         #expect(secret.contains("it holds a password") && !secret.contains("geheim"))
         #expect(try await refused("--from", url, "--to", url).contains("the same store"))
+        // The schema would be another one's than was meant.
+        let misplaced = try await refused("--from", file, "--from-schema", schema, "--to", url)
+        #expect(misplaced.contains("--from-schema is of a database; \(file) is a file"))
+        #expect(
+            try await refused("--from", url, "--to", file, "--to-schema", schema)
+                .contains("--to-schema is of a database"))
+        #expect(
+            try await refused("--from", url, "--take-back", "--to-schema", schema)
+                .contains("--to-schema goes with --to"))
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 }

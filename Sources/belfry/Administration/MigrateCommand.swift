@@ -15,12 +15,13 @@ struct MigrateCommand: AsyncParsableCommand {
 
     @Option(help: "The file, or the URL of a PostgreSQL database.", completion: .file())
     var database: String
-    @Option(help: "The schema of a PostgreSQL database.") var schema = PostgresPlace.usualSchema
+    @Option(help: "The schema of a PostgreSQL database (default: belfry).") var schema: String?
     @Flag(help: "First take the pages as they are, after another program changed the file.")
     var reseal = false
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws {
+        try NamedStore.check(schema, of: database, called: "--schema")
         guard reseal, NamedStore.isServer(database) else { return }
         throw ValidationError("a store on PostgreSQL has no pages to take; --reseal is for files")
     }

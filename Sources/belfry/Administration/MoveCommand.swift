@@ -22,9 +22,9 @@ struct MoveCommand: AsyncParsableCommand {
 
     @Option(help: "The relay's file, or the URL of its database.") var from: String
     @Option(help: "The file to make, or the URL of the database.") var to: String?
-    @Option(help: "The schema of the database that is moved.")
-    var fromSchema = PostgresPlace.usualSchema
-    @Option(help: "The schema to make.") var toSchema = PostgresPlace.usualSchema
+    @Option(help: "The schema of the database that is moved (default: belfry).")
+    var fromSchema: String?
+    @Option(help: "The schema to make (default: belfry).") var toSchema: String?
     @Flag(help: "Make what was moved away a store again, and move nothing.")
     var takeBack = false
     @Flag(help: "Show JSON.") var json = false
@@ -32,6 +32,11 @@ struct MoveCommand: AsyncParsableCommand {
     func validate() throws {
         guard takeBack == (to == nil) else {
             throw ValidationError("either --to says where to, or --take-back is given")
+        }
+        try NamedStore.check(fromSchema, of: from, called: "--from-schema")
+        if let to { try NamedStore.check(toSchema, of: to, called: "--to-schema") }
+        if takeBack, toSchema != nil {
+            throw ValidationError("--to-schema goes with --to")
         }
         guard let to, !NamedStore.isServer(from), !NamedStore.isServer(to) else { return }
         throw ValidationError(

@@ -79,14 +79,19 @@ struct StoreFileOptions: ParsableArguments {
     @Option(help: "The configuration file.", completion: .file())
     var config: String?
 
+    func validate() throws {
+        if let database { try NamedStore.check(schema, of: database, called: "--schema") }
+    }
+
     /// The store; ends the process if the configuration cannot be read, or names none.
     func store() async throws -> NamedStore {
         try await told {
-            if let database {
-                return try NamedStore(database, schema: schema ?? PostgresPlace.usualSchema)
-            }
+            if let database { return try NamedStore(database, schema: schema) }
             let named = try await values().store()
-            guard let url = named.url else { return .file(named.path) }
+            guard let url = named.url else {
+                try NamedStore.check(schema, of: named.path, called: "--schema")
+                return .file(named.path)
+            }
             return .server(try PostgresPlace(url: url, schema: schema ?? named.schema))
         }
     }

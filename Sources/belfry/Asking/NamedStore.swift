@@ -11,10 +11,13 @@ enum NamedStore: CustomStringConvertible {
     case server(PostgresPlace)
 
     /// Reads a path, or what names a database, with a schema beside it.
-    init(_ text: String, schema: String = PostgresPlace.usualSchema) throws(StorageError) {
-        self =
-            Self.isServer(text)
-            ? .server(try PostgresPlace(url: text, schema: schema)) : .file(text)
+    init(_ text: String, schema: String? = nil) throws(StorageError) {
+        guard Self.isServer(text) else {
+            self = .file(text)
+            return
+        }
+        self = .server(
+            try PostgresPlace(url: text, schema: schema ?? PostgresPlace.usualSchema))
     }
 
     /// Whether a text names a database of a server; it may hold what must not be repeated.
@@ -29,6 +32,13 @@ enum NamedStore: CustomStringConvertible {
         throw ValidationError(
             "a store on PostgreSQL is \(deed) by PostgreSQL's own means, as pg_basebackup with an "
                 + "archive of its log; this command is for files")
+    }
+
+    /// Refuses a schema that is named beside a file, by the option that is called so: it was meant
+    /// for another store.
+    static func check(_ schema: String?, of text: String, called option: String) throws {
+        guard schema != nil, !isServer(text) else { return }
+        throw ValidationError("\(option) is of a database; \(text) is a file, which has none")
     }
 
     var description: String {

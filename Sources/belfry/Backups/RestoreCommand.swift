@@ -31,13 +31,14 @@ struct RestoreCommand: AsyncParsableCommand {
         help: "The file to make; or the URL of a database that was brought back.",
         completion: .file())
     var database = StoreSettings.usualPath
-    @Option(help: "The schema of the database.") var schema = PostgresPlace.usualSchema
+    @Option(help: "The schema of the database (default: belfry).") var schema: String?
     @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
     var replace = false
     @Option(help: "The configuration file, for --from.", completion: .file()) var config: String?
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws {
+        try NamedStore.check(schema, of: database, called: "--schema")
         if isServer {
             guard copy == nil, from == nil, at == nil, !replace else {
                 throw ValidationError(
