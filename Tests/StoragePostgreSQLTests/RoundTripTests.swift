@@ -63,6 +63,99 @@ struct RoundTripTests {
         await store.close()
     }
 
+    @Test func `the versions of a request are asked for at once, and each is noted`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin()
+        var commit = OpenCommit(db, head: .start, quotas: Quotas())
+        let container = try commit.container(Sample.container)
+        func run(
+            _ changes: [ChangeToAppend], from source: SourceName = Sample.source
+        ) throws -> [AppendOutcome] {
+            let step = AppendStep(
+                changes: try changes.map { try PreparedChange($0) }, delivery: nil,
+                source: source, now: Sample.moment(1), settings: .forTests)
+            return try step.run(in: &commit, container: container)
+        }
+        let before = connection.pipeline.roundTrips
+        let first = try run((1...200).map { Sample.unkeyed("art-\($0)", version: 5) })
+        let expected = (UInt64(1)...200).map { AppendOutcome.appended(LogPosition($0)) }
+        #expect(first == expected)
+        #expect(connection.pipeline.roundTrips - before < 20)
+        // Later, earlier, the same, and earlier than what the request itself says.
+        let second = try run(
+            [("art-1", 6), ("art-2", 4), ("art-3", 5), ("art-1", 5), ("new", 2), ("new", 1)]
+                .map { Sample.unkeyed($0.0, version: $0.1) })
+        #expect(
+            second == [
+                .appended(LogPosition(201)), .appendedAsStale(LogPosition(202)),
+                .appended(LogPosition(203)), .appendedAsStale(LogPosition(204)),
+                .appended(LogPosition(205)), .appendedAsStale(LogPosition(206)),
+            ])
+        // Of another source the last one wins.
+        let third = try run(
+            [Sample.unkeyed("art-1", version: 1), Sample.unkeyed("art-1", version: 2)],
+            from: Sample.identifier("other"))
+        #expect(third == [.appended(LogPosition(207)), .appended(LogPosition(208))])
+        let noted = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT version FROM shadowRecord
+                WHERE recordName IN ('art-1', 'art-2', 'art-3', 'new') ORDER BY recordName
+                """)
+        #expect(noted == [2, 5, 5, 2])
+        connection.rollBack()
+        await store.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `versions are judged together as they are one by one`(isKept: Bool) async throws {
+        let changes: [ChangeToAppend] = [
+            Sample.unkeyed("a", version: 5), Sample.unkeyed("a", version: 4),
+            // What says no version takes away that of a record that is kept.
+            Sample.unkeyed("a"), Sample.unkeyed("a", version: 3), Sample.unkeyed("a", version: 2),
+            Sample.unkeyed("b", version: 1), Sample.unkeyed("b", version: 2),
+            Sample.unkeyed("b", version: 1),
+        ]
+        var found: [[AppendOutcome]] = []
+        for size in [1, changes.count] {
+            let store = try RelayStore.open(
+                try TestPlace().place(), as: .forTests(), settings: .forTests)
+            try await store.save(
+                ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+            if isKept {
+                let type: RecordType = Sample.identifier("Artwork")
+                var edit = RecordEdit(
+                    .create, RecordID(recordName: Sample.identifier("first")), type: type)
+                edit.fields = ["title": .string("One")]
+                _ = try await store.modify(
+                    [edit],
+                    in: RecordPlace(container: Sample.container, database: .public, owner: nil),
+                    by: RecordEditor(userID: Sample.identifier("alice"), isServer: false),
+                    atomicity: .independent,
+                    additions: [RecordTypeDefinition(type, isInferred: true)],
+                    at: Sample.moment(0))
+            }
+            var outcomes: [AppendOutcome] = []
+            for start in stride(from: 0, to: changes.count, by: size) {
+                outcomes += try await store.append(
+                    Array(changes[start..<(start + size)]), container: Sample.container,
+                    source: Sample.source, at: Sample.moment(1))
+            }
+            found.append(outcomes)
+            await store.close()
+        }
+        #expect(found[0] == found[1])
+        let stale = found[0].indices.filter { index in
+            if case .appendedAsStale = found[0][index] { true } else { false }
+        }
+        #expect(stale == (isKept ? [1, 4, 7] : [1, 3, 4, 7]))
+    }
+
     @Test func `entries of inboxes are numbered and written together, each once`() async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)

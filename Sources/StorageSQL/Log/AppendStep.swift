@@ -19,24 +19,25 @@ struct AppendStep: Sendable {
         {
             return changes.map { _ in .conflict(position) }
         }
+        var versions = try knownVersions(in: &commit, container)
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(changes.count)
         for change in changes {
-            outcomes.append(try append(change, &keys, in: &commit, container))
+            outcomes.append(try append(change, &keys, &versions, in: &commit, container))
         }
         return outcomes
     }
 
     private func append(
-        _ prepared: PreparedChange, _ keys: inout KnownKeys?, in commit: inout OpenCommit,
-        _ container: StoredContainer
+        _ prepared: PreparedChange, _ keys: inout KnownKeys?, _ versions: inout KnownVersions?,
+        in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome {
         if let key = prepared.key,
             let known = try remember(key, &keys, in: &commit, container)
         {
             return known
         }
-        let isStale = try isStale(prepared.change, in: &commit, container)
+        let isStale = try isStale(prepared.change, &versions, in: &commit, container)
         let filling =
             isStale
             ? nil
@@ -46,6 +47,8 @@ struct AppendStep: Sendable {
             text: filling == nil ? prepared.body : filling?.text,
             createdBy: filling?.creator, source: source, isStale: isStale, in: container, at: now)
         try filling?.write(at: position, in: commit)
+        // Of a record that is kept the version is that of its last change, or none.
+        if filling?.isWritten == true { versions?.note(prepared.change, of: source) }
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 
@@ -99,18 +102,46 @@ struct AppendStep: Sendable {
         digest == Data(key.digest) ? .duplicate(position) : .conflict(position)
     }
 
+    /// What is noted of the versions of all records, where each question would be waited for; `nil`
+    /// where each is asked for in its turn.
+    private func knownVersions(
+        in commit: inout OpenCommit, _ container: StoredContainer
+    ) throws -> KnownVersions? {
+        let versioned = changes.map(\.change).filter { $0.version != nil }
+        guard commit.db.dialect == .postgresql, versioned.count > 1 else { return nil }
+        return try KnownVersions(
+            versioned, named: versioned.map { name(of: $0, in: container) },
+            by: try commit.statement(.knownVersion))
+    }
+
+    private func name(
+        of change: RecordChange, in container: StoredContainer
+    ) -> StatementArguments {
+        let zoneID = change.recordID.zoneID
+        return [
+            container.id, change.database.rawValue, change.owner?.rawValue ?? "",
+            zoneID.ownerRecordName?.rawValue ?? "", zoneID.zoneName, change.recordType.rawValue,
+            change.recordID.recordName.rawValue,
+        ]
+    }
+
     /// Notes the version of a record, and says whether a later one was noted before.
     ///
     /// Versions of different sources cannot be compared; the last source wins.
     private func isStale(
-        _ change: RecordChange, in commit: inout OpenCommit, _ container: StoredContainer
+        _ change: RecordChange, _ versions: inout KnownVersions?, in commit: inout OpenCommit,
+        _ container: StoredContainer
     ) throws -> Bool {
         guard let version = change.version else { return false }
-        let zoneID = change.recordID.zoneID
-        return try commit.statement(.noteVersion).executeCounting(arguments: [
-            container.id, change.database.rawValue, change.owner?.rawValue ?? "",
-            zoneID.ownerRecordName?.rawValue ?? "", zoneID.zoneName, change.recordType.rawValue,
-            change.recordID.recordName.rawValue, source.rawValue, version, commit.next.stored,
-        ]) == 0
+        let noted: StatementArguments = [source.rawValue, version, commit.next.stored]
+        let arguments = name(of: change, in: container) + noted
+        let statement = try commit.statement(.noteVersion)
+        guard versions != nil else {
+            return try statement.executeCounting(arguments: arguments) == 0
+        }
+        if versions?.isStale(change, of: source) == true { return true }
+        try statement.execute(arguments: arguments)
+        versions?.note(change, of: source)
+        return false
     }
 }

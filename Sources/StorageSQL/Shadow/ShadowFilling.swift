@@ -13,7 +13,7 @@ struct ShadowFilling {
     private let source: SourceName
     private let now: Timestamp
     /// Whether the record is written; a new one is not where a quota is reached.
-    private let isWritten: Bool
+    let isWritten: Bool
 
     /// Completes a change, or returns `nil` if its record type is not kept.
     init?(

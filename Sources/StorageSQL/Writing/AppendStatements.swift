@@ -9,6 +9,8 @@ enum AppendStatement: Int, CaseIterable {
     case known
     /// Notes the version of a record, unless a later one was noted.
     case noteVersion
+    /// What is noted of the version of a record.
+    case knownVersion
     /// Inserts an entry of the log.
     case append
 
@@ -45,6 +47,12 @@ enum AppendStatement: Int, CaseIterable {
                 position = excluded.position
             WHERE shadowRecord.version IS NULL OR shadowRecord.source <> excluded.source
                 OR shadowRecord.version <= excluded.version
+            """
+        case .knownVersion:
+            """
+            SELECT source, version FROM shadowRecord
+            WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ? AND zoneName = ?
+                AND recordType = ? AND recordName = ?
             """
         case .append:
             """
