@@ -87,9 +87,10 @@ struct RoundTripTests {
         #expect(first == expected)
         #expect(connection.pipeline.roundTrips - before < 20)
         // Later, earlier, the same, and earlier than what the request itself says.
-        let second = try run(
-            [("art-1", 6), ("art-2", 4), ("art-3", 5), ("art-1", 5), ("new", 2), ("new", 1)]
-                .map { Sample.unkeyed($0.0, version: $0.1) })
+        let versions: [(name: String, version: Int64)] = [
+            ("art-1", 6), ("art-2", 4), ("art-3", 5), ("art-1", 5), ("new", 2), ("new", 1),
+        ]
+        let second = try run(versions.map { Sample.unkeyed($0.name, version: $0.version) })
         #expect(
             second == [
                 .appended(LogPosition(201)), .appendedAsStale(LogPosition(202)),
