@@ -14,9 +14,7 @@ extension RelayStore {
         of lines: [ThrottledLine], at now: Timestamp
     ) async throws -> [ThrottlePast] {
         guard !lines.isEmpty else { return [] }
-        return try await read { db in
-            try lines.map { try ThrottlePast($0, at: now, in: db) }
-        }
+        return try await read { try ThrottlePast.among(lines, at: now, in: $0) }
     }
 
     package var heldReleased: AsyncStream<Void> { releases.stream }

@@ -74,4 +74,58 @@ struct RetryCostTests {
         #expect(try connection.commit() == "COMMIT")
         await store.close()
     }
+
+    /// As when many pushes of a step are held back overnight, or an app was deleted from many
+    /// devices.
+    @Test func `what a step must know of throttles, holds and dead tokens is asked at once`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let registered = try await store.register(
+            Sample.device("phone", of: "alice", token: 1), at: Sample.moment(1))
+        let deliveries = (UInt64(1)...200).map { Sample.owed($0) }
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin()
+        func cost(_ body: () throws -> Void) throws -> Int {
+            let before = connection.pipeline.roundTrips
+            try body()
+            return connection.pipeline.roundTrips - before
+        }
+        let lines = deliveries.map { ThrottledLine($0.delivery) }
+        let throttles = try cost {
+            let pasts = try ThrottlePast.among(lines, at: Sample.moment(1), in: db)
+            #expect(pasts.map(\.line) == lines && pasts.allSatisfy(\.places.isEmpty))
+        }
+        #expect(throttles < 20)
+        let retries = deliveries.enumerated().map { index, owed -> Retry in
+            var retry = Retry(
+                delivery: owed, attempts: 0, dueAt: Sample.moment(9), reason: .held(.paused))
+            // One is judged by what is there.
+            let serial = index == 0 ? registered.serial : registered.serial + UInt64(index)
+            retry.judgedBy = JudgedVersions(subscription: nil, device: serial)
+            return retry
+        }
+        let holds = try cost {
+            let outdated = try HeldRow.outdated(among: retries, in: db)
+            #expect(outdated == Set(deliveries.dropFirst().map(\.delivery.id)))
+        }
+        #expect(holds < 10)
+        var commit = OpenCommit(db, head: try await store.head(), quotas: Quotas())
+        let container = try commit.container(Sample.container)
+        let dead = (UInt8(1)...200).map { number in
+            DeadToken(
+                container: Sample.container, token: Sample.token(number), since: Sample.moment(2))
+        }
+        let before = connection.pipeline.roundTrips
+        try DeviceStep(container: container, now: Sample.moment(3)).forget(dead, in: &commit)
+        try connection.settle()
+        #expect(connection.pipeline.roundTrips - before < 20)
+        #expect(commit.appended.map(\.entry.body) == [.devicesEnded(serials: [registered.serial])])
+        connection.rollBack()
+        await store.close()
+    }
 }

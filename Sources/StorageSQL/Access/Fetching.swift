@@ -47,6 +47,19 @@ extension Row {
         return found
     }
 
+    /// All rows that a statement finds with each of several sets of arguments, of which each finds
+    /// few; as ``fetchFirsts(_:arguments:)``.
+    package static func fetchAlls(
+        _ statement: Statement, arguments: [StatementArguments]
+    ) throws -> [[Row]] {
+        var found = [[Row]](repeating: [], count: arguments.count)
+        try statement.prepared.queryEach(arguments.map(\.values)) { number, rows in
+            let cursor = RowCursor(rows)
+            while let row = try cursor.next() { found[number].append(row.copy()) }
+        }
+        return found
+    }
+
     package static func fetchCursor(
         _ db: Database, sql: String, arguments: StatementArguments = []
     ) throws -> RowCursor {

@@ -16,12 +16,39 @@ struct HeldRow {
 
     private var id: Data { retry.delivery.delivery.id.stored }
 
+    /// Those of `retries` whose hold was edited meanwhile.
+    static func outdated(among retries: [Retry], in db: Database) throws -> Set<DeliveryID> {
+        let held = retries.filter { $0.reason.hold != nil && $0.judgedBy != nil }
+        let subscriptions = try ended(
+            held.compactMap { $0.judgedBy?.subscription }, .subscription, db)
+        let devices = try ended(held.compactMap { $0.judgedBy?.device }, .device, db)
+        let outdated = held.filter { retry in
+            retry.judgedBy?.subscription.map { subscriptions.contains($0) } == true
+                || retry.judgedBy?.device.map { devices.contains($0) } == true
+        }
+        return Set(outdated.map(\.delivery.delivery.id))
+    }
+
+    private static func ended(
+        _ serials: [UInt64], _ table: VersionTable, _ db: Database
+    ) throws -> Set<UInt64> {
+        let asked = Set(serials).sorted()
+        guard !asked.isEmpty else { return [] }
+        let live = try Row.fetchFirsts(
+            try db.cachedStatement(
+                sql: "SELECT 1 FROM \(table.rawValue) WHERE serial = ? AND ended IS NULL"),
+            arguments: asked.map { (serial) -> StatementArguments in [serial.stored] })
+        var ended: Set<UInt64> = []
+        for (serial, row) in zip(asked, live) where row == nil { ended.insert(serial) }
+        return ended
+    }
+
     /// Keeps it.
     ///
     /// If what held it back was edited meanwhile it is due at once, to be judged by what counts
     /// now: the edit made due what was there, and this was not.
-    func save(of container: Int64, in db: Database) throws {
-        if try isOutdated(in: db) {
+    func save(of container: Int64, isOutdated: Bool, in db: Database) throws {
+        if isOutdated {
             var due = retry
             due.dueAt = retry.decidedAt ?? retry.dueAt
             return try RetryRow(due, stored).save(for: group, of: container, in: db)
@@ -35,17 +62,6 @@ struct HeldRow {
         try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")
             .execute(arguments: [id])
         try fold(container, in: db)
-    }
-
-    private func isOutdated(in db: Database) throws -> Bool {
-        func hasEnded(_ serial: UInt64?, _ table: VersionTable) throws -> Bool {
-            guard let serial else { return false }
-            let live = try db.cachedStatement(
-                sql: "SELECT 1 FROM \(table.rawValue) WHERE serial = ? AND ended IS NULL")
-            return try Int.fetchOne(live, arguments: [serial.stored]) == nil
-        }
-        return try hasEnded(retry.judgedBy?.subscription, .subscription)
-            || hasEnded(retry.judgedBy?.device, .device)
     }
 
     /// Whether the group has as many rows as it may have without this one.

@@ -40,7 +40,10 @@ struct SettleStep: Sendable {
             sql: "DELETE FROM retry WHERE deliveryID = ?")
         // First what is to be kept, then what ended: an end is final, whatever else the step says.
         let containers = try containers(in: commit.db)
-        for (retry, delivery) in retries { try save(retry, delivery, containers, commit.db) }
+        let outdated = try HeldRow.outdated(among: retries.map(\.retry), in: commit.db)
+        for (retry, delivery) in retries {
+            try save(retry, delivery, outdated, containers, commit.db)
+        }
         for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
         for (letter, delivery) in deadLetters {
             // A delivery is in one place only, or it would be counted twice.
@@ -49,7 +52,10 @@ struct SettleStep: Sendable {
         }
         try forgetDeadTokens(in: &commit)
         try saveBadges(containers, in: commit.db)
-        for place in step.places { try ThrottleRow(place).save(in: commit.db) }
+        for place in step.places {
+            let container = try Self.number(of: place.line.container, containers)
+            try ThrottleRow(place).save(of: container, in: commit.db)
+        }
         try ranges.run(in: commit.db)
         for (key, tally) in step.tallies {
             try commit.db.addToAccount(
@@ -65,6 +71,7 @@ struct SettleStep: Sendable {
         keys.formUnion(step.retries.map(\.delivery.delivery.container))
         keys.formUnion(step.deadLetters.map(\.delivery.delivery.container))
         keys.formUnion(step.badges.map(\.key.container))
+        keys.formUnion(step.places.map(\.line.container))
         return try db.numbers(of: keys)
     }
 
@@ -96,12 +103,13 @@ struct SettleStep: Sendable {
     }
 
     private func save(
-        _ retry: Retry, _ delivery: StoredDelivery, _ containers: [ContainerKey: Int64],
-        _ db: Database
+        _ retry: Retry, _ delivery: StoredDelivery, _ outdated: Set<DeliveryID>,
+        _ containers: [ContainerKey: Int64], _ db: Database
     ) throws {
         let container = try Self.number(of: delivery.owed.delivery.container, containers)
         if retry.reason.hold != nil {
-            try HeldRow(retry, delivery).save(of: container, in: db)
+            let isOutdated = outdated.contains(delivery.owed.delivery.id)
+            try HeldRow(retry, delivery).save(of: container, isOutdated: isOutdated, in: db)
         } else {
             try RetryRow(retry, delivery).save(of: container, in: db)
         }

@@ -15,8 +15,7 @@ struct ThrottleRow {
 
     /// Writes it, and forgets those of its line that count no more: so a line has hardly more rows
     /// than its throttle has places.
-    func save(in db: Database) throws {
-        let container = try db.container(place.line.container).id
+    func save(of container: Int64, in db: Database) throws {
         try db.cachedStatement(
             sql: """
                 DELETE FROM throttlePlace
@@ -53,38 +52,51 @@ extension ThrottlePast {
             WHERE endsAt <= ? ORDER BY endsAt LIMIT ?)
         """
 
-    /// What `db` has of `line` that counts at `now`.
-    init(_ line: ThrottledLine, at now: Timestamp, in db: Database) throws {
-        guard let container = try db.containerIfKnown(line.container)?.id else {
-            self.init(line, places: [], isWaitedFor: false)
-            return
+    /// What `db` has of `lines` that counts at `now`, in their order.
+    static func among(
+        _ lines: [ThrottledLine], at now: Timestamp, in db: Database
+    ) throws -> [ThrottlePast] {
+        let containers = try db.numbers(of: lines.map(\.container))
+        let known = lines.compactMap { line -> (line: ThrottledLine, name: StatementArguments)? in
+            guard let container = containers[line.container] else { return nil }
+            let group = HeldGroup(line)
+            return (line, [container, group.owner, group.subscription, group.device])
         }
-        let group = HeldGroup(line)
-        let names: StatementArguments = [
-            container, group.owner, group.subscription, group.device,
-        ]
-        let rows = try Row.fetchAll(
+        let names = known.map(\.name)
+        let places = try Row.fetchAlls(
             try db.cachedStatement(
                 sql: """
                     SELECT deliveryID, takenAt, endsAt FROM throttlePlace
                     WHERE container = ? AND owner = ? AND subscription = ? AND device = ?
                         AND endsAt > ?
                     ORDER BY takenAt DESC LIMIT ?
-                    """), arguments: names + [now.stored, Self.mostPlaces])
-        let isWaitedFor = try Int.fetchOne(
+                    """),
+            arguments: names.map { (name) -> StatementArguments in
+                name + [now.stored, Self.mostPlaces]
+            })
+        let digests = try Row.fetchFirsts(
             try db.cachedStatement(
                 sql: """
                     SELECT 1 FROM digest
                     WHERE container = ? AND owner = ? AND subscription = ? AND device = ?
                         AND closedAt IS NULL
                     """), arguments: names)
-        let places = rows.reversed().compactMap { row in
-            let stored = StoredRow(row: row, table: "throttlePlace")
-            return DeliveryID(stored: row["deliveryID"]).map { id in
-                ThrottlePlace(
-                    line, id, takenAt: stored.moment("takenAt"), endsAt: stored.moment("endsAt"))
-            }
+        var pasts: [ThrottledLine: ThrottlePast] = [:]
+        for (index, one) in known.enumerated() {
+            pasts[one.line] = ThrottlePast(
+                one.line, places: places[index].reversed().compactMap { Self.place(one.line, $0) },
+                isWaitedFor: digests[index] != nil)
         }
-        self.init(line, places: places, isWaitedFor: isWaitedFor != nil)
+        return lines.map {
+            pasts[$0] ?? ThrottlePast($0, places: [], isWaitedFor: false)
+        }
+    }
+
+    private static func place(_ line: ThrottledLine, _ row: Row) -> ThrottlePlace? {
+        let stored = StoredRow(row: row, table: "throttlePlace")
+        return DeliveryID(stored: row["deliveryID"]).map { id in
+            ThrottlePlace(
+                line, id, takenAt: stored.moment("takenAt"), endsAt: stored.moment("endsAt"))
+        }
     }
 }

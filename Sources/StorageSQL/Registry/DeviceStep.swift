@@ -118,10 +118,14 @@ struct DeviceStep {
                 SELECT serial FROM device
                 WHERE container = ? AND token = ? AND ended IS NULL AND registeredAt <= ?
                 """)
-        var serials: [UInt64] = []
-        for token in tokens {
-            serials += try UInt64.fetchAll(
-                statement, arguments: [container.id, token.token.rawValue, token.since.stored])
+        // A token is one live device's at the most.
+        let found = try Row.fetchFirsts(
+            statement,
+            arguments: tokens.map { (token) -> StatementArguments in
+                [container.id, token.token.rawValue, token.since.stored]
+            })
+        let serials = found.compactMap { row -> UInt64? in
+            row.map { $0["serial"] as UInt64 }
         }
         try endAndTell(Array(Set(serials)).sorted(), in: &commit)
     }
