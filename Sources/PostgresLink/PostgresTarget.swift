@@ -47,7 +47,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// What options of libpq's have values, by its names for them.
-    private static func values(
+    static func values(
         _ options: UnsafeMutablePointer<PQconninfoOption>
     ) -> [String: String] {
         var values: [String: String] = [:]

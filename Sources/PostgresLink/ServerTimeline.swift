@@ -48,6 +48,15 @@ extension PostgresConnection {
         }
     }
 
+    /// The hosts that were to be tried, by libpq's names for what says so, whoever named them: what
+    /// connected, a service, or the environment.
+    package var hosts: [String: String] {
+        guard let options = PQconninfo(handle) else { return [:] }
+        defer { PQconninfoFree(options) }
+        return PostgresTarget.values(options)
+            .filter { ["host", "hostaddr", "port"].contains($0.key) }
+    }
+
     /// Whether it is one to this host, of those that ``PostgresTarget/byHost(_:)`` names.
     package func isAt(_ one: [String: String]) -> Bool {
         let (host, port) = (String(cString: PQhost(handle)), String(cString: PQport(handle)))

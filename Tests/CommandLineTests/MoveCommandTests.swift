@@ -99,6 +99,28 @@ struct MoveCommandTests {
         #expect(list.contains("containers"), "\(list)")
     }
 
+    /// The former primary is named first, and takes what is written as ever.
+    @Test func `of the servers of a service the one that was promoted is taken`() async throws {
+        let former = try PostgresServer(["fsync=on"])
+        let promoted = try PostgresServer(["fsync=on"], copyOf: former)
+        defer {
+            promoted.end()
+            former.end()
+        }
+        try promoted.sql("SELECT pg_promote()")
+        let both = file + "-both"
+        let hosts = "\(former.folder),\(promoted.folder)"
+        try "[house]\nhost=\(hosts)\nuser=postgres\ndbname=postgres\n".write(
+            toFile: both, atomically: true, encoding: .utf8)
+        let ending = try await BuiltBelfry.run(
+            ["migrate", "--database", "service=house", "--schema", schema],
+            environment: ["PGSERVICEFILE": both])
+        #expect(ending.code == 0, "\(ending)")
+        let count = "SELECT count(*) FROM pg_namespace WHERE nspname = '\(schema)'"
+        #expect(try former.sql(count) == "0")
+        #expect(try promoted.sql(count) == "1")
+    }
+
     @Test func `what is said of a database has no password in it`() async throws {
         for name in ["password=geheim host=h", "postgresql://u:geheim@h/d", "mysql://u:geheim@h/d"]
         {

@@ -59,6 +59,7 @@ static inline ConnStatusType PQstatus(const PGconn *connection) {
 static inline char *PQerrorMessage(const PGconn *connection) {
     return (void)connection, cnopq_reason;
 }
+static inline PQconninfoOption *PQconninfo(PGconn *connection) { return (void)connection, NULL; }
 static inline void PQfinish(PGconn *connection) { (void)connection; }
 
 static inline int PQsetnonblocking(PGconn *connection, int flag) {

@@ -88,6 +88,12 @@ struct PostgresSession: Sendable {
         return all
     }
 
+    /// What libpq is told, once for each host alone; where the URL leaves them to a service or to the
+    /// environment, they are known after the first connection.
+    private var byHost: [[String: String]] {
+        place.target.byHost(parameters.merging(hosts.named) { given, _ in given })
+    }
+
     /// Connects to the host that can be written to.
     ///
     /// libpq goes on to the next host if one refuses connections or does not answer; but not if
@@ -97,10 +103,12 @@ struct PostgresSession: Sendable {
         _ parameters: [String: String], _ wake: PostgresWake
     ) throws -> PostgresConnection {
         do {
-            return try PostgresConnection(
+            let connection = try PostgresConnection(
                 parameters, wake: wake, watch: watch, isStopped: { false })
+            hosts.note(connection.hosts)
+            return connection
         } catch let error as PostgresError where error.isCutOff {
-            for host in place.target.byHost(parameters).dropFirst() {
+            for host in byHost.dropFirst() {
                 let connection = try? PostgresConnection(
                     host, wake: wake, watch: watch, isStopped: { false })
                 if let connection { return connection }
@@ -130,7 +138,7 @@ struct PostgresSession: Sendable {
         let isTold = seen.isForked || seen.isPast(own)
         if isTold || (!seen.isNews(own) && hosts.isDue(at: watch())) {
             var isForked = false
-            for host in place.target.byHost(parameters) where !first.isAt(host) {
+            for host in byHost where !first.isAt(host) {
                 guard let other = look(at: host), let found = other.timeline,
                     found.cluster == own.cluster
                 else { continue }
@@ -173,14 +181,14 @@ struct PostgresSession: Sendable {
     }
 
     /// Whether there are several hosts, of which another may be promoted.
-    var hasSeveralHosts: Bool { place.target.byHost(parameters).count > 1 }
+    var hasSeveralHosts: Bool { byHost.count > 1 }
 
     /// Looks whether one of the hosts was promoted, also while the primary before it goes on.
     ///
     /// It blocks.
     func lookAtHosts() {
         let seen = SeenTimeline.of(place.target)
-        let found = place.target.byHost(parameters).compactMap { look(at: $0)?.timeline }
+        let found = byHost.compactMap { look(at: $0)?.timeline }
         for timeline in found where seen.isNews(timeline) { _ = seen.goOn(with: timeline) }
         let last = found.filter { !seen.isPast($0) }
         seen.note(isForked: last.contains { one in last.contains { $0.isForked(from: one) } })

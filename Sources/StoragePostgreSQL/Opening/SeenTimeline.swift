@@ -54,13 +54,20 @@ final class SeenTimeline: Sendable {
     }
 }
 
-/// When the other hosts of a place were looked at last.
+/// Which hosts a place has, and when the others were looked at last.
 final class HostLooks: Sendable {
     private let last = Mutex<Duration?>(nil)
+    private let found = Mutex<[String: String]>([:])
 
     /// How long a look holds: many connections are made at once, and a host whose machine is gone
     /// costs each look some seconds.
     private static let validity = Duration.seconds(10)
+
+    /// The hosts that were tried by the last connection for which all of them were, by libpq's names
+    /// for what says so.
+    var named: [String: String] { found.withLock { $0 } }
+
+    func note(_ hosts: [String: String]) { found.withLock { $0 = hosts } }
 
     /// Whether it is time to look, at a moment; who is told so looks.
     func isDue(at moment: Duration) -> Bool {
