@@ -5,8 +5,6 @@ package import Storage
 import Threads
 
 extension PostgresPlace {
-    /// How many connections a relay has at the most while it starts: those of the owner, and one.
-    static let connectionsNeeded = ServerEngine.connectionCount + 1
     /// How often is looked, and how long it waits in between, until the server has let go of
     /// connections that were ended.
     private static let looks = (count: 50, pause: Duration.milliseconds(20))
@@ -18,8 +16,11 @@ extension PostgresPlace {
     /// shards to look at.
     ///
     /// - Throws: ``StorageError`` if the server cannot be used, or has fewer.
-    package func checkConnections(besides more: Int = 0) throws(StorageError) {
-        let needed = Self.connectionsNeeded + more
+    package func checkConnections(
+        for settings: StoreSettings = StoreSettings(), besides more: Int = 0
+    ) throws(StorageError) {
+        // While it starts, a relay has those of the owner, and one.
+        let needed = ServerEngine.connectionCount(settings) + 1 + more
         let session = PostgresSession(place: self, name: "belfry")
         let first = try session.connect()
         var others: [PostgresConnection] = []

@@ -15,10 +15,15 @@ final class ServerEngine: StoreEngine {
     private let ending = EngineEnding()
     private let session: PostgresSession
 
-    /// How many connections are kept for reading.
-    private static let readerCount = 4
+    /// How many connections are kept for reading, beside those of who reads much.
+    private static let readerCount = 3
+
+    private static func readers(_ settings: StoreSettings) -> Int {
+        readerCount + settings.scanningReaders
+    }
+
     /// How many are kept altogether: one to write and one for the lease besides.
-    static let connectionCount = readerCount + 2
+    static func connectionCount(_ settings: StoreSettings) -> Int { readers(settings) + 2 }
 
     /// Begins to write, to read and to renew the lease of a store that is owned.
     init(
@@ -30,7 +35,7 @@ final class ServerEngine: StoreEngine {
         self.session = session
         let horizon = opened.horizon
         inbox = WriteInbox(settings: settings)
-        readers = try ServerReaders(session, count: Self.readerCount)
+        readers = try ServerReaders(session, count: Self.readers(settings))
         writer = ServerWriter(
             session, epoch: opened.epoch, inbox: inbox, opened: opened, settings: settings)
         let lease = LeaseRenewer(

@@ -228,6 +228,15 @@ struct OpeningTests {
         #expect(told.contains("raise max_connections"), "\(told)")
         let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = '\(role)'"
         try await test.server.wait(for: "0", of: count)
+        // Who reads much has connections beside those that everybody else reads with.
+        var settings = StoreSettings.forTests
+        settings.scanningReaders = 8
+        let more = #expect(throws: StorageError.self) {
+            try place.checkConnections(for: settings)
+        }
+        let toldOfMore = more?.description ?? ""
+        #expect(toldOfMore.contains("has 3 of the 14 connections left"), "\(toldOfMore)")
+        try await test.server.wait(for: "0", of: count)
         try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 7")
         // Once it is seen that there are enough, there are.
         for _ in 0..<3 {

@@ -37,7 +37,9 @@ struct StoreOpening {
         if let place = try place {
             // Who has too few would stand by, or own the store, and do neither well.
             let more = configuration.nodes.isSharded ? ShardWatch.connectionCount : 0
-            try await patience.attempt { try place.checkConnections(besides: more) }
+            try await patience.attempt {
+                try place.checkConnections(for: configuration.store, besides: more)
+            }
         }
         let listeners = try await listeners {
             ListenerMaker(
