@@ -275,7 +275,9 @@ package final class Relay: Service {
     private func warn() async throws {
         do {
             try await warnOfContainers()
-        } catch let error as StorageError {
+        } catch let error as CancellationError {
+            throw error
+        } catch {
             logger.warning(
                 "could not look at the containers' settings", metadata: ["reason": "\(error)"])
         }

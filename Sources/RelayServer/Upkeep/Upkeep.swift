@@ -73,12 +73,17 @@ struct Upkeep: Sendable {
         }
     }
 
-    private func every(_ pause: Duration, _ body: () async throws -> Void) async throws {
+    /// Does something again and again, until the task is cancelled.
+    ///
+    /// What a server refuses has its own words, and is no error of the store's kind.
+    func every(_ pause: Duration, _ body: () async throws -> Void) async throws {
         while true {
             try await world.clock.sleep(for: pause)
             do {
                 try await body()
-            } catch let error as StorageError {
+            } catch let error as CancellationError {
+                throw error
+            } catch {
                 logger.warning("upkeep failed", metadata: ["reason": "\(error)"])
             }
         }
