@@ -157,6 +157,47 @@ struct RoundTripTests {
         #expect(stale == (isKept ? [1, 4, 7] : [1, 3, 4, 7]))
     }
 
+    @Test func `records that are kept are written together, and their zone is made once`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin()
+        let rows = ShadowRows(
+            place: RecordPlace(container: Sample.container, database: .public, owner: nil),
+            container: try db.container(Sample.container))
+        let stamp = RecordStamp(at: Sample.moment(1), userID: nil, deviceID: nil)
+        func write(_ numbers: ClosedRange<UInt64>) throws {
+            for number in numbers {
+                let record = ShadowRecord(
+                    recordID: RecordID(recordName: Sample.identifier("r\(number)")),
+                    recordType: Sample.identifier("Artwork"), fields: ["n": .integer(1)],
+                    readers: nil, created: stamp, modified: stamp, source: Sample.source,
+                    position: LogPosition(number))
+                try rows.write(record, version: nil, in: db)
+            }
+            try connection.settle()
+        }
+        func zones() throws -> [[Int64]] {
+            try Row.fetchAll(db, sql: "SELECT position, edit, isDeleted FROM recordZone")
+                .map { [$0[0], $0[1], $0[2]] }
+        }
+        let before = connection.pipeline.roundTrips
+        try write(1...50)
+        #expect(connection.pipeline.roundTrips - before < 5)
+        #expect(try zones() == [[50, 1, 0]])
+        // One that was deleted comes again.
+        try db.execute(sql: "UPDATE recordZone SET isDeleted = 1, deletedAt = 1, edit = 2")
+        try write(51...52)
+        #expect(try zones() == [[52, 3, 0]])
+        connection.rollBack()
+        await store.close()
+    }
+
     @Test func `entries of inboxes are numbered and written together, each once`() async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)

@@ -99,42 +99,69 @@ struct ShadowRows {
 
     /// Notes the last change of a zone; a zone that a source names comes into being by it.
     private func touch(_ zoneID: ZoneID, at position: LogPosition, in db: Database) throws {
-        let count = try db.cachedStatement(
+        let update = try db.cachedStatement(
             sql: """
                 UPDATE recordZone SET position = ?6
                 WHERE container = ?1 AND database = ?2 AND owner = ?3 AND zoneOwner = ?4
                     AND zoneName = ?5 AND isDeleted = 0
-                """
-        ).executeCounting(arguments: zone(zoneID) + [position.stored])
-        guard count == 0 else { return }
+                """)
+        let arguments = zone(zoneID) + [position.stored]
+        // Where the answer would be waited for, what makes the zone looks itself.
+        guard db.dialect == .sqlite else {
+            try update.execute(arguments: arguments)
+            return try db.cachedStatement(sql: Self.savingUnlessThere)
+                .execute(arguments: arguments)
+        }
+        guard try update.executeCounting(arguments: arguments) == 0 else { return }
         try save(zoneID, position: position, in: db)
     }
 
-    /// Notes that a zone was created, or deleted at `deletedAt`.
+    /// The beginning of what creates a zone, or changes what is noted of it.
+    private static let saving = """
+        INSERT INTO recordZone
+            (container, database, owner, zoneOwner, zoneName, position, edit, prunedTo, isDeleted,
+            deletedAt)
+        """
+    /// What a zone has then, but for whether it is deleted.
     ///
     /// One that comes again after its mark is gone remembers no record that it had.
+    private static let savedValues = """
+        ?1, ?2, ?3, ?4, ?5, ?6,
+        1 + max(
+            (SELECT coalesce(max(edit), 0) FROM recordZone),
+            (SELECT coalesce(max(prunedEdit), 0) FROM zoneMemory)),
+        coalesce((
+            SELECT prunedPosition FROM zoneMemory
+            WHERE container = ?1 AND database = ?2 AND owner = ?3), 0)
+        """
+    private static let savedAnew = """
+        ON CONFLICT (
+            container, database, owner, zoneOwner, zoneName)
+        DO UPDATE SET
+            position = max(recordZone.position, excluded.position),
+            edit = excluded.edit, isDeleted = excluded.isDeleted,
+            deletedAt = excluded.deletedAt
+        """
+    /// Creates a zone unless it is there.
+    private static let savingUnlessThere = """
+        \(saving)
+        SELECT \(savedValues), 0, CAST(NULL AS bigint)
+        WHERE NOT EXISTS (
+            SELECT 1 FROM recordZone
+            WHERE container = ?1 AND database = ?2 AND owner = ?3 AND zoneOwner = ?4
+                AND zoneName = ?5 AND isDeleted = 0)
+        \(savedAnew)
+        """
+
+    /// Notes that a zone was created, or deleted at `deletedAt`.
     func save(
         _ zoneID: ZoneID, position: LogPosition, deletedAt: Timestamp? = nil, in db: Database
     ) throws {
         try db.cachedStatement(
             sql: """
-                INSERT INTO recordZone
-                    (container, database, owner, zoneOwner, zoneName, position, edit, isDeleted,
-                    deletedAt, prunedTo)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6,
-                    1 + max(
-                        (SELECT coalesce(max(edit), 0) FROM recordZone),
-                        (SELECT coalesce(max(prunedEdit), 0) FROM zoneMemory)),
-                    CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, ?7,
-                    coalesce((
-                        SELECT prunedPosition FROM zoneMemory
-                        WHERE container = ?1 AND database = ?2 AND owner = ?3), 0))
-                ON CONFLICT (
-                    container, database, owner, zoneOwner, zoneName)
-                DO UPDATE SET
-                    position = max(recordZone.position, excluded.position),
-                    edit = excluded.edit, isDeleted = excluded.isDeleted,
-                    deletedAt = excluded.deletedAt
+                \(Self.saving)
+                VALUES (\(Self.savedValues), CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, ?7)
+                \(Self.savedAnew)
                 """
         ).execute(arguments: zone(zoneID) + [position.stored, deletedAt?.stored])
     }
