@@ -11,7 +11,8 @@ package final class PostgresConnection: @unchecked Sendable {
     let handle: OpaquePointer
     private let warningCount: UnsafeMutablePointer<Int32>
     let wake: PostgresWake
-    let watch: @Sendable () -> Duration
+    /// How much time has passed.
+    package let watch: @Sendable () -> Duration
     let isStopped: @Sendable () -> Bool
     /// Which history the server writes, as far as whoever made the connection has asked.
     package var timeline: ServerTimeline?

@@ -219,7 +219,7 @@ extension RelayStore {
         try await delete(
             """
             DELETE FROM \(table) WHERE \(key) IN (
-                SELECT \(key) FROM \(table) WHERE \(moment) <= ? LIMIT ?)
+                SELECT \(key) FROM \(table) WHERE \(moment) <= ? ORDER BY \(moment) LIMIT ?)
             """, [now.advanced(by: .zero - age).stored, portion], portion)
     }
 

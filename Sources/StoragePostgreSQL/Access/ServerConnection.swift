@@ -12,12 +12,14 @@ final class ServerConnection: SQLConnection {
     private var isOpen = false
     /// Cursors since the beginning: each has its own name, because several may be read at once.
     private var cursors = 0
+    private var plans: PlanAge
 
     /// How many texts are remembered; those of the relay are fewer.
     private static let mostSpelled = 2000
 
     init(_ pipeline: PostgresPipeline) {
         self.pipeline = pipeline
+        plans = PlanAge(at: pipeline.connection.watch())
     }
 
     var dialect: Dialect { .postgresql }
@@ -40,6 +42,10 @@ final class ServerConnection: SQLConnection {
     func begin(_ mode: String = "") throws {
         isOpen = true
         try pipeline.queue("BEGIN\(mode)", keeping: false)
+        // Within the transaction, because it takes a snapshot, after which none of a kind begins.
+        if plans.isOver(at: pipeline.connection.watch()) {
+            try pipeline.queue("DISCARD PLANS", keeping: false)
+        }
     }
 
     /// Ends the transaction, after all that is queued; returns what the server says it did.
