@@ -50,7 +50,8 @@ extension RelayStore {
                 FROM courier JOIN device ON device.token = courier.token
                     JOIN container ON container.id = device.container
                 WHERE courier.polledAt <= ? AND device.ended IS NULL
-                    AND device.gateway = 'courier' LIMIT ?
+                    AND device.gateway = 'courier'
+                ORDER BY courier.polledAt LIMIT ?
                 """, arguments: [since.stored, limit])
         for row in idle {
             let key = try StoredRow(row: row, table: "container").containerKey()
