@@ -268,8 +268,8 @@ package final class PostgresConnection: @unchecked Sendable {
 
     /// Has libpq read what has come; says whether the connection is there still.
     ///
-    /// It reads as much as it has room for, 8 KiB at the least. What TLS has deciphered beyond that,
-    /// of a record of 16 KiB at the most, is not seen by whoever waits for the socket.
+    /// It reads as much as it has room for, 8 KiB at the least. What TLS has deciphered beyond
+    /// that, of a record of 16 KiB at the most, is not seen by whoever waits for the socket.
     func takeInput() -> Bool {
         guard PQconsumeInput(handle) == 1 else { return false }
         // If that finds the connection's end, what came before is read first, which says why.

@@ -1,9 +1,9 @@
 /// When a server is to plan anew what was prepared on a connection: a pure decision.
 ///
-/// It keeps a plan until it has looked at a table anew (ANALYZE), which takes a minute and more. Of
-/// indexes of a table that is empty each is as good as another, also one that has to be read whole:
-/// a plan that was made then is a bad one as soon as the table has grown. A new store grows fast, so
-/// that the first plans are kept for a moment only.
+/// It keeps a plan until it has looked at a table anew (ANALYZE), which takes a minute and more.
+/// Of indexes of a table that is empty each is as good as another, also one that has to be read
+/// whole: a plan that was made then is a bad one as soon as the table has grown. A new store grows
+/// fast, so that the first plans are kept for a moment only.
 struct PlanAge: Sendable {
     /// How long plans are kept at first: twice as long each time, up to the longest.
     private static let first = Duration.seconds(1)

@@ -88,8 +88,8 @@ struct PostgresSession: Sendable {
         return all
     }
 
-    /// What libpq is told, once for each host alone; where the URL leaves them to a service or to the
-    /// environment, they are known after the first connection.
+    /// What libpq is told, once for each host alone; where the URL leaves them to a service or to
+    /// the environment, they are known after the first connection.
     private var byHost: [[String: String]] {
         place.target.byHost(parameters.merging(hosts.named) { given, _ in given })
     }

@@ -63,8 +63,7 @@ final class HostLooks: Sendable {
     /// costs each look some seconds.
     private static let validity = Duration.seconds(10)
 
-    /// The hosts that were tried by the last connection for which all of them were, by libpq's names
-    /// for what says so.
+    /// The hosts among which the last connection could choose, by libpq's names for what says so.
     var named: [String: String] { found.withLock { $0 } }
 
     func note(_ hosts: [String: String]) { found.withLock { $0 = hosts } }
