@@ -131,7 +131,12 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             snapshot = seen
             return SnapshotReader(
                 connection, origin: "\(state.identity)/\(attempt)/snapshot",
-                version: state.firstNumber - 1 &+ base, tables: tables, types: types)
+                version: state.firstNumber - 1 &+ base, tables: tables, types: types
+            ) { [catalogue] id in
+                let tables = try catalogue.tablesWithOutbox()
+                guard let table = tables.first(where: { $0.relation.id == id }) else { return nil }
+                return (table: table, types: try catalogue.types())
+            }
         }
     }
 

@@ -196,10 +196,19 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             let connection = catalogue.connection
             try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try connection.query("SET TRANSACTION SNAPSHOT \(snapshot.quotedText)")
+            // Asked anew: a transaction that the slot waited for may have made tables and columns,
+            // and nothing that comes after the slot tells of the rows that it wrote into them.
+            types = try catalogue.types()
             return SnapshotReader(
                 connection,
                 origin: "\(timelines.prefix(at: start))/\(start)/snapshot",
-                version: timelines.version(of: start), tables: tables, types: types)
+                version: timelines.version(of: start),
+                tables: try catalogue.tables(of: settings.publication), types: types
+            ) { [catalogue, settings] id in
+                let tables = try catalogue.tables(of: settings.publication)
+                guard let table = tables.first(where: { $0.relation.id == id }) else { return nil }
+                return (table: table, types: try catalogue.types())
+            }
         }
     }
 

@@ -10,7 +10,10 @@ final class SnapshotReader: @unchecked Sendable {
     private let origin: String
     private let version: Int64
     private var tables: ArraySlice<Catalogue.PublishedTable>
-    private let types: TypeCatalogue
+    private var types: TypeCatalogue
+    private let renewed: (UInt32) throws -> RenewedTable?
+    /// Tables whose rows of then are gone, by their numbers.
+    private var rewritten: ArraySlice<UInt32> = []
     private var shape: TableShape?
     /// How many rows are asked for at once.
     private var fetched = 1
@@ -18,6 +21,9 @@ final class SnapshotReader: @unchecked Sendable {
     private var isFetching = false
     private var ofFetch = 0
     private var count = 0
+
+    /// A table as it is now, and the types that users made.
+    typealias RenewedTable = (table: Catalogue.PublishedTable, types: TypeCatalogue)
 
     /// Reads on a connection within a transaction that sees the rows as they were, and ends it.
     ///
@@ -27,15 +33,18 @@ final class SnapshotReader: @unchecked Sendable {
     ///   - version: of all rows; lower than those of changes that come after them.
     ///   - tables: what is read.
     ///   - types: the types that users made.
+    ///   - renewed: what a table is by now, by its number; `nil` if it is told no more.
     init(
         _ connection: PostgresConnection, origin: String, version: Int64,
-        tables: [Catalogue.PublishedTable], types: TypeCatalogue
+        tables: [Catalogue.PublishedTable], types: TypeCatalogue,
+        renewed: @escaping (UInt32) throws -> RenewedTable?
     ) {
         self.connection = connection
         self.origin = origin
         self.version = version
         self.tables = tables[...]
         self.types = types
+        self.renewed = renewed
     }
 
     /// The table that is read.
@@ -49,9 +58,14 @@ final class SnapshotReader: @unchecked Sendable {
             if shape == nil {
                 guard let published = tables.popFirst() else {
                     try connection.query("COMMIT")
-                    return nil
+                    guard let table = rewritten.popFirst() else { return nil }
+                    try renew(table)
+                    continue
                 }
-                try begin(published)
+                guard try begin(published) else {
+                    rewritten.append(published.relation.id)
+                    continue
+                }
             }
             if let batch = try read() { return batch }
             try connection.query("CLOSE belfry_rows")
@@ -104,13 +118,43 @@ final class SnapshotReader: @unchecked Sendable {
         return row
     }
 
-    private func begin(_ published: Catalogue.PublishedTable) throws {
+    /// Begins to read a table; returns whether its rows of then are still there.
+    ///
+    /// Who rewrites a table, as `ALTER TABLE … TYPE` and `TRUNCATE` do, leaves it empty for all who
+    /// see an earlier moment. The cursor holds a lock against that from here on.
+    private func begin(_ published: Catalogue.PublishedTable) throws -> Bool {
         let shape = TableShape(published.relation, namingKey: published.namingKey, types: types)
         table = "\(published.relation.schema).\(published.relation.name)"
         try connection.query(
             "DECLARE belfry_rows NO SCROLL CURSOR FOR \(published.select)", within: nil)
+        guard try !isRewritten(published.relation.id) else {
+            try connection.query("CLOSE belfry_rows")
+            return false
+        }
         self.shape = shape
         // Few at first, because nothing is known of them.
         fetched = 10
+        return true
+    }
+
+    /// Whether the files of a table, or of one of its partitions, are others than they were: the
+    /// catalogue's rows are of then, and what its functions say is of now.
+    private func isRewritten(_ table: UInt32) throws -> Bool {
+        try !connection.query(
+            """
+            SELECT FROM pg_class
+            WHERE (oid = $1::oid OR oid IN (SELECT relid FROM pg_partition_tree($1::oid)))
+            AND relkind = 'r' AND relfilenode IS DISTINCT FROM pg_relation_filenode(oid) LIMIT 1
+            """, [String(table)]
+        ).isEmpty
+    }
+
+    /// Reads a table that was rewritten as it is now: what changed of its rows since then is told
+    /// after them, as of all others, and ends in the same.
+    private func renew(_ table: UInt32) throws {
+        try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        guard let now = try renewed(table) else { return }
+        types = now.types
+        tables = [now.table]
     }
 }

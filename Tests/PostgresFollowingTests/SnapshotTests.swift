@@ -1,0 +1,71 @@
+import ChangeSources
+import PostgresFollowing
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Tables are altered while the rows as they are are read.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(15)))
+struct SnapshotTests {
+    /// The server makes a slot when the transactions that were open have ended.
+    @Test func `a table of a transaction that the slot waited for is read too`() async throws {
+        // Others' transactions would be waited for as well.
+        let server = try PostgresServer(["wal_level=logical"])
+        defer { server.end() }
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let session = try PostgresSession(server, name)
+        try session.run(
+            """
+            BEGIN; CREATE TYPE mood AS ENUM ('sad', 'ok');
+            CREATE TABLE late (id int PRIMARY KEY, ms mood[]); INSERT INTO late VALUES (1, '{ok}')
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            try await server.wait(
+                for: "1", of: "SELECT count(*) FROM pg_replication_slots WHERE plugin = 'pgoutput'")
+            try session.run("COMMIT")
+            await followed.until { $0.words.last == "following" }
+            return followed.seen.rows
+        }
+        session.end()
+        #expect(rows.map(line) == [#"create late[id] - {"id":1,"ms":["ok"]} snapshot"#])
+    }
+
+    /// Who sees an earlier moment finds nothing in such a table.
+    @Test(arguments: [false, true])
+    func `a table that is rewritten before it is read is read as it is then`(
+        byOutbox: Bool
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE a (id int PRIMARY KEY); INSERT INTO a VALUES (1);
+            CREATE TABLE b (id int PRIMARY KEY, v text); INSERT INTO b VALUES (1, '5'), (2, '6');
+            CREATE TABLE c (id int PRIMARY KEY); INSERT INTO c VALUES (1)
+            """)
+        let settings =
+            try byOutbox
+            ? server.outbox(name, ["public.a", "public.b", "public.c"]) : server.settings(name)
+        let followed = Followed()
+        // It stays at the first table until it is told otherwise.
+        followed.refuse(.max)
+        let rows = try await followed.follow(settings) { followed in
+            await followed.until { $0.attempts > 0 }
+            try server.sql("ALTER TABLE b ALTER v TYPE int USING v::int", in: name)
+            followed.refuse(0)
+            await followed.until { $0.words.last == "following" }
+            try server.sql("UPDATE b SET v = 7 WHERE id = 1", in: name)
+            await followed.until { $0.rows.last?.operation == .update }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create a[id] - {"id":1} snapshot"#, #"create c[id] - {"id":1} snapshot"#,
+                #"create b[id] - {"id":1,"v":5} snapshot"#,
+                #"create b[id] - {"id":2,"v":6} snapshot"#,
+                #"update b[id] \#(byOutbox ? #"{"id":1,"v":5}"# : "-") {"id":1,"v":7}"#,
+            ])
+        #expect(Set(rows.map(\.position)).count == rows.count)
+    }
+}
