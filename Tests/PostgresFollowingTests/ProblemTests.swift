@@ -232,6 +232,22 @@ struct ProblemTests {
         }
     }
 
+    @Test func `a publication that was dropped is named before a row changes`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let followed = Followed()
+        let follower = try followed.follower(try server.settings(name), clock: HurriedClock())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try server.sql("DROP PUBLICATION belfry", in: name)
+            await followed.until { $0.words.last == "publicationMissing" }
+            try server.sql("CREATE PUBLICATION belfry FOR ALL TABLES", in: name)
+            await followed.until { $0.words.last == "following" }
+            group.cancelAll()
+        }
+    }
+
     @Test func `after a failover to a server without the slot, that is said, and how to go on`()
         async throws
     {

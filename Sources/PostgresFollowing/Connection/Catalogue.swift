@@ -81,8 +81,10 @@ final class Catalogue: @unchecked Sendable {
 
     // MARK: Publications
 
-    func hasPublication(_ name: String) throws -> Bool {
-        try !connection.query("SELECT FROM pg_publication WHERE pubname = $1", [name]).isEmpty
+    /// The number of a publication, which another of its name has not; `nil` if there is none.
+    func publication(_ name: String) throws -> String? {
+        try connection.query("SELECT oid FROM pg_publication WHERE pubname = $1", [name])
+            .first?.first.flatMap { $0 }
     }
 
     func makePublication(_ name: String, tables: [String]) throws {
@@ -192,10 +194,13 @@ final class Catalogue: @unchecked Sendable {
     /// condition on its rows, and the columns that are told.
     private func table(_ row: [String?]) throws -> PublishedTable {
         let id = UInt32(row[2] ?? "") ?? 0
+        // From 18 on a publication may tell generated columns too, and has those that it does.
+        let told = connection.serverVersion >= 180_000 ? "OR $2::jsonb ? attname::text" : ""
         let columns = try connection.query(
             """
             SELECT attname, atttypid FROM pg_attribute
-            WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+            WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped
+            AND (attgenerated = '' \(told))
             AND ($2::jsonb IS NULL OR $2::jsonb = 'null' OR $2::jsonb ? attname::text)
             ORDER BY attnum
             """, [row[2], row[6]])

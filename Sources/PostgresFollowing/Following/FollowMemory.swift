@@ -14,6 +14,8 @@ final class FollowMemory: Sendable {
         var last: RowPlace?
         /// The log that was followed last, as it was then.
         var timelines: Timelines?
+        /// The number of the publication that was followed.
+        var publication: String?
         /// What is wrong with it for good.
         var wentBack: FollowProblem?
         var hasFollowed = false

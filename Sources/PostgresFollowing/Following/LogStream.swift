@@ -190,6 +190,10 @@ final class LogStream: RowStream, @unchecked Sendable {
     private func look() throws {
         guard watch() - lastLooked >= Self.lookPause else { return }
         lastLooked = watch()
+        // The server says so when a row changes; from 18 on it goes on without, and tells of none.
+        guard try catalogue.publication(settings.publication) != nil else {
+            throw FollowProblem.publicationMissing(settings.publication)
+        }
         guard let slot = try catalogue.slot(settings.slot) else { return }
         if watch() - lastCompared >= Self.comparePause {
             lastCompared = watch()

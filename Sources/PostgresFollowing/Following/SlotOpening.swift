@@ -37,7 +37,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         guard level == "logical" else { throw FollowProblem.walLevel(level) }
         let role = try catalogue.role()
         guard role.mayReplicate else { throw FollowProblem.noReplicationRight(role: role.name) }
-        if try !catalogue.hasPublication(settings.publication) {
+        guard let publication = try catalogue.publication(settings.publication) else {
             guard settings.makes, !memory.current.hasFollowed else {
                 throw FollowProblem.publicationMissing(settings.publication)
             }
@@ -49,6 +49,14 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                         + (nameless.count > 3 ? " and others" : ""))
             }
             try catalogue.makePublication(settings.publication, tables: settings.tables)
+            return
+        }
+        // From 18 on the server passes over what was changed while it was not there; before, it
+        // refuses to go on.
+        if let known = memory.current.publication, known != publication,
+            catalogue.connection.serverVersion >= 180_000
+        {
+            throw FollowProblem.publicationLost("\(settings.publication) was made anew")
         }
     }
 
@@ -250,6 +258,9 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             // What the slot says is taken, and the server may first speak of places before it.
             if let confirmed = try catalogue.slot(settings.slot)?.confirmed {
                 memory.change { $0.confirmed = max($0.confirmed, confirmed) }
+            }
+            if let publication = try catalogue.publication(settings.publication) {
+                memory.change { $0.publication = publication }
             }
             // From where it was confirmed; the server takes the higher of both.
             try log.query(
