@@ -253,6 +253,33 @@ struct OutboxTests {
         #expect(rows.map(line) == [#"create t[id] - {"id":1}"#])
     }
 
+    /// Following would end there for ever otherwise.
+    @Test(arguments: [
+        ("{{id,23},{v,25}}", "(1)"), ("{{id,23},{v,25}}", "(1,a"), ("{{id,text}}", "(1)"),
+    ])
+    func `a row of an outbox that cannot be read is told without what it was`(
+        columns: String, row: String
+    ) async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO belfry.outbox (number, transaction, at, operation, relation, "schema",
+                    "table", columns, after)
+                VALUES (nextval('belfry.outbox_number'), pg_current_xact_id(), now(), 'INSERT',
+                    't'::regclass, 'public', 't', '\(columns)', '\(row)');
+                INSERT INTO t VALUES (2, 'b')
+                """, in: name)
+            await followed.until { $0.rows.count == 2 || $0.words.contains("brokenStream") }
+            return followed.seen.rows
+        }
+        #expect(rows.map(\.operation) == [.create, .create])
+        #expect(rows.first?.after == nil)
+        #expect(rows.last.map(line) == #"create t[id] - {"id":2,"v":"b"}"#)
+    }
+
     @Test func `an outbox has one follower, and is made again for more tables, and dropped`()
         async throws
     {

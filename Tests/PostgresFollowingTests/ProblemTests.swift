@@ -360,7 +360,7 @@ struct ProblemTests {
             .tablesNotPublished(publication: "x", tables: "x"), .slotMissing("x"), .slotLost("x"),
             .slotMoved("x"), .slotTaken("x"),
             .slotOfOtherKind("x"),
-            .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken("x"),
+            .serverFull("x"), .serverRefused("x"), .rowRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken("x"),
             .otherServer(expected: "x", found: "x"), .serverWentBack("x"), .storeRestored("x"),
             .brokenStream("x"), .relayUnreachable("x"),
             .relayRefuses("x"),

@@ -183,6 +183,35 @@ struct ServerConditionTests {
             ])
     }
 
+    /// To try again is of no use: somebody must say how to go on without it.
+    @Test(arguments: [false, true])
+    func `a text that is none in UTF-8 is said, with how to go on without it`(
+        byOutbox: Bool
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = "windows_\(byOutbox ? "outbox" : "slot")"
+        try server.sql(
+            "CREATE DATABASE \(name) ENCODING 'WIN1252' LC_COLLATE 'C' LC_CTYPE 'C' "
+                + "TEMPLATE template0")
+        try server.sql("CREATE TABLE t (id int PRIMARY KEY, v text)", in: name)
+        let settings = try byOutbox ? server.outbox(name) : server.settings(name)
+        let followed = Followed()
+        try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            // Of the two only the second is a letter there.
+            try server.sql("INSERT INTO t VALUES (1, chr(129))", in: name)
+            try server.sql("INSERT INTO t VALUES (2, chr(233))", in: name)
+            await followed.until { $0.words.last == "rowRefused" }
+            let sentence = follower.status.sentence
+            #expect(sentence.contains("(22P05)") && sentence.contains("belfry.outbox"))
+            guard byOutbox else { return }
+            try server.sql(
+                "DELETE FROM belfry.outbox WHERE position(chr(129) in after) > 0", in: name)
+            await followed.until { !$0.rows.isEmpty }
+            #expect(followed.seen.rows.map(line) == [#"create t[id] - {"id":2,"v":"é"}"#])
+        }
+    }
+
     @Test func `TLS is asked for as the URL says, and only who is certified is believed`()
         async throws
     {

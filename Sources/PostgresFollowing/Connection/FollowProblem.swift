@@ -24,6 +24,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case slotOfOtherKind(String)
     case serverFull(String)
     case serverRefused(String)
+    case rowRefused(String)
     case outboxMissing
     case outboxEmpty
     case outboxTaken(String)
@@ -59,6 +60,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .slotOfOtherKind: "slotOfOtherKind"
         case .serverFull: "serverFull"
         case .serverRefused: "serverRefused"
+        case .rowRefused: "rowRefused"
         case .outboxMissing: "outboxMissing"
         case .outboxEmpty: "outboxEmpty"
         case .outboxTaken: "outboxTaken"
@@ -77,8 +79,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
         "publicationLost", "tableMissing", "identityMissing", "tablesNotPublished", "slotMissing",
         "slotLost", "slotMoved", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
-        "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "serverWentBack",
-        "storeRestored", "brokenStream", "relayUnreachable", "relayRefuses",
+        "rowRefused", "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer",
+        "serverWentBack", "storeRestored", "brokenStream", "relayUnreachable", "relayRefuses",
     ]
 
     /// Whether it stays until somebody does something: trying again alone is of no use.
@@ -164,6 +166,12 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "max_connections; it is tried again."
         case .serverRefused(let reason):
             "PostgreSQL refuses (\(reason)): see the server's log; it is tried again."
+        case .rowRefused(let reason):
+            "PostgreSQL cannot hand over a row (\(reason)): mend the row, or the publication's "
+                + "condition, where that fails at it. What the log has of it already stays so: "
+                + "drop the slot with SELECT pg_drop_replication_slot(…), or delete the row of "
+                + "belfry.outbox; after a slot was dropped, say --make to begin anew with a "
+                + "snapshot."
         case .outboxMissing:
             "The database has no outbox: say --make with --tables, or run what --print-sql shows."
         case .outboxEmpty:
@@ -184,7 +192,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "outbox with --drop, and save the source with --make to begin anew with a "
                 + "snapshot; or save it as it is to go on without what is missing."
         case .brokenStream(let reason):
-            "What the server sends cannot be read (\(reason)): it is tried again; please report it."
+            "What the server sends cannot be read (\(reason)): it is tried again; please report it. "
+                + "To go on without it, drop the slot with SELECT pg_drop_replication_slot(…), or "
+                + "the outbox with --drop, then say --make to begin anew with a snapshot."
         case .relayUnreachable(let reason):
             "The relay cannot take changes (\(reason)): they wait in PostgreSQL, and it is tried "
                 + "again."
@@ -215,6 +225,10 @@ extension PostgresError {
         // Two that begin at once make a slot of one name.
         case "42710" where message.contains("replication slot"): .slotTaken(message)
         case "42704" where message.contains("publication"): .publicationLost(message)
+        // Data, as a text that is none in UTF-8, or a condition that divides by zero; not what a
+        // command names.
+        case let data where data.hasPrefix("22") && data != "22023":
+            .rowRefused("\(message) (\(state))")
         default: .serverRefused("\(message) (\(state))")
         }
     }

@@ -67,9 +67,16 @@ struct OutboxReader {
         _ row: [String], _ given: [String?], _ written: [[UInt8]?], _ catalogue: Catalogue
     ) throws -> FollowedRow {
         guard let operation = Self.operations[row[3]], let number = Int64(row[0]) else {
-            throw MalformedMessage("is no row of an outbox")
+            throw MalformedMessage("has number \(row[0]) of belfry.outbox, which is none: delete it")
         }
-        let shape = try given[7].map { try self.shape(row, columns: $0, catalogue) }
+        // What cannot be read is told without its rows, and parked: what comes after it would wait
+        // for ever.
+        var shape: Shape?
+        do {
+            shape = try given[7].map { try self.shape(row, columns: $0, catalogue) }
+        } catch is MalformedMessage {
+            valuesLeftOut += 1
+        }
         var change = FollowedRow(
             operation, schema: row[5], table: row[6], key: shape?.table.key ?? [],
             // A server that was put back writes numbers and transactions anew, at another time.
@@ -90,9 +97,14 @@ struct OutboxReader {
         }
         if let shape {
             var images = RowBuilder(shape.table)
-            change.before = try written[8].map { try images.row(Self.values($0, shape)) }
-            change.after = try written[9].map { try images.row(Self.values($0, shape)) }
-            valuesLeftOut += images.leftOut
+            do {
+                let before = try written[8].map { try images.row(Self.values($0, shape)) }
+                let after = try written[9].map { try images.row(Self.values($0, shape)) }
+                (change.before, change.after) = (before, after)
+                valuesLeftOut += images.leftOut
+            } catch is MalformedMessage {
+                valuesLeftOut += 1
+            }
         }
         return change
     }
