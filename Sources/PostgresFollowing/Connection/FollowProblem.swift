@@ -192,8 +192,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "outbox with --drop, and save the source with --make to begin anew with a "
                 + "snapshot; or save it as it is to go on without what is missing."
         case .brokenStream(let reason):
-            "What the server sends cannot be read (\(reason)): it is tried again; please report it. "
-                + "To go on without it, drop the slot with SELECT pg_drop_replication_slot(…), or "
+            "What the server sends cannot be read (\(reason)): it is tried again; please report it."
+                + " To go on without it, drop the slot with SELECT pg_drop_replication_slot(…), or "
                 + "the outbox with --drop, then say --make to begin anew with a snapshot."
         case .relayUnreachable(let reason):
             "The relay cannot take changes (\(reason)): they wait in PostgreSQL, and it is tried "

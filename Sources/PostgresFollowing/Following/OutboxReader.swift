@@ -67,7 +67,7 @@ struct OutboxReader {
         _ row: [String], _ given: [String?], _ written: [[UInt8]?], _ catalogue: Catalogue
     ) throws -> FollowedRow {
         guard let operation = Self.operations[row[3]], let number = Int64(row[0]) else {
-            throw MalformedMessage("has number \(row[0]) of belfry.outbox, which is none: delete it")
+            throw MalformedMessage("is row \(row[0]) of belfry.outbox, which is none: delete it")
         }
         // What cannot be read is told without its rows, and parked: what comes after it would wait
         // for ever.
