@@ -302,6 +302,58 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(same.index == 0)
     }
 
+    @Test(arguments: [
+        (
+            "parse",
+            """
+            {"triggerName":"afterSave","headers":{"X-Parse-Session-Token":"secret","x-device":"d"},
+             "user":{"objectId":"u1","sessionToken":"secret"},
+             "object":{"className":"_User","username":"ann","sessionToken":"secret",
+                       "authData":{"x":{"access_token":"secret"}},"_hashed_password":"secret"},
+             "original":{"username":"an","password":"secret"}}
+            """
+        ),
+        (
+            "parse",
+            """
+            [{"triggerName":"afterSave","user":{"objectId":"u1","sessionToken":"secret"},
+              "object":{"className":"Order","password":"told"}}]
+            """
+        ),
+        (
+            "directus",
+            """
+            {"trigger":{"event":"users.update","collection":"directus_users","keys":[],
+                        "payload":{"password":"secret","title":"Dr"}},"accountability":null}
+            """
+        ),
+        (
+            "directus",
+            #"""
+            {"event":"users.update","collection":"directus_users","keys":[],
+             "payload":"{\"password\":\"secret\",\"title\":\"Dr\"}"}
+            """#
+        ),
+    ])
+    func `what is parked has nothing that lets its reader be somebody else`(
+        preset: String, body: String
+    ) throws {
+        let source = try source(preset, more: #", "onUnmappable": "park""#)
+        let batch = try source.decode(webhook(body))
+        guard case .parked(let parked) = batch.items.first else {
+            Issue.record("not parked")
+            return
+        }
+        let text = parked.raw.text
+        #expect(!text.contains("secret"), "\(text)")
+        #expect(["x-device", "told", "Dr"].contains { text.contains($0) }, "\(text)")
+        guard case .parked(let same) = try source.replay(parked, receivedAt: now).items.first else {
+            Issue.record("not parked again")
+            return
+        }
+        #expect(same.digest == parked.digest)
+    }
+
     @Test func `a body that was no JSON is kept byte for byte`() throws {
         let batch = try source("debezium").decode(
             WebhookRequest(body: [0xFF, 0x00], receivedAt: now))

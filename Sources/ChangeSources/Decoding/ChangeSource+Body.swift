@@ -157,12 +157,24 @@ extension ChangeSource {
         if case .object(let object) = body, object["zones"] != nil { "zones" } else { "records" }
     }
 
+    /// What is kept of a change that could not be mapped: without what lets whoever has it be
+    /// somebody else, which is read by nobody.
+    func kept(_ json: JSONValue) -> JSONValue {
+        switch preset {
+        case .parse: ParseReading.withoutCredentials(json)
+        case .directus: DirectusReading.withoutCredentials(json)
+        default: json
+        }
+    }
+
     /// Keeps a whole body, with what is wrong about it: one that could not even be divided, or one
     /// with a change that conflicts with an earlier one.
     package func parked(
         _ body: [UInt8], _ error: DecodeError, _ headers: WebhookHeaders
     ) -> ParkedBody {
-        let raw = (try? JSONValue(parsing: body)) ?? ["$bytes": .string(Base64.encode(body))]
+        let raw =
+            (try? JSONValue(parsing: body)).map(kept)
+            ?? ["$bytes": .string(Base64.encode(body))]
         return ParkedBody(
             reason: error.reason, path: error.path, raw: raw, index: nil,
             headers: replayHeaders(headers))

@@ -80,7 +80,7 @@ extension ChangeSource {
                 return half(of: reported, item: item, transportKey: transportKey) + [
                     .parked(
                         ParkedBody(
-                            reason: error.reason, path: error.path, raw: item.value,
+                            reason: error.reason, path: error.path, raw: kept(item.value),
                             index: item.index, headers: replayHeaders(item.headers)))
                 ]
             case (.reject, .some):

@@ -10,13 +10,8 @@ enum DirectusReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         let (reader, accountability) = try parts(of: item)
         let event = try reader.require("event", try reader.string("event"))
-        let operation: ChangeOperation
-        switch event.split(separator: ".").last {
-        case "create": operation = .create
-        case "update": operation = .update
-        case "delete": operation = .delete
-        default:
-            throw reader.failure("event", "must end in .create, .update or .delete")
+        guard let operation = operation(event) else {
+            return .ignored("\"\(event.prefix(64))\" is no change of an item")
         }
         let name = try reader.require("collection", try reader.string("collection"))
         let payload = value("payload", reader)
@@ -48,6 +43,22 @@ enum DirectusReading {
         return .changes(changes)
     }
 
+    /// What an event is for the items of a collection; `nil` if it is nothing.
+    private static func operation(_ event: String) -> ChangeOperation? {
+        let parts = event.split(separator: ".")
+        // These name the collection whose schema is changed.
+        if parts.count == 2, ["collections", "fields", "relations"].contains(parts[0]) {
+            return nil
+        }
+        switch parts.last {
+        // A file comes with `files.upload` alone, the first time and where it replaces another.
+        case "create", "upload": return .create
+        case "update": return .update
+        case "delete": return .delete
+        default: return nil
+        }
+    }
+
     /// What triggered the flow, and who did: a template names both, or what the trigger has.
     private static func parts(
         of item: SourceItem
@@ -55,7 +66,10 @@ enum DirectusReading {
         let outer = try item.reader()
         let accountability = value("accountability", outer)
         guard let trigger = try outer.reader("trigger") else {
-            try outer.allowOnly(members)
+            // Other events have other members.
+            if let event = try outer.string("event"), operation(event) != nil {
+                try outer.allowOnly(members)
+            }
             return (outer, accountability)
         }
         try outer.allowOnly(["trigger", "accountability"])
@@ -100,6 +114,19 @@ enum DirectusReading {
     private static let credentials: Set<String> = [
         "password", "token", "tfa_secret", "auth_data",
     ]
+
+    /// A webhook as it may be kept.
+    static func withoutCredentials(_ json: JSONValue) -> JSONValue {
+        if case .array(let elements) = json { return .array(elements.map(withoutCredentials)) }
+        guard case .object(var members) = json else { return json }
+        if let trigger = members["trigger"] { members["trigger"] = withoutCredentials(trigger) }
+        guard members["collection"] == "directus_users", let reader = try? JSONReader(json),
+            case .object(let payload) = value("payload", reader)
+        else { return .object(members) }
+        let known = payload.members.filter { !credentials.contains($0.name) }
+        members["payload"] = .object(JSONObject(known))
+        return .object(members)
+    }
 
     private static func after(
         _ payload: JSONValue, of collection: String, key: FieldValue, in column: String,

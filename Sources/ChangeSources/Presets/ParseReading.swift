@@ -56,6 +56,36 @@ enum ParseReading {
     /// What lets whoever has it be somebody else, in the rows of users and of their sessions.
     private static let credentials: Set<String> = ["password", "sessionToken", "authData"]
 
+    /// Headers of the app's own request that let whoever has them be its user, or more.
+    private static let secretHeaders: Set<String> = [
+        "x-parse-session-token", "x-parse-master-key", "x-parse-maintenance-key",
+        "x-parse-rest-api-key", "authorization", "proxy-authorization", "cookie",
+    ]
+
+    /// A hook as it may be kept: every one has the headers and the user of the app's request.
+    static func withoutCredentials(_ hook: JSONValue) -> JSONValue {
+        if case .array(let hooks) = hook { return .array(hooks.map(withoutCredentials)) }
+        guard case .object(var members) = hook else { return hook }
+        if case .object(let headers)? = members["headers"] {
+            let known = headers.members.filter { !secretHeaders.contains($0.name.lowercased()) }
+            members["headers"] = .object(JSONObject(known))
+        }
+        var ofUsers = ["user"]
+        if case .object(let object)? = members["object"],
+            object["className"] == "_User" || object["className"] == "_Session"
+        {
+            ofUsers += ["object", "original"]
+        }
+        for name in ofUsers {
+            guard case .object(let row)? = members[name] else { continue }
+            let known = row.members.filter {
+                !$0.name.hasPrefix("_") && !credentials.contains($0.name)
+            }
+            members[name] = .object(JSONObject(known))
+        }
+        return .object(members)
+    }
+
     /// The row without what belongs to the protocol or to Parse itself, whose names begin with an
     /// underscore, and without credentials, which nobody is to find in the log.
     private static func image(
