@@ -68,4 +68,20 @@ struct SnapshotTests {
             ])
         #expect(Set(rows.map(\.position)).count == rows.count)
     }
+
+    /// It would be read again and again otherwise, and the slot that lasts never be made.
+    @Test func `no snapshot is begun where there is no room for the slot that lasts`()
+        async throws
+    {
+        let server = try PostgresServer(["wal_level=logical", "max_replication_slots=1"])
+        defer { server.end() }
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        let followed = Followed()
+        try await followed.run(try server.settings(name)) { follower in
+            await followed.until { $0.words.contains("serverFull") }
+            #expect(follower.status.sentence.contains("max_replication_slots"))
+        }
+        #expect(followed.seen.attempts == 0)
+    }
 }

@@ -330,6 +330,16 @@ final class Catalogue: @unchecked Sendable {
         }
     }
 
+    /// Whether the server has room for one more slot.
+    func hasRoomForSlot() throws -> Bool {
+        try connection.query(
+            """
+            SELECT count(*) < current_setting('max_replication_slots')::int
+            FROM pg_replication_slots
+            """
+        ).first?.first == "t"
+    }
+
     /// Makes a lasting slot that begins where `temporary` does.
     func copySlot(_ temporary: String, to name: String) throws {
         try connection.query(

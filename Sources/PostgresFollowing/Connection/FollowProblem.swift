@@ -149,8 +149,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "--make to begin anew with a snapshot."
         case .slotLost(let name):
             "The server has thrown away log that the slot \(name) needed "
-                + "(max_slot_wal_keep_size): SELECT pg_drop_replication_slot('\(name)'), then say "
-                + "--make to begin anew with a snapshot."
+                + "(max_slot_wal_keep_size, idle_replication_slot_timeout): SELECT "
+                + "pg_drop_replication_slot('\(name)'), then say --make to begin anew with a "
+                + "snapshot."
         case .slotMoved(let reason):
             "Somebody else followed by the slot meanwhile, or made it anew (\(reason)): what was "
                 + "changed in between is not told here. Drop it with SELECT "

@@ -198,6 +198,11 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                 memory.change { $0.status.warning = holder.map(Self.heldUp) }
             }
             temporary = name
+            // It would be found out when all rows have been read, each time anew.
+            guard try catalogue.hasRoomForSlot() else {
+                throw FollowProblem.serverFull(
+                    "a snapshot needs two replication slots until it ends, and there is one")
+            }
             guard settings.takesSnapshot, let row = made.first,
                 let start = row[1].flatMap({ PostgresPosition($0) }), let snapshot = row[2]
             else { return nil }
