@@ -19,6 +19,7 @@ final class Followed: Sendable {
         var attempted: [FollowedRow] = []
         var attempts = 0
         var words: [String] = []
+        var sentences: [String] = []
         /// How many requests are refused before one is taken.
         var refusals = 0
 
@@ -62,7 +63,12 @@ final class Followed: Sendable {
     ) throws -> PostgresFollower {
         try PostgresFollower(
             settings, clock: clock, now: { Timestamp(seconds: 1_700_000_000) },
-            changed: { [self] status in change { $0.words.append(status.word) } }
+            changed: { [self] status in
+                change { seen in
+                    seen.words.append(status.word)
+                    seen.sentences.append(status.sentence)
+                }
+            }
         ) { [self] rows in { [self] in take(rows) } }
     }
 

@@ -183,6 +183,30 @@ struct ServerConditionTests {
             ])
     }
 
+    /// It passes over a large transaction of which nothing is published, and would begin with that
+    /// anew, again and again.
+    @Test func `a server that says nothing for long, and is there, is waited for`() async throws {
+        let server = try PostgresServer(["wal_level=logical", "wal_sender_timeout=0"])
+        defer { server.end() }
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let followed = Followed()
+        let follower = try followed.follower(try server.settings(name), clock: HurriedClock())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            let sender = try server.sql(
+                "SELECT active_pid FROM pg_replication_slots WHERE slot_name = '\(name)'")
+            try PostgresServer.run(["kill", "-STOP", sender])
+            // As long as twice what a server may be silent for, on the follower's clock.
+            try server.sql("SELECT pg_sleep(2)")
+            try PostgresServer.run(["kill", "-CONT", sender])
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            await followed.until { !$0.rows.isEmpty }
+            group.cancelAll()
+        }
+        #expect(!followed.seen.sentences.contains { $0.contains("the server is silent") })
+    }
+
     /// To try again is of no use: somebody must say how to go on without it.
     @Test(arguments: [false, true])
     func `a text that is none in UTF-8 is said, with how to go on without it`(

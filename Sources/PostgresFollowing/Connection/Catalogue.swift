@@ -65,6 +65,13 @@ final class Catalogue: @unchecked Sendable {
         return "process \(process), role \(role)\(name)" + (row[2].map { ", from \($0)" } ?? "")
     }
 
+    /// Whether a process of the server is there.
+    func hasProcess(_ process: Int) throws -> Bool {
+        try !connection.query(
+            "SELECT FROM pg_stat_activity WHERE pid = $1::int", [String(process)]
+        ).isEmpty
+    }
+
     /// The transaction that a process of the server waits for, in words; `nil` if it waits for
     /// none.
     func transaction(thatHoldsUp process: Int) throws -> String? {

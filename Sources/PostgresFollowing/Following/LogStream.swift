@@ -174,11 +174,16 @@ final class LogStream: RowStream, @unchecked Sendable {
             time - lastTold >= (confirmed > told ? Self.confirmPause : Self.lifePause)
         // Who is not listened to is not silent.
         if buffer.isFull { lastHeard = time }
-        let silence = time - lastHeard
-        if silence > Self.silence {
-            throw PostgresError(state: "", message: "the server is silent")
+        if time - lastHeard > Self.silence {
+            // It says nothing while it passes over a large transaction of which nothing is
+            // published, and would begin with that anew.
+            guard try catalogue.hasProcess(log.serverProcess) else {
+                throw PostgresError(state: "", message: "the server is silent")
+            }
+            lastHeard = time
+            asked = false
         }
-        let asks = silence > Self.askAfter && !asked
+        let asks = time - lastHeard > Self.askAfter && !asked
         guard isDue || isUrgent || asks else { return }
         asked = asked || asks
         try log.put(StreamMessage.status(confirmed: confirmed, wantsAnswer: asks))
