@@ -183,6 +183,32 @@ struct ServerConditionTests {
             ])
     }
 
+    @Test func `whoever alters a published table does not hold up the changes of others`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY);
+            CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY LIST (id);
+            CREATE TABLE part PARTITION OF parts FOR VALUES IN (1)
+            """)
+        let settings = try server.settings(name) { $0.tables = ["public.t", "public.parts"] }
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        let session = try PostgresSession(server, name)
+        try session.run("BEGIN; LOCK TABLE part IN ACCESS EXCLUSIVE MODE")
+        try server.sql("INSERT INTO t VALUES (1)", in: name)
+        let seen = try await Followed().follow(settings) { followed in
+            await followed.until { !$0.rows.isEmpty || $0.words.contains("unreachable") }
+            return followed.seen
+        }
+        session.end()
+        #expect(seen.rows.map(line) == [#"create t[id] - {"id":1}"#])
+        #expect(!seen.words.contains("unreachable"))
+    }
+
     /// It passes over a large transaction of which nothing is published, and would begin with that
     /// anew, again and again.
     @Test func `a server that says nothing for long, and is there, is waited for`() async throws {

@@ -37,6 +37,8 @@ final class LogStream: RowStream, @unchecked Sendable {
     private static let silence = Duration.seconds(80)
     /// The time between two looks at what the server keeps.
     private static let lookPause = Duration.seconds(10)
+    /// What the server says where it waits for a table longer than it is told to.
+    private static let lockNotAvailable = "55P03"
     /// The time between two looks at what is published, which is dearer where much is.
     private static let comparePause = Duration.seconds(60)
 
@@ -202,7 +204,11 @@ final class LogStream: RowStream, @unchecked Sendable {
         guard let slot = try catalogue.slot(settings.slot) else { return }
         if watch() - lastCompared >= Self.comparePause {
             lastCompared = watch()
-            lacking = try unpublished()
+            do {
+                lacking = try unpublished()
+            } catch let error as PostgresError where error.state == Self.lockNotAvailable {
+                // Somebody alters a published table: what was said of all of them holds meanwhile.
+            }
             let leftOut = try catalogue.operationsLeftOut(of: settings.publication)
             memory.change { $0.status.operationsLeftOut = leftOut }
         }

@@ -145,7 +145,7 @@ final class SnapshotReader: @unchecked Sendable {
             SELECT FROM pg_class
             WHERE (oid = $1::oid OR oid IN (SELECT relid FROM pg_partition_tree($1::oid)))
             AND relkind = 'r' AND relfilenode IS DISTINCT FROM pg_relation_filenode(oid) LIMIT 1
-            """, [String(table)]
+            """, [String(table)], within: nil
         ).isEmpty
     }
 
