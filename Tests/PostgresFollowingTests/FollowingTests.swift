@@ -433,6 +433,39 @@ struct FollowingTests {
             ])
     }
 
+    @Test func `rows are named in the order of their key though its columns were renamed since`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (a int, b int, v text, PRIMARY KEY (b, a));
+            CREATE TABLE f (a int, b int, v text, PRIMARY KEY (b, a));
+            ALTER TABLE f REPLICA IDENTITY FULL
+            """)
+        let settings = try server.settings(name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        for table in ["t", "f"] {
+            try server.sql(
+                """
+                INSERT INTO \(table) VALUES (1, 2, 'x'); DELETE FROM \(table);
+                ALTER TABLE \(table) RENAME a TO z
+                """, in: name)
+        }
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.rows.count == 4 }
+            return followed.seen.rows
+        }
+        let whole = #"{"a":1,"b":2,"v":"x"}"#
+        #expect(
+            rows.map(line) == [
+                "create t[b,a] - \(whole)", #"delete t[b,a] ~{"a":1,"b":2} -"#,
+                "create f[b,a] - \(whole)", "delete f[b,a] \(whole) -",
+            ])
+    }
+
     @Test func `another index as replica identity names the rows from then on`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

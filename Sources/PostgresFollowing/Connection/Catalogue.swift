@@ -222,6 +222,17 @@ final class Catalogue: @unchecked Sendable {
             namingKey: try namingKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
     }
 
+    /// The names of a table's columns that the log has, in its order.
+    func columns(of table: UInt32) throws -> [String] {
+        try connection.query(
+            """
+            SELECT attname FROM pg_attribute
+            WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+            ORDER BY attnum
+            """, [String(table)]
+        ).compactMap { $0[0] }
+    }
+
     /// The types of a table's columns; of generated ones 0.
     func columnTypes(of table: UInt32) throws -> [String: UInt32] {
         let rows = try connection.query(

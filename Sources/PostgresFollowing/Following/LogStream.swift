@@ -151,6 +151,10 @@ final class LogStream: RowStream, @unchecked Sendable {
                 var key = try catalogue.primaryKey(of: relation.id)
                 // Of a table that was dropped since, the order of the key is known from before.
                 if key.isEmpty { key = reader.formerKey(of: relation) }
+                if !relation.has(key) {
+                    let columns = try catalogue.columns(of: relation.id)
+                    key = relation.formerNames(of: key, among: columns) ?? key
+                }
                 if !relation.columns.allSatisfy({ types.knows($0.type) }) {
                     types = try catalogue.types()
                 }

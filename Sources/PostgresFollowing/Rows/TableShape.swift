@@ -57,3 +57,26 @@ package struct TableShape: Sendable, Hashable {
             ? row : .key(values)
     }
 }
+
+extension Relation {
+    /// Whether the table has all these columns.
+    func has(_ names: [String]) -> Bool {
+        names.allSatisfy { name in columns.contains { $0.name == name } }
+    }
+
+    /// What the columns of a key were called then, where some were only renamed since, which leaves
+    /// them in their places; `nil` where more than that was done to the table.
+    ///
+    /// - Parameters:
+    ///   - key: their names of now.
+    ///   - now: all columns of the table, in its order, as they are called now.
+    func formerNames(of key: [String], among now: [String]) -> [String]? {
+        let then = columns.map(\.name)
+        guard now.count == then.count,
+            zip(now, then).allSatisfy({ name, former in name == former || !then.contains(name) })
+        else { return nil }
+        let former = Dictionary(zip(now, then)) { first, _ in first }
+        let names = key.compactMap { former[$0] }
+        return names.count == key.count ? names : nil
+    }
+}
