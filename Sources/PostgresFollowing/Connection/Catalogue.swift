@@ -94,6 +94,15 @@ final class Catalogue: @unchecked Sendable {
             .first?.first.flatMap { $0 }
     }
 
+    /// Refuses a publication that was made anew since it was followed, of a server that passes over
+    /// what was changed while there was none; before version 18 it refuses to go on.
+    ///
+    /// - Throws: ``FollowProblem/publicationLost(_:)``.
+    func require(_ name: String, numbered publication: String, as known: String?) throws {
+        guard let known, known != publication, connection.serverVersion >= 180_000 else { return }
+        throw FollowProblem.publicationLost("\(name) was made anew")
+    }
+
     func makePublication(_ name: String, tables: [String]) throws {
         try connection.query(Self.publicationSQL(name, tables: tables))
     }

@@ -202,9 +202,11 @@ final class LogStream: RowStream, @unchecked Sendable {
         guard watch() - lastLooked >= Self.lookPause else { return }
         lastLooked = watch()
         // The server says so when a row changes; from 18 on it goes on without, and tells of none.
-        guard try catalogue.publication(settings.publication) != nil else {
+        guard let publication = try catalogue.publication(settings.publication) else {
             throw FollowProblem.publicationMissing(settings.publication)
         }
+        try catalogue.require(
+            settings.publication, numbered: publication, as: memory.current.publication)
         guard let slot = try catalogue.slot(settings.slot) else { return }
         if watch() - lastCompared >= Self.comparePause {
             lastCompared = watch()

@@ -51,13 +51,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             try catalogue.makePublication(settings.publication, tables: settings.tables)
             return
         }
-        // From 18 on the server passes over what was changed while it was not there; before, it
-        // refuses to go on.
-        if let known = memory.current.publication, known != publication,
-            catalogue.connection.serverVersion >= 180_000
-        {
-            throw FollowProblem.publicationLost("\(settings.publication) was made anew")
-        }
+        try catalogue.require(
+            settings.publication, numbered: publication, as: memory.current.publication)
     }
 
     /// Whether the slot is there; a slot that cannot be followed is a problem.
