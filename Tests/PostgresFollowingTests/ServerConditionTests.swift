@@ -262,6 +262,25 @@ struct ServerConditionTests {
         }
     }
 
+    @Test func `a condition that fails at a row is said, with how to go on without it`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, n int);
+            CREATE PUBLICATION belfry FOR TABLE t WHERE (10 / n > 1)
+            """)
+        let followed = Followed()
+        try await followed.run(try server.settings(name)) { follower in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1, 0)", in: name)
+            await followed.until { $0.words.last == "rowRefused" }
+            let sentence = follower.status.sentence
+            #expect(sentence.contains("(22012)") && sentence.contains("pg_drop_replication_slot"))
+        }
+    }
+
     @Test func `TLS is asked for as the URL says, and only who is certified is believed`()
         async throws
     {
