@@ -259,9 +259,6 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             if let confirmed = try catalogue.slot(settings.slot)?.confirmed {
                 memory.change { $0.confirmed = max($0.confirmed, confirmed) }
             }
-            // What is published is asked of the tables themselves, and their changes would wait for
-            // whoever alters one.
-            try catalogue.connection.query("SET lock_timeout = '500ms'")
             if let publication = try catalogue.publication(settings.publication) {
                 memory.change { $0.publication = publication }
             }
