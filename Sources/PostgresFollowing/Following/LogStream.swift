@@ -231,8 +231,8 @@ final class LogStream: RowStream, @unchecked Sendable {
     /// What is said of tables that were named and are not published, as one that is named later:
     /// nobody would notice that their changes never come.
     private func unpublished() throws -> String? {
-        // It is asked of the tables themselves, and the changes of all would wait for whoever alters
-        // one.
+        // It is asked of the tables themselves, and the changes of all would wait for whoever
+        // alters one.
         try catalogue.connection.query("SET lock_timeout = '500ms'")
         defer { _ = try? catalogue.connection.query("SET lock_timeout = 0") }
         let missing = try catalogue.tablesMissing(
