@@ -56,14 +56,17 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     /// Makes what is missing: a trigger holds up who writes to its table while it is made.
     private static func make(_ settings: FollowSettings, _ catalogue: Catalogue) throws {
         try catalogue.requireTables(settings.tables)
-        var sql = OutboxSQL(tables: settings.tables)
-        let isThere = try hasOutbox(catalogue.connection)
-        if isThere {
-            let known = Set(try catalogue.tablesWithOutbox().map(\.quotedPlace))
-            sql = OutboxSQL(tables: settings.tables.filter { !known.contains($0.quotedTable) })
+        if try !hasOutbox(catalogue.connection) {
+            for statement in OutboxSQL(tables: []).makes {
+                try catalogue.connection.query(statement)
+            }
         }
-        for statement in isThere ? sql.triggers : sql.makes {
-            try catalogue.connection.query(statement)
+        for table in settings.tables {
+            // A partition has the trigger of what it is a part of, and may have none of its own.
+            guard try !catalogue.tablesWithoutTrigger([table]).isEmpty else { continue }
+            for statement in OutboxSQL(tables: [table]).triggers {
+                try catalogue.connection.query(statement)
+            }
         }
         if isThere, try isEarlier(catalogue.connection) {
             try catalogue.connection.query(OutboxSQL.function)
