@@ -231,7 +231,8 @@ extension PostgresError {
         case let data where data.hasPrefix("22") && data != "22023":
             .rowRefused("\(message) (\(state))")
         // A row of more than the server can write into one message.
-        case "54000", "XX000" where message.contains("invalid memory alloc request size"):
+        case "54000",
+            "XX000" where message.contains("invalid memory alloc request size"):
             .rowRefused("\(message) (\(state))")
         default: .serverRefused("\(message) (\(state))")
         }

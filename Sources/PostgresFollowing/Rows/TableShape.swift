@@ -64,12 +64,13 @@ extension Relation {
         names.allSatisfy { name in columns.contains { $0.name == name } }
     }
 
-    /// What the columns of a key were called then, where some were only renamed since, which leaves
-    /// them in their places; `nil` where more than that was done to the table.
+    /// What the columns of a key were called then, where columns were only renamed since, which
+    /// leaves them in their places.
     ///
     /// - Parameters:
     ///   - key: their names of now.
     ///   - now: all columns of the table, in its order, as they are called now.
+    /// - Returns: `nil` where more than that was done to the table.
     func formerNames(of key: [String], among now: [String]) -> [String]? {
         let then = columns.map(\.name)
         guard now.count == then.count,
