@@ -306,6 +306,31 @@ struct OutboxTests {
         }
     }
 
+    @Test func `the function of an outbox that another version made is replaced`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let settings = try server.outbox(name)
+        let written = "SELECT prosrc FROM pg_proc WHERE proname = 'note_change'"
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        let own = try server.sql(written, in: name)
+        try server.sql(
+            """
+            CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger LANGUAGE plpgsql
+            AS $$ BEGIN RETURN NULL; END $$
+            """, in: name)
+        var kept = settings
+        kept.makes = false
+        for (settings, isOwn) in [(kept, false), (settings, true)] {
+            try await Followed().follow(settings) { followed in
+                await followed.until { $0.words.last == "following" }
+            }
+            let now = try server.sql(written, in: name)
+            #expect((now == own) == isOwn)
+        }
+    }
+
     @Test func `an outbox has one follower, and is made again for more tables, and dropped`()
         async throws
     {
