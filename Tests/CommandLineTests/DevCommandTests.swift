@@ -204,6 +204,21 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
+    @Test func `one port for clients and the operator serves both`() async throws {
+        let home = try Folder.make()
+        let first = try await Sandbox.start(["--port", "0"], home: home)
+        let place = try await first.output.line { $0.contains("/changes/1/") }
+        let port = String(try #require(place.firstMatch(of: /127\.0\.0\.1:([0-9]+)/)).1)
+        #expect(await first.end() == 0)
+        let sandbox = try await Sandbox.start(
+            ["--port", port, "--admin-port", port], home: home)
+        let found = try await BuiltBelfry.run(
+            ["containers", "list"], environment: ["HOME": home.path])
+        #expect(found.code == 0, "\(found.complaint)")
+        #expect(found.complaint.hasPrefix("(belfry dev at http://127.0.0.1:\(port))"))
+        #expect(await sandbox.end() == 0)
+    }
+
     @Test func `a folder that cannot be made is said`() async throws {
         let run = try await BuiltBelfry.run(["dev", "--folder", "/proc/none"])
         #expect(run.code == 1)

@@ -60,6 +60,9 @@ extension Relay {
         return walking + listeners + [live.drain]
     }
 
+    /// The listener of the administrative side, which is that for clients where both have one port.
+    package var administrativeListener: String { configuration.sharesListener ? "http" : "admin" }
+
     private func listenerMaker(isForwarding: Bool) -> ListenerMaker {
         ListenerMaker(
             configuration, world: world, metrics: metrics, logger: logger, ports: ports,

@@ -211,7 +211,7 @@ struct DevCommand: AsyncParsableCommand {
         until now: Timestamp
     ) async throws {
         let port = try await relay.ports.port(of: "http")
-        let adminPort = try await relay.ports.port(of: "admin")
+        let adminPort = try await relay.ports.port(of: relay.administrativeListener)
         let environment = ProcessInfo.processInfo.environment
         let address = DevAddress(
             url: "http://127.0.0.1:\(adminPort)", adminToken: sandbox.secrets.adminToken,
