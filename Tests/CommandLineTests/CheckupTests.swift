@@ -235,6 +235,20 @@ import Testing
         #expect(checkup.diagnosis.state == .fail)
     }
 
+    @Test func `of a store on PostgreSQL no copy of a file is advised`() throws {
+        var checkup = try Self.checkup([
+            (#""halts": []"#, #""nodes": 2, "disagreements": [], "halts": []"#)
+        ])
+        for backup in [
+            Checkup.Backup.missing(path: "/b"),
+            .made(Self.now.advanced(by: .seconds(-90 * 3600)), path: "/b/x"),
+        ] {
+            checkup.backup = backup
+            let next = checkup.diagnosis.findings.first { $0.check == "backup" }?.next
+            #expect(next?.hasPrefix("pg_basebackup") == true, "\(next ?? "nothing")")
+        }
+    }
+
     @Test(arguments: [
         ("plain-1.sqlite", "plain-1.sqlite"), ("", "''"), ("a b", "'a b'"),
         ("it's", #"'it'\''s'"#), ("$(id)", "'$(id)'"),

@@ -25,6 +25,23 @@ import Testing
         return nil
     }
 
+    /// Where the configuration names the file, the next step does.
+    private static func checkAdvice(
+        _ relay: ServedBelfry, of file: String, without backups: String
+    ) async throws {
+        let port = try #require(URL(string: relay.client.adminURL)?.port)
+        let ending = try await BuiltBelfry.run(
+            ["doctor", "--backups", backups],
+            environment: [
+                "BELFRY_ADMIN_TOKEN": RelayClient.adminToken, "BELFRY_ADMIN_PORT": String(port),
+                "BELFRY_STORAGE_PATH": file,
+            ])
+        #expect(
+            ending.output.contains(
+                "next: belfry backup \(backups)/belfry.backup --database \(file)\n"),
+            "\(ending.output)\(ending.complaint)")
+    }
+
     @Test func `one that is well, and a source that is refused`() async throws {
         let folder = try Folder.make()
         let file = folder.appending(path: "relay.sqlite").path
@@ -59,6 +76,7 @@ import Testing
         let missing = try await Self.examine(relay, "--backups", old.path)
         #expect(missing.code == 1)
         #expect(missing.output.hasPrefix("fail: there is no backup at \(old.path)"))
+        try await Self.checkAdvice(relay, of: file, without: old.path)
         try await relay.client.administer(
             "PUT", "\(container.path)/sources/shop", ["preset": "debezium"]
         ).expect(201)

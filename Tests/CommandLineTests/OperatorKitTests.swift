@@ -79,6 +79,12 @@ import Testing
         #expect(told == numbers + ["99"])
         let failed = results.filter { $0.value(at: ["status"]) == "failed" }
         #expect(failed.count == 3, "\(ending.output)")
+        // What is not there does not stay parked.
+        let absent = try await BuiltBelfry.run(
+            ["changes", "replay", "-c", key.container.rawValue, "--database", home.path, "99"])
+        #expect(absent.code == 1, "\(absent.output)\(absent.complaint)")
+        let remark = "1 of 1 could not be replayed; belfry changes parked lists what is parked still."
+        #expect(absent.output.hasSuffix("\n\(remark)\n"), "\(absent.output)")
     }
 
     @Test func `an overview says which databases are not followed as they should be`() {

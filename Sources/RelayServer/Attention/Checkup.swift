@@ -42,6 +42,8 @@ package struct Checkup: Sendable {
     package var place = ""
     /// The relay's file, as far as it is known here.
     package var database = StoreSettings.usualPath
+    /// Whether the store is in a database of a server, which copies it by its own means.
+    package var isOnServer: Bool
     /// Whether the relay judges itself: it knows no other clock, and no backups.
     var isOwn = false
 
@@ -50,6 +52,7 @@ package struct Checkup: Sendable {
         self.overview = overview
         self.now = now
         self.isRunning = isRunning
+        isOnServer = if case .integer? = overview.member(["nodes"]) { true } else { false }
     }
 
     /// Every check, in the order in which one would look.
@@ -179,7 +182,10 @@ package struct Checkup: Sendable {
     }
 
     private func backUp(to file: String) -> String {
-        "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
+        guard !isOnServer else {
+            return "pg_basebackup, or the provider's own backup (docs/postgresql-engine.md)"
+        }
+        return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
     }
 
     /// Whether the relays of the store have the same settings, where there may be several.

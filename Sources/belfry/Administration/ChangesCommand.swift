@@ -82,7 +82,9 @@ struct ChangesCommand: AsyncParsableCommand {
                 }
                 let remark =
                     failed == 0
-                    ? nil : "\(failed) of \(numbers.count) could not be replayed, and stay parked."
+                    ? nil
+                    : "\(failed) of \(numbers.count) could not be replayed; belfry changes parked "
+                        + "lists what is parked still."
                 return CommandOutput(
                     ["results": .array(results)], to: .replayParked, remark: remark)
             }

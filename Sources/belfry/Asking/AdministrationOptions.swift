@@ -143,12 +143,19 @@ struct AdministrationOptions: ParsableArguments {
         return DevAddress.find(ProcessInfo.processInfo.environment)
     }
 
-    private func configuration() async throws -> RelayConfiguration {
+    /// The store of the relay that the configuration is of; `nil` where another relay is named.
+    func configuredFile() async throws -> String? {
+        guard url == nil, database == nil else { return nil }
+        let configuration = try await configuration(saying: false)
+        return sandbox(configuration) == nil ? configuration.storagePath : nil
+    }
+
+    private func configuration(saying: Bool = true) async throws -> RelayConfiguration {
         do {
             let values = try await ConfigurationValues.gather(
                 arguments: config.map { ["--config", $0] } ?? [],
                 environment: ProcessInfo.processInfo.environment)
-            for remark in values.remarks { Self.say("warning: \(remark)") }
+            for remark in values.remarks where saying { Self.say("warning: \(remark)") }
             return try RelayConfiguration(values)
         } catch let error as ConfigurationError {
             throw CommandFailure(.configuration, error.description)

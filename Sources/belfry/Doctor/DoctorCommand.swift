@@ -43,12 +43,13 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let file = try await options.configuredFile()
         let checkup = try await options.withClient { client in
             let asked = World.real.now()
             let overview = try await client.make(.overview)
             let answered = World.real.now()
             let middle = asked.advanced(by: answered.duration(since: asked) / 2)
-            return try examined(overview, at: middle)
+            return try examined(overview, at: middle, file)
         }
         let diagnosis = checkup.diagnosis
         print(
@@ -56,7 +57,10 @@ struct DoctorCommand: AsyncParsableCommand {
         if diagnosis.isBad(strict: strict) { throw ExitCode.failure }
     }
 
-    private func examined(_ overview: JSONValue, at now: Timestamp) throws -> Checkup {
+    /// The judgement; `file` is the relay's store as far as the configuration here says.
+    private func examined(
+        _ overview: JSONValue, at now: Timestamp, _ file: String?
+    ) throws -> Checkup {
         var checkup = Checkup(overview: overview, now: now, isRunning: options.database == nil)
         checkup.backup = try newestBackup()
         checkup.bounds.backupAge = .seconds(backupHours * 3600)
@@ -69,7 +73,8 @@ struct DoctorCommand: AsyncParsableCommand {
         for case (let name, let value?) in places {
             checkup.place += " \(name) \(Checkup.quoted(value))"
         }
-        if let database = options.database { checkup.database = database }
+        if let database = options.database ?? file { checkup.database = database }
+        if NamedStore.isServer(checkup.database) { checkup.isOnServer = true }
         return checkup
     }
 
