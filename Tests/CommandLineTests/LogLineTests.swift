@@ -17,6 +17,29 @@ import Testing
         #expect(OneLineStream.line(event) == line)
     }
 
+    @Test(arguments: [
+        ("plain\n\ttext", "plain\n\ttext", "plain\n\ttext"), ("größer ✓", "größer ✓", "größer ✓"),
+        ("a\u{9b}31mb", "a·31mb", "a\\u009b31mb"), ("a\u{202e}b", "a·b", "a\\u202eb"),
+        ("a\u{1b}[2Kb\r", "a·[2Kb·", "a\\u001b[2Kb\\u000d"), ("\u{2066}", "·", "\\u2066"),
+        ("👩\u{200d}🚀", "👩\u{200d}🚀", "👩\u{200d}🚀"),
+    ])
+    func `a terminal obeys nothing that others have written`(
+        text: String, plain: String, json: String
+    ) {
+        #expect(ShownText.plain(text) == plain)
+        #expect(ShownText.json(text) == json)
+    }
+
+    @Test func `what a command shows moves nothing on a terminal`() {
+        let answer: JSONValue = ["name": "a\u{202e}b", "fields": ["title": "\u{9b}2J"]]
+        let json = CommandOutput(answer, .members).text(asJSON: true)
+        #expect(json == #"{"name":"a\u202eb","fields":{"title":"\u009b2J"}}"#)
+        #expect((try? JSONValue(parsing: json)) == answer)
+        #expect(CommandOutput(answer, .json).text(asJSON: false) == json)
+        let people = CommandOutput(answer, .members, remark: "\u{2028}").text(asJSON: false)
+        #expect(people == "name    a·b\nfields  {\"title\":\"·2J\"}\n\n·")
+    }
+
     @Test func `a path with a line of its own is logged in one`() async throws {
         let home = try TemporaryStore()
         let gateway = try await SampleGateway.start(in: try Folder.make())

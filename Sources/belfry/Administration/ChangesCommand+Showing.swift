@@ -215,7 +215,7 @@ extension ChangesCommand {
         private func show(_ change: JSONValue) throws {
             let line: String
             if options.json {
-                line = change.text
+                line = ShownText.json(change.text)
             } else {
                 let paths = [
                     ["position"], ["appendedAt"], ["source"], ["change", "op"], ["change", "type"],
@@ -229,7 +229,7 @@ extension ChangesCommand {
                     cells.prefix(4).joined(separator: "  ") + "  \(cells[4])/\(cells[5])"
                     + (isStale ? "  stale" : "")
             }
-            try StandardStreams.write(Array("\(line)\n".utf8), .output)
+            try StandardStreams.write(Array(ShownText.plain("\(line)\n").utf8), .output)
         }
 
         private static func changes(in answer: JSONValue) -> [JSONValue] {

@@ -79,7 +79,7 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// Says it, and returns what ends the process.
     private var told: ExitCode {
-        try? StandardStreams.write(Array("error: \(self)\n".utf8), .error)
+        try? StandardStreams.write(Array(ShownText.plain("error: \(self)\n").utf8), .error)
         return ExitCode(kind.rawValue)
     }
 }

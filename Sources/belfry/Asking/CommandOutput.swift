@@ -31,16 +31,17 @@ struct CommandOutput {
         self.init(answer, call.list.map { .table($0) } ?? .members, remark: remark)
     }
 
+    /// What is printed; what was written elsewhere moves nothing on a terminal.
     func text(asJSON: Bool) -> String {
-        if asJSON { return answer.text }
+        if asJSON { return ShownText.json(answer.text) }
         let text =
             switch form {
             case .table(let list): Self.table(rows(list.member), list.columns)
             case .members: Self.members(answer)
             case .text(let text): text
-            case .json: answer.text
+            case .json: ShownText.json(answer.text)
             }
-        return remark.map { "\(text)\n\n\($0)" } ?? text
+        return ShownText.plain(remark.map { "\(text)\n\n\($0)" } ?? text)
     }
 
     private func rows(_ name: String) -> [JSONValue] {

@@ -27,7 +27,7 @@ struct DevChronicle: Sendable {
     /// Tells of the changes that `relay` judges, until the task is cancelled.
     func tell(of relay: Relay) async {
         for await change in changes.stream {
-            StandardStreams.say(await line(change, relay))
+            StandardStreams.say(ShownText.plain(await line(change, relay)))
             let missed = untold.take()
             if missed > 0 { StandardStreams.say("(\(missed) changes in between are not told)") }
         }

@@ -267,7 +267,7 @@ struct DevCommand: AsyncParsableCommand {
         configuration.onPush = { push in
             StandardStreams.say(
                 "\nThe gateway got a push for \(sandbox.phone(with: push.deviceToken)):")
-            StandardStreams.say(SimulatedGateway.describe(push))
+            StandardStreams.say(ShownText.plain(SimulatedGateway.describe(push)))
             if push.isAccepted { phones.note(SandboxPushes.Push(push, at: world.now())) }
         }
         return try await SimulatedGateway.start(configuration)

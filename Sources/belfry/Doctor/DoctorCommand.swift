@@ -53,7 +53,9 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         let diagnosis = checkup.diagnosis
         print(
-            options.json ? diagnosis.json.text : diagnosis.lines.joined(separator: "\n"))
+            options.json
+                ? ShownText.json(diagnosis.json.text)
+                : ShownText.plain(diagnosis.lines.joined(separator: "\n")))
         if diagnosis.isBad(strict: strict) { throw ExitCode.failure }
     }
 

@@ -98,7 +98,10 @@ struct ListenCommand: AsyncParsableCommand {
                 tellMissed(reader)
                 guard case .array(let events)? = reader.value("events") else { continue }
                 for case .object(let event) in events {
-                    try show(options.json ? JSONValue.object(event).text : EventLine(event).text)
+                    try show(
+                        options.json
+                            ? ShownText.json(JSONValue.object(event).text)
+                            : ShownText.plain(EventLine(event).text))
                     guard let forwarding, event["kind"] == "push" else { continue }
                     note(await forwarding.post(event, parts))
                 }

@@ -73,7 +73,8 @@ struct TriggerCommand: AsyncParsableCommand {
         let body = body
         try await CommandFailure.told {
             let answer = try await target.post(body)
-            print(target.json ? answer.text : Self.shown(answer))
+            print(
+                target.json ? ShownText.json(answer.text) : ShownText.plain(Self.shown(answer)))
         }
     }
 
