@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {
   ago, brief, bytes, chunks, clock, count, counted, fits, measure, milliseconds, parseJSON, pieces, quoted, rest, shorten, span, toCSV, toJSON,
-  tokenStanding, words,
+  storeSize, tokenStanding, words,
 } from "../../Sources/RelayServer/Console/Pages/text.js";
 
 test("Characters that nobody sees have marks, and what stands around them stays", () => {
@@ -67,6 +67,12 @@ test("Numbers as people read them", () => {
   assert.deepEqual([bytes(12), bytes(2048), bytes(5 * 1024 ** 3)], ["12 bytes", "2 KiB", "5 GiB"]);
   assert.deepEqual([milliseconds(12.34), milliseconds(1500), milliseconds(null)], ["12.3 ms", "1.5 s", "–"]);
   assert.deepEqual([span(604_800), span(3600), span(90), span(0), span(7200)], ["7 days", "1 hour", "90 seconds", "0 seconds", "2 hours"]);
+});
+
+test("The room on a disk that nobody knows is no room of 0 bytes", () => {
+  assert.equal(storeSize({ fileBytes: 2048, walBytes: 1024, freeBytes: 1024 ** 3 }), "3 KiB, 1 GiB free");
+  assert.equal(storeSize({ fileBytes: 2048, walBytes: 0, freeBytes: 0 }), "2 KiB, 0 bytes free");
+  assert.equal(storeSize({ fileBytes: 2048, walBytes: 0 }), "2 KiB");
 });
 
 test("What is left out is of one subscription, or of one user", () => {

@@ -4,7 +4,7 @@ import { code, fill, h, link, said, when } from "./dom.js";
 import { badge, button, empty, folded, head, problem, section, tell } from "./parts.js";
 import { TimePlot } from "./plot.js";
 import { address, path } from "./route.js";
-import { bytes, count, counted, milliseconds } from "./text.js";
+import { count, counted, milliseconds, storeSize } from "./text.js";
 
 const each = "/s";
 const plots = [
@@ -155,7 +155,7 @@ function relaySection({ head: last, progress, behind, disk, startedAt, quarantin
   const fact = (name, value) => h("div", null, h("dt", null, name), h("dd", null, value));
   return section("Relay", h("dl", { class: "facts" }, fact("Started", when(startedAt)), fact("Log's head", count(Number(last))),
     fact("Settled up to", `${count(Number(progress))}${behind === "0" ? "" : `, ${count(Number(behind))} behind`}`),
-    disk && fact("Store", `${bytes(disk.fileBytes + disk.walBytes)}, ${bytes(disk.freeBytes ?? 0)} free`),
+    disk && fact("Store", storeSize(disk)),
     quarantined > 0 && fact("Set aside", badge(count(quarantined), "bad")),
     rangeSubscriptions > 0 && fact("In ranges", counted(rangeSubscriptions, "subscription")),
     Object.entries(refusing).map(([bound, text]) => fact("Refuses changes", h("span", null, badge(bound, "bad"), " ", said(text, 200))))));

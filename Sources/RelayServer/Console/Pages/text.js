@@ -128,6 +128,12 @@ export function bytes(number) {
   return `${measure(size)} ${units[unit]}`;
 }
 
+/** What a store takes, and the room that is left where that is known: of a server's disk it is not. */
+export function storeSize({ fileBytes, walBytes, freeBytes }) {
+  const free = freeBytes === undefined || freeBytes === null ? "" : `, ${bytes(freeBytes)} free`;
+  return `${bytes(fileBytes + walBytes)}${free}`;
+}
+
 /** A span of seconds in its largest unit that makes a whole of it. */
 export function span(seconds) {
   const units = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
