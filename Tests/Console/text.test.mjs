@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  ago, brief, bytes, chunks, clock, count, counted, fits, measure, milliseconds, parseJSON, pieces, quoted, rest, shorten, span, toCSV, toJSON,
-  storeSize, tokenStanding, words,
+  ago, brief, bytes, chunks, clock, count, counted, fits, followed, measure, milliseconds, parseJSON, pieces, quoted, rest, shorten, span,
+  storeSize, toCSV, toJSON, tokenStanding, words,
 } from "../../Sources/RelayServer/Console/Pages/text.js";
 
 test("Characters that nobody sees have marks, and what stands around them stays", () => {
@@ -73,6 +73,13 @@ test("The room on a disk that nobody knows is no room of 0 bytes", () => {
   assert.equal(storeSize({ fileBytes: 2048, walBytes: 1024, freeBytes: 1024 ** 3 }), "3 KiB, 1 GiB free");
   assert.equal(storeSize({ fileBytes: 2048, walBytes: 0, freeBytes: 0 }), "2 KiB, 0 bytes free");
   assert.equal(storeSize({ fileBytes: 2048, walBytes: 0 }), "2 KiB");
+});
+
+test("How a database is followed has a word and a tone", () => {
+  assert.deepEqual(followed({ state: "slotLost", verdict: "broken" }), { word: "slot lost", tone: "bad" });
+  assert.deepEqual(followed({ state: "following", verdict: "well" }), { word: "following", tone: "good" });
+  assert.deepEqual(followed({ state: "unheardOf", verdict: "unheardOf" }).tone, "note");
+  assert.equal(followed(undefined), undefined);
 });
 
 test("What is left out is of one subscription, or of one user", () => {

@@ -1,12 +1,12 @@
 // Containers: keys, sources with what their senders need, the gateway, schema, limits.
 import { code, fill, h, link, said, when } from "./dom.js";
 import { haltLine } from "./now.js";
-import { ask, askFor, badge, button, choice, dialog, empty, facts, field, folded, head, input, json, load, section, snippet, tell } from "./parts.js";
+import { ask, askFor, badge, button, choice, copyButton, dialog, empty, facts, field, folded, head, input, json, load, section, snippet, tell } from "./parts.js";
 import { path } from "./route.js";
 import { table } from "./table.js";
-import { bytes, count, counted, measure, parseJSON, span, toJSON, words } from "./text.js";
+import { bytes, count, counted, followed, measure, parseJSON, span, toJSON, words } from "./text.js";
 
-const presets = ["belfry", "airtable", "appwrite", "cloudevents", "cloudkit", "custom", "debezium", "directus", "dynamodb", "hasura", "minapp", "mongodb", "parse", "strapi", "supabase", "wal2json"];
+const presets = ["belfry", "airtable", "appwrite", "cloudevents", "cloudkit", "custom", "debezium", "directus", "dynamodb", "hasura", "minapp", "mongodb", "parse", "postgres", "strapi", "supabase", "wal2json"];
 const tabs = { sources: "Sources", keys: "Keys", gateway: "Gateway", schema: "Schema", limits: "Limits and retention" };
 
 /** What to do where there is no container. */
@@ -56,6 +56,7 @@ async function sources(context, again) {
     label: "Sources", rows, actions: [add], columns: [
       { title: "Source", value: (row) => row.name, cell: (row) => link(context.to("containers", { tab: "sources", source: row.name }), said(row.name)) },
       { title: "Preset", value: (row) => row.preset }, { title: "Verified by", value: (row) => row.verification?.scheme },
+      { title: "Database", value: (row) => row.following?.state ?? "", cell: (row) => (row.following ? standing(row.following) : "–") },
       { title: "Accepted", align: "end", value: (row) => row.webhooks.accepted, cell: (row) => count(row.webhooks.accepted) },
       { title: "Refused", align: "end", value: (row) => row.webhooks.refused, cell: (row) => (row.webhooks.refused ? badge(count(row.webhooks.refused), "warn") : "0") },
       { title: "Last accepted", value: (row) => row.webhooks.lastAccepted ?? "", cell: (row) => when(row.webhooks.lastAccepted) }, { title: "If unmappable", value: (row) => row.onUnmappable },
@@ -68,12 +69,18 @@ async function sources(context, again) {
   }))];
 }
 
+function standing(following) {
+  const { word, tone } = followed(following);
+  return badge(word, tone);
+}
+
 async function sourceDetail(context, name, again) {
   const { relay, base, signal, mayChange } = context;
   const target = `${base}/sources/${encodeURIComponent(name)}`;
   const one = await relay.get(target, {}, signal);
-  const { sender, url, webhooks, savedAt, ...definition } = one;
-  return section(h("span", null, "Source ", said(name)), h("h3", null, "It posts to"), snippet(url, "the URL"), facts(["Preset", one.preset], ["Verified by", words(one.verification?.scheme)], ["Saved", when(savedAt)],
+  const { sender, url, webhooks, savedAt, following, ...definition } = one;
+  return section(h("span", null, "Source ", said(name)), following && [h("h3", null, "Its database"), h("p", null, standing(following), following.since && [" since ", when(following.since), ":"], " ", said(following.sentence, 1000))],
+  h("h3", null, "It posts to"), snippet(url, "the URL"), facts(["Preset", one.preset], ["Verified by", words(one.verification?.scheme)], ["Saved", when(savedAt)],
     ["Webhooks", `${count(webhooks.accepted)} accepted, ${count(webhooks.refused)} refused`]),
   sender?.setup && [h("h3", null, "The sender's settings"), snippet(sender.setup, "the sender's settings")], sender?.trial && [h("h3", null, "A change to try it with"), snippet(sender.trial, "a change to try")],
   folded("Its definition", () => json(definition, "definition")),
@@ -95,9 +102,11 @@ async function sourceDetail(context, name, again) {
     return ask({
       title: `Delete the source ${name}?`, word: "Delete", says: "Its webhooks are refused from now on. Changes that it posted stay in the log; what is parked of it can no longer be replayed.",
       act: async () => {
-        await relay.call("DELETE", target);
+        const { left } = await relay.call("DELETE", target);
         tell("The source is deleted.");
-        context.go("containers", { ...context.current, tab: "sources" });
+        const go = () => context.go("containers", { ...context.current, tab: "sources" });
+        // What a server keeps for whoever follows it grows until somebody removes it.
+        setTimeout(() => (left ? remains(left, go) : go()));
       },
     });
   }
@@ -118,6 +127,13 @@ function setSource(context, again, former) {
       setTimeout(() => (answer.secret ? secret(answer, () => context.go("containers", { ...context.current, tab: "sources", source: values.name })) : again()));
     },
   });
+}
+
+/** What is to be done elsewhere. */
+async function remains(left, after) {
+  await dialog("The source is deleted; something is left to do", (close) => h("div", { class: "stack" }, h("p", null, said(left, 1000)), copyButton("Copy", () => left, { name: "Copy what is left to do" }),
+    h("div", { class: "actions end" }, button("Close", () => close(), { kind: "primary" }))));
+  await after();
 }
 
 /** A secret is shown once. */

@@ -174,6 +174,11 @@ export const happened = (operation) => operations[operation] ?? operation ?? "ch
 export const words = (name) => String(name ?? "").replace(/([a-z])([A-Z])/g, (all, one, other) =>
   `${one} ${other.toLowerCase()}`);
 
+/** How a database is followed, in a word with a tone; nothing where none is. */
+export function followed(following) {
+  return following && { word: words(following.state), tone: { well: "good", waiting: "warn", broken: "bad" }[following.verdict] ?? "note" };
+}
+
 // MARK: What tables show
 
 /** A list in parts of so many. */
