@@ -53,6 +53,23 @@ import Testing
         }
     }
 
+    @Test func `a copy of which a part is gone is not listed as whole`() async throws {
+        let rig = try await Rig.furnish()
+        try await rig.relay.line(containing: "shipped a copy of the file")
+        #expect(await rig.relay.end() == 0)
+        let whole = try await BuiltBelfry.run(["backups", "list", rig.url])
+        #expect(whole.code == 0, "\(whole.output)\(whole.complaint)")
+        let place = rig.folder.appending(path: "backups")
+        let names = FileManager.default.enumerator(atPath: place.path)?.allObjects as? [String]
+        let part = try #require(names?.filter { $0.contains("/part-") }.max())
+        try FileManager.default.removeItem(at: place.appending(path: part))
+        let listed = try await BuiltBelfry.run(["backups", "list", rig.url])
+        #expect(listed.code == 1)
+        #expect(listed.output.contains("not whole  CANNOT BE RESTORED: "), "\(listed.output)")
+        #expect(listed.output.contains("\(part) is missing"), "\(listed.output)")
+        await rig.gateway.simulated.stop()
+    }
+
     @Test func `a relay that is killed while it ships loses nothing that it had acknowledged`()
         async throws
     {

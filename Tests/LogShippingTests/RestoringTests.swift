@@ -51,6 +51,23 @@ import Testing
         #expect(refusal?.description.contains("\(name) is damaged") == true)
     }
 
+    @Test func `a copy without one of its parts is known by the names`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let reading = BackupReading(destination)
+        let whole = try await reading.catalogue()
+        let base = try #require(whole.bases.first)
+        #expect(try await reading.lack(of: base, in: whole) == nil)
+        let parts = destination.objects.keys.filter { $0.contains("/part-") }
+        for part in [parts.min(), parts.max()] {
+            let part = try #require(part)
+            let bytes = try #require(destination.objects[part])
+            try await destination.remove(part)
+            let lack = try await reading.lack(of: base, in: try await reading.catalogue())
+            #expect(lack?.description == "memory:/\(part) is missing")
+            try await destination.put(part, bytes)
+        }
+    }
+
     @Test func `a missing segment is named, and what is before it can be restored`() async throws {
         let (destination, moments) = try await Self.shipped()
         let all = Catalogue(Array(destination.objects.keys))

@@ -208,6 +208,33 @@ import Testing
         await rig.store.close()
     }
 
+    @Test(arguments: [true, false])
+    func `a copy of which somebody took a part away is made anew before it is due`(
+        isStartedAnew: Bool
+    ) async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let chain = rig.spool.chainName
+        if isStartedAnew { round = ShippingRound(rig.shipper) }
+        try await round.run()
+        rig.clock.advance(by: .seconds(601))
+        try await round.run()
+        #expect(rig.spool.chainName == chain)
+        let parts = rig.destination.objects.keys.filter { $0.contains("/part-") }
+        try await rig.destination.remove(try #require(parts.max()))
+        try await rig.append(3)
+        rig.clock.advance(by: .seconds(601))
+        try await round.run()
+        #expect(rig.spool.takeEnding() == "a part of its copy is not at memory: any more")
+        try await round.run()
+        #expect(rig.spool.chainName != nil && rig.spool.chainName != chain)
+        #expect(try await ShippingRig.restored(rig.destination).head == 6)
+        await rig.store.close()
+    }
+
     /// One relay ships on, and is killed before it looks whether its copy is there; another base is
     /// due before it looks.
     @Test(arguments: [true, false])

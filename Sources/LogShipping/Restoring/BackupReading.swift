@@ -92,6 +92,23 @@ package struct BackupReading: Sendable {
         return .success(manifest)
     }
 
+    /// Why a copy cannot be restored, as far as its manifest and the names tell: a part of it is
+    /// missing, for example.
+    package func lack(
+        of base: Catalogue.Base, in catalogue: Catalogue
+    ) async throws(DestinationFailure) -> BackupRefusal? {
+        switch try await manifest(of: base) {
+        case .failure(let refusal): return refusal
+        case .success(let manifest):
+            let there = Set(catalogue.parts[base.chain]?[base.number] ?? [])
+            for number in 1..<(manifest.parts.count + 1) {
+                let name = BackupName.part(chain: base.chain, base: base.number, number: number)
+                if !there.contains(name.text) { return damaged(name.text, nil) }
+            }
+            return nil
+        }
+    }
+
     private func fetch(
         _ base: Catalogue.Base, _ manifest: BaseManifest, into file: inout FileRebuilding
     ) async throws {

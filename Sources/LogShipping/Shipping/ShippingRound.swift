@@ -20,7 +20,8 @@ struct ShippingRound {
     /// Whether the destination was looked at since the start.
     private var isKnown = false
     private var copying: Copying?
-    private var lastBase: (chain: String, moment: Timestamp, name: String)?
+    /// The last copy, with the number of its parts once that is known.
+    private var lastBase: (chain: String, moment: Timestamp, name: String, parts: Int?)?
     /// When it was looked whether that copy is there.
     private var lookedAt: Timestamp?
     private var newestBase: UInt64 = 0
@@ -82,7 +83,7 @@ struct ShippingRound {
             } else if !isOurs || catalogue.isForked(chain) {
                 spool.end(because: Self.forked)
             } else if let base = bases.last {
-                lastBase = (chain, base.reach.moment, Self.name(of: base).text)
+                lastBase = (chain, base.reach.moment, Self.name(of: base).text, nil)
                 lookedAt = shipper.now()
             }
             newestBase = catalogue.parts[chain]?.keys.max() ?? 0
@@ -120,8 +121,8 @@ struct ShippingRound {
     /// How often it is looked whether the last copy is there.
     private static let lookingInterval = Duration.seconds(600)
 
-    /// Ends the chain if somebody took its last copy away: nothing of it could be restored until
-    /// the next copy is due, a day later perhaps.
+    /// Ends the chain if somebody took its last copy away, or a part of it: nothing of it could be
+    /// restored until the next copy is due, a day later perhaps.
     private mutating func checkBase() async throws {
         guard let base = lastBase, base.chain == spool.chainName else { return }
         let now = shipper.now()
@@ -130,10 +131,28 @@ struct ShippingRound {
             return
         }
         lookedAt = now
-        if try await destination.names(below: base.name).contains(base.name) { return }
+        guard let lack = try await lack(of: base.name, of: base.parts) else { return }
         // The note that says whose backups these are may be gone as well.
         isKnown = false
-        spool.end(because: "its copy is not at \(destination.place) any more")
+        spool.end(because: "\(lack) is not at \(destination.place) any more")
+    }
+
+    /// What is gone of the last copy, whose manifest is `name`; `nil` if all of it is there.
+    private mutating func lack(of name: String, of parts: Int?) async throws -> String? {
+        let folder = name.lastIndex(of: "/").map { String(name[...$0]) } ?? name
+        let names = try await destination.names(below: folder)
+        guard names.contains(name) else { return "its copy" }
+        var known = parts
+        if known == nil {
+            // That was written before this start.
+            let bytes = try await destination.get(name, atMost: BaseManifest.maximumBytes) ?? []
+            known = BaseManifest(String(decoding: bytes, as: UTF8.self))?.parts.count
+            lastBase?.parts = known
+        }
+        // A manifest that cannot be read says of nothing that it is whole.
+        guard let known else { return "the manifest of its copy" }
+        let there = names.count { if case .part? = BackupName($0) { true } else { false } }
+        return there < known ? "a part of its copy" : nil
     }
 
     private static func name(of base: Catalogue.Base) -> BackupName {
@@ -275,7 +294,7 @@ struct ShippingRound {
         let name = BackupName.whole(chain: base.chain, base: base.number, reach)
         try await put(name, Array(base.manifest.text.utf8))
         copying = nil
-        lastBase = (base.chain, moment, name.text)
+        lastBase = (base.chain, moment, name.text, base.manifest.parts.count)
         lookedAt = shipper.now()
         let size = base.offset
         shipper.logger.info(

@@ -13,7 +13,8 @@ struct BackupsCommand: AsyncParsableCommand {
             abstract: "Lists the copies, and from when to when each can be restored.",
             discussion: """
                 A copy of the file and the log since: any moment between the two can be restored \
-                with belfry restore --from URL --at MOMENT. Ends with 1 if a segment is missing.
+                with belfry restore --from URL --at MOMENT. Ends with 1 if a segment, or a part of \
+                a copy, is missing; belfry backups verify reads them too.
                 """)
 
         @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
@@ -25,10 +26,16 @@ struct BackupsCommand: AsyncParsableCommand {
 
         func run() async throws {
             let destination = try await BackupAccess.destination(url, config: config)
-            let catalogue = try await BackupAccess.told(destination) {
-                try await BackupReading(destination).catalogue()
+            let rows = try await BackupAccess.told(destination) {
+                let reading = BackupReading(destination)
+                let catalogue = try await reading.catalogue()
+                var rows: [Row] = []
+                for base in catalogue.bases {
+                    let lack = try await reading.lack(of: base, in: catalogue)
+                    rows.append(Row(base, catalogue.end(of: base), lacking: lack))
+                }
+                return rows
             }
-            let rows = catalogue.bases.map { base in Row(base, catalogue.end(of: base)) }
             if json {
                 print(JSONValue.object(["backups": .array(rows.map(\.json))]).text)
             } else {
@@ -37,7 +44,9 @@ struct BackupsCommand: AsyncParsableCommand {
                         ? "There is no whole copy at \(destination.place)."
                         : rows.map(\.line).joined(separator: "\n"))
             }
-            if rows.contains(where: { $0.missing != nil }) { throw ExitCode.failure }
+            if rows.contains(where: { $0.missing != nil || $0.lack != nil }) {
+                throw ExitCode.failure
+            }
         }
     }
 
@@ -85,10 +94,16 @@ struct BackupsCommand: AsyncParsableCommand {
         let base: Catalogue.Base
         let end: Timestamp?
         let missing: UInt64?
+        /// What is gone or damaged of the copy itself.
+        let lack: BackupRefusal?
 
-        init(_ base: Catalogue.Base, _ end: (moment: Timestamp, missing: UInt64?)?) {
+        init(
+            _ base: Catalogue.Base, _ end: (moment: Timestamp, missing: UInt64?)?,
+            lacking lack: BackupRefusal?
+        ) {
             self.base = base
-            self.end = end?.moment
+            self.lack = lack
+            self.end = lack == nil ? end?.moment : nil
             missing = end.map(\.missing) ?? base.reach.last
         }
 
@@ -97,6 +112,7 @@ struct BackupsCommand: AsyncParsableCommand {
             let reach = end.map { "from \(from) to \($0.iso8601)" } ?? "not whole"
             return "\(base.chain)  copy \(base.number)  \(reach)"
                 + (missing.map { "  SEGMENT \($0) IS MISSING" } ?? "")
+                + (lack.map { "  CANNOT BE RESTORED: \($0)" } ?? "")
         }
 
         var json: JSONValue {
@@ -106,6 +122,7 @@ struct BackupsCommand: AsyncParsableCommand {
             ]
             object["to"] = end.map { .string($0.iso8601) }
             object["missingSegment"] = missing.map { .integer(Int64($0)) }
+            object["problem"] = lack.map { .string($0.description) }
             return .object(object)
         }
     }
