@@ -9,6 +9,8 @@ struct CommandSlip: CustomStringConvertible {
     let word: String
     /// The command whose name is nearest.
     let meant: String?
+    /// The commands that there are in its place, where these are few enough to be said.
+    let others: [String]
 
     /// The first word of `arguments` that should name a command and does not; `nil` leaves it to
     /// the parser.
@@ -24,7 +26,10 @@ struct CommandSlip: CustomStringConvertible {
             guard let next = known.first(where: { Self.names($0).contains(word) }) else {
                 self.path = path.joined(separator: " ")
                 self.word = word
-                meant = NearestWord.to(word, among: known.flatMap(Self.names))
+                let isFirst = path.count == 1
+                meant = NearestWord.to(
+                    word, among: known.flatMap(Self.names) + (isFirst ? ["help"] : []))
+                others = isFirst ? [] : known.map { $0._commandName }
                 return
             }
             command = next
@@ -35,8 +40,10 @@ struct CommandSlip: CustomStringConvertible {
 
     var description: String {
         let meant = meant.map { "did you mean '\(path) \($0)'?" }
+        let told = others.isEmpty ? nil : "'\(path)' has " + others.joined(separator: ", ")
         return "Error: there is no command '\(path) \(word)'"
-            + (meant.map { "; \($0)" } ?? "") + "\n  See '\(path) --help' for all of them.\n"
+            + ((meant ?? told).map { "; \($0)" } ?? "")
+            + "\n  See '\(path) --help' for all of them.\n"
     }
 
     /// The words that name the command of `arguments`.

@@ -134,6 +134,18 @@ import Testing
             "Error: there is no command 'belfry sources lst'; did you mean 'belfry sources list'?"
         ),
         Refusal(
+            "predicate eval a==1", code: 64,
+            "Error: there is no command 'belfry predicate eval'; 'belfry predicate' has evaluate, "
+                + "check\n"),
+        Refusal(
+            "hlep", code: 64,
+            "Error: there is no command 'belfry hlep'; did you mean 'belfry help'?\n"),
+        Refusal(
+            "trigger create Todo t1 --url localhost:8080/changes/1/c/development/s", code: 78,
+            "error: localhost:8080/changes/1/c/development/s is not the URL of a change source, as "
+                + "belfry sources show has it: http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/"
+                + "SOURCE; did you mean http://localhost:8080/changes/1/c/development/s?\n"),
+        Refusal(
             "serve --http-prot 1", code: 78,
             """
             belfry: the configuration cannot be used:

@@ -156,6 +156,7 @@ import Testing
     @Test(arguments: [
         (["--database", "x"], "only a running relay"),
         (["--forward-to", "localhost"], "is not an URL"),
+        (["--forward-to", "localhost:3000/a"], "; did you mean http://localhost:3000/a?"),
         (["--forward-to", "http://127.0.0.1:99999/"], "is not an URL"),
         (["--forward-to", "http://a/", "--only", "match"], "--only leaves them out"),
         (["--only", "pushes"], "pushes"),

@@ -126,13 +126,12 @@ struct AdministrationOptions: ParsableArguments {
     /// Refuses what no call could be sent to.
     private static func check(_ url: String) throws {
         if URL(string: url)?.isCallable == true { return }
-        let isPlace = !url.contains("://") && URL(string: "http://\(url)")?.isCallable == true
         throw CommandFailure(
             .configuration,
             "--url: \"\(url)\" is not a URL that begins with http:// or https://"
                 + (URL(string: url)?.port.map { $0 > 65_535 } == true
                     ? ", with a port up to 65535" : "")
-                + (isPlace ? "; did you mean http://\(url)?" : ""))
+                + url.meantURL)
     }
 
     /// A `belfry dev` of the same user, where nothing says which relay is meant.

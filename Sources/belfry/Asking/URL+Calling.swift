@@ -13,6 +13,12 @@ extension URL {
 }
 
 extension String {
+    /// What to ask whoever left the scheme out, and nothing of any other text.
+    var meantURL: String {
+        let isPlace = !contains("://") && URL(string: "http://\(self)")?.isCallable == true
+        return isPlace ? "; did you mean http://\(self)?" : ""
+    }
+
     /// Whether a header of HTTP can carry it: the client of HTTP names the whole header, with what
     /// is secret, where one cannot.
     var isHeaderValue: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }

@@ -38,18 +38,19 @@ struct PostedSource: Sendable {
                     + "\(flags.secret) or BELFRY_SOURCE_SECRET")
         }
         if let named {
-            guard let secret else {
-                throw CommandFailure(
-                    .configuration,
-                    "no secret: give \(flags.secret), or set BELFRY_SOURCE_SECRET")
-            }
             guard let parts = URL(string: named), parts.isCallable,
                 parts.path().contains("/changes/1/")
             else {
                 throw CommandFailure(
                     .configuration,
                     "\(named) is not the URL of a change source, as belfry sources show has it: "
-                        + "http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/SOURCE")
+                        + "http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/SOURCE"
+                        + (named.contains("/changes/1/") ? named.meantURL : ""))
+            }
+            guard let secret else {
+                throw CommandFailure(
+                    .configuration,
+                    "no secret: give \(flags.secret), or set BELFRY_SOURCE_SECRET")
             }
             return PostedSource(url: named, secret: secret)
         }
