@@ -30,6 +30,27 @@ import Testing
         }
     }
 
+    @Test func `an empty file is no backup, and replaces no store`() async throws {
+        let folder = try Folder.make()
+        let (store, empty) = (
+            folder.appending(path: "a.sqlite").path, folder.appending(path: "empty").path
+        )
+        try await BuiltBelfry.makeStore(at: store)
+        try Data().write(to: URL(filePath: empty))
+        let restored = try await BuiltBelfry.run(
+            ["restore", empty, "--database", store, "--replace"])
+        #expect(restored.code == 69, "\(restored.output)")
+        #expect(restored.complaint.contains("it is empty"), "\(restored.complaint)")
+        let check = try await BuiltBelfry.run(["check", "--database", store])
+        #expect(check.code == 0, "\(check.output)\(check.complaint)")
+        let checked = try await BuiltBelfry.run(["check", "--database", empty])
+        #expect(checked.code == 69 && checked.complaint.contains("it is empty"))
+        let copy = folder.appending(path: "copy").path
+        let backup = try await BuiltBelfry.run(["backup", copy, "--database", empty])
+        #expect(backup.code == 69 && backup.complaint.contains("it is empty"))
+        #expect(!FileManager.default.fileExists(atPath: copy))
+    }
+
     @Test func `a relay makes no store unasked, and none in place of one that is lost`()
         async throws
     {

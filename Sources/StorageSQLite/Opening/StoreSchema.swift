@@ -38,6 +38,11 @@ struct StoreSchema {
         return version
     }
 
+    /// What SQLite takes for an empty database: a file of no bytes, as a full disk leaves one.
+    static func empty(_ path: String) -> StorageError {
+        .damaged(path: path, reason: "it is empty: no store is in it")
+    }
+
     /// Applies the steps that are missing, each in a transaction of its own, or to a new file all
     /// in one; returns their names.
     ///

@@ -60,7 +60,9 @@ struct StoreBackup {
     private func copy(to partial: String) throws {
         let connections = StoreConnections(path: path, settings: StoreSettings())
         try connections.inspectOutsideTransaction { db in
-            _ = try StoreSchema.version(db, path: path)
+            guard try StoreSchema.version(db, path: path) > 0 else {
+                throw StoreSchema.empty(path)
+            }
             try db.database.execute(sql: "VACUUM INTO ?", arguments: [partial])
         }
     }
@@ -143,8 +145,9 @@ struct StoreRestoring {
         guard old.isEmpty || over == .movedAside else {
             throw StorageError.inaccessible(
                 path: target,
-                reason: "there is a store, or what is left of one: \(old.map { target + $0 }); "
-                    + "--replace moves it aside")
+                reason: "there is a store, or what is left of one: "
+                    + old.map { target + $0 }.joined(separator: ", ")
+                    + "; --replace moves it aside")
         }
         let aside = target + "-replaced"
         guard Self.endings.allSatisfy({ !files.fileExists(atPath: aside + $0) }) else {

@@ -23,6 +23,7 @@ extension StoreReport {
 
     private init(of db: EmbeddedConnection, path: String) throws {
         let schemaVersion = try StoreSchema.version(db, path: path)
+        guard schemaVersion > 0 else { throw StoreSchema.empty(path) }
         guard schemaVersion == StoreSchema.newestVersion else {
             throw StorageError.inaccessible(
                 path: path,
