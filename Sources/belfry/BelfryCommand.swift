@@ -46,6 +46,7 @@ struct BelfryCommand: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            try StandardStreams.flush()
         } catch let error as ValidationError {
             let path = CommandSlip.path(arguments, below: Self.self)
             let text = "Error: \(error.message)\n  See '\(path) --help' for more information.\n"
@@ -54,6 +55,10 @@ struct BelfryCommand: AsyncParsableCommand {
         } catch let error as POSIXError where error.code == .EPIPE {
             // Whoever reads, as `head` does, has had enough.
             return
+        } catch let error as POSIXError {
+            // A secret that is shown once may be lost with it.
+            let reason = unsafe String(cString: strerror(error.code.rawValue))
+            throw CommandFailure(.input, "what it reads or shows is lost: \(reason)")
         }
     }
 }

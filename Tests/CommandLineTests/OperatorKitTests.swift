@@ -40,6 +40,14 @@ import Testing
         #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
+    @Test func `what cannot be written is no success`() async throws {
+        let child = Child(["predicate", "check", "a == 1"], environment: [:])
+        try child.run(
+            input: .nullDevice,
+            output: try FileHandle(forWritingTo: URL(filePath: "/dev/full")), error: Pipe())
+        #expect(await child.ended() == 66)
+    }
+
     @Test func `replaying goes on past a failure, and says so at the end`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()

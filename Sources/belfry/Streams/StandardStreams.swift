@@ -44,6 +44,15 @@ enum StandardStreams {
         try? write(Array("\(line)\n".utf8), .output)
     }
 
+    /// Writes what `print` has left in its buffer, of which nobody would hear otherwise that the
+    /// disk is full.
+    ///
+    /// - Throws: As ``write(_:_:)``.
+    static func flush() throws {
+        guard unsafe fflush(nil) != 0 else { return }
+        throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+    }
+
     /// Writes all of `bytes`.
     ///
     /// - Throws: `POSIXError` if the reader is gone or the device is full.
