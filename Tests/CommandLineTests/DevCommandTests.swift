@@ -139,6 +139,31 @@ import Testing
         #expect(await second.end() == 0)
     }
 
+    @Test func `a folder whose keys are lost gets others, with which its commands work`()
+        async throws
+    {
+        let home = try Folder.make()
+        let folder = home.appending(path: "sandbox")
+        let file = folder.appending(path: "dev.json").path
+        let arguments = ["--port", "0", "--folder", folder.path]
+        let first = try await Sandbox.start(arguments, home: home)
+        #expect(await first.end() == 0)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+        let open = try await BuiltBelfry.run(["dev"] + arguments, environment: ["HOME": home.path])
+        #expect(open.code == 1)
+        #expect(open.complaint.contains("(chmod 600); with other keys"), "\(open.complaint)")
+        try FileManager.default.removeItem(atPath: file)
+        let second = try await Sandbox.start(arguments, home: home)
+        #expect(second.apiToken != first.apiToken)
+        let posted = try await BuiltBelfry.run(
+            ["trigger", "create", "Artwork", "a1"], environment: ["HOME": home.path])
+        #expect(posted.code == 0, "\(posted.complaint)")
+        let keys = try await BuiltBelfry.run(
+            ["keys", "list", "-c", "iCloud.com.example.Art"], environment: ["HOME": home.path])
+        #expect(keys.output.split(separator: "\n").count == 2, "\(keys.output)")
+        #expect(await second.end() == 0)
+    }
+
     @Test func `a folder that is not kept is for its user alone, and goes with it`() async throws {
         let home = try Folder.make()
         func made() throws -> [String] {

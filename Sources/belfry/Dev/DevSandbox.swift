@@ -73,7 +73,8 @@ struct DevSandbox: Sendable {
     // MARK: Furnishing
 
     /// Writes container, keys, source and devices into the store, as an operator would, unless the
-    /// container is there: what was changed in a folder that is kept stays.
+    /// container is there with these keys: what was changed in a folder that is kept stays. Where
+    /// its keys were lost, the new ones take their places.
     func furnish(at now: Timestamp) async throws {
         let store = try RelayStore.open(path: storePath)
         do {
@@ -87,18 +88,22 @@ struct DevSandbox: Sendable {
 
     private func furnish(_ store: RelayStore, at now: Timestamp) async throws {
         let key = try Self.containerKey()
-        guard try await store.container(key) == nil else { return }
-        var settings = ContainerSettings(key: key, topics: [Self.topic])
+        let verifier = Hexadecimal.encode(SHA256.hash(data: Array(secrets.apiToken.utf8)))
+        let former = try await store.container(key)
+        if former != nil {
+            let keys = try await store.accessKeys(of: key)
+            if keys.contains(where: { $0.id == Self.keyName && $0.verifier == verifier }) { return }
+        }
+        var settings = former ?? ContainerSettings(key: key, topics: [Self.topic])
         settings.credential = ProviderCredential(
             teamID: Self.teamID, keyID: Self.keyID,
             privateKeyPEM: signingKey.pemRepresentation)
         settings.userTokens = UserTokenSettings(sharedSecret: secrets.userSecret)
         try await store.save(settings, at: now)
-        let verifier = Hexadecimal.encode(SHA256.hash(data: Array(secrets.apiToken.utf8)))
         try await store.save(
             AccessKey(
-                id: "dev", container: key, kind: .apiToken, verifier: verifier, label: "belfry dev",
-                createdAt: now))
+                id: Self.keyName, container: key, kind: .apiToken, verifier: verifier,
+                label: "belfry dev", createdAt: now))
         let definition: JSONValue = [
             "name": .string(Self.source), "preset": "belfry",
             "verification": [
@@ -121,6 +126,9 @@ struct DevSandbox: Sendable {
             _ = try await store.register(try phone.device(in: key), at: now)
         }
     }
+
+    /// What its API token is called.
+    private static let keyName = "dev"
 
     /// What its records are.
     static let recordType = "Artwork"

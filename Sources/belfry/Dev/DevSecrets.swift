@@ -49,7 +49,9 @@ struct DevSecrets: Codable, Sendable {
             return try PrivateFile.read(DevSecrets.self, from: file)
         } catch {
             if error.isMissingFile { return try DevSecrets(world: world).kept(at: file) }
-            throw DevFailure("\(file.path) cannot be read; remove it for new keys: \(error)")
+            throw DevFailure(
+                "\(file.path) cannot be read: \(error); with other keys it begins once that file is "
+                    + "removed")
         }
     }
 
