@@ -50,8 +50,8 @@ struct DevSecrets: Codable, Sendable {
         } catch {
             if error.isMissingFile { return try DevSecrets(world: world).kept(at: file) }
             throw DevFailure(
-                "\(file.path) cannot be read: \(error); with other keys it begins once that file is "
-                    + "removed")
+                "\(file.path) cannot be read: \(error); with other keys it begins once that file "
+                    + "is removed")
         }
     }
 
