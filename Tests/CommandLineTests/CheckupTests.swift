@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import RelayModel
 import Testing
 
@@ -233,6 +234,27 @@ import Testing
         #expect(next == ["belfry backup /b/x.new --database '/var/lib/a b.sqlite'"])
         checkup.backup = .missing(path: "/b")
         #expect(checkup.diagnosis.state == .fail)
+    }
+
+    @Test func `what is left of a backup is none`() throws {
+        let folder = try Folder.make()
+        func write(_ name: String, _ text: String, at seconds: Int) throws -> String {
+            let file = folder.appending(path: name)
+            try Data(text.utf8).write(to: file)
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: Double(seconds))],
+                ofItemAtPath: file.path)
+            return file.path
+        }
+        let empty = try write("full-disk.sqlite", "", at: 3000)
+        _ = try write("cut-off.sqlite.partial", "x", at: 4000)
+        #expect(
+            try DoctorCommand.newestBackup(at: folder.path) == .missing(path: folder.path))
+        #expect(try DoctorCommand.newestBackup(at: empty) == .missing(path: empty))
+        let whole = try write("whole.sqlite", "x", at: 2000)
+        #expect(
+            try DoctorCommand.newestBackup(at: folder.path)
+                == .made(Timestamp(seconds: 2000), path: whole))
     }
 
     @Test func `of a store on PostgreSQL no copy of a file is advised`() throws {

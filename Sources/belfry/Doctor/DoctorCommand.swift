@@ -64,7 +64,7 @@ struct DoctorCommand: AsyncParsableCommand {
         _ overview: JSONValue, at now: Timestamp, _ file: String?
     ) throws -> Checkup {
         var checkup = Checkup(overview: overview, now: now, isRunning: options.database == nil)
-        checkup.backup = try newestBackup()
+        checkup.backup = try backups.map(Self.newestBackup) ?? .notNamed
         checkup.bounds.backupAge = .seconds(backupHours * 3600)
         checkup.bounds.silence = .seconds(silentHours * 3600)
         checkup.bounds.validity = .seconds(certificateDays * 86_400)
@@ -80,19 +80,22 @@ struct DoctorCommand: AsyncParsableCommand {
         return checkup
     }
 
-    /// The newest file at the place, without those that SQLite lays beside a store.
-    private func newestBackup() throws -> Checkup.Backup {
-        guard let backups else { return .notNamed }
+    /// What lies beside a store, or is left of a backup that was cut off.
+    private static let noBackups = ["-wal", "-shm", "-journal", ".partial"]
+
+    /// The newest file at the place that can be a backup: an empty one is what a full disk leaves.
+    static func newestBackup(at backups: String) throws -> Checkup.Backup {
         let manager = FileManager.default
         guard let kind = try? manager.attributesOfItem(atPath: backups)[.type] as? FileAttributeType
         else { return .missing(path: backups) }
         let isFolder = kind == .typeDirectory
-        let names = isFolder ? try manager.contentsOfDirectory(atPath: backups) : []
+        let names = try isFolder ? contents(of: backups) : []
         let paths = isFolder ? names.map { "\(backups)/\($0)" } : [backups]
         let files = paths.compactMap { path -> (Date, String)? in
-            guard !path.hasSuffix("-wal"), !path.hasSuffix("-shm"),
+            guard !noBackups.contains(where: { path.hasSuffix($0) }),
                 let attributes = try? manager.attributesOfItem(atPath: path),
                 attributes[.type] as? FileAttributeType == .typeRegular,
+                attributes[.size] as? Int ?? 0 > 0,
                 let date = attributes[.modificationDate] as? Date
             else { return nil }
             return (date, path)
@@ -101,5 +104,15 @@ struct DoctorCommand: AsyncParsableCommand {
             return .missing(path: backups)
         }
         return .made(Timestamp(seconds: Int64(date.timeIntervalSince1970)), path: path)
+    }
+
+    private static func contents(of folder: String) throws -> [String] {
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: folder)
+        } catch {
+            throw CommandFailure(
+                .input,
+                "--backups: the folder \(folder) cannot be read: \(error.localizedDescription)")
+        }
     }
 }
