@@ -67,6 +67,19 @@ import Testing
                 == "belfry sources set NAME --preset belfry \(Self.container)")
     }
 
+    @Test func `where no user can sign in it is said how one could`() throws {
+        let diagnosis = try Self.checkup([
+            (#""canSend": "yes""#, #""canSend": "yes", "canSignIn": false"#)
+        ]).diagnosis
+        // It may be meant: servers alone call.
+        #expect(diagnosis.state == .ok)
+        let check = "sign-in iCloud.com.example.Art/production"
+        let found = diagnosis.findings.first { $0.check == check }
+        #expect(found?.state == .unknown)
+        #expect(
+            found?.next == "belfry containers set \(Self.container) --key-set-file jwks.json")
+    }
+
     @Test func `nothing is to be done where all is well`() throws {
         let diagnosis = try Self.checkup().diagnosis
         #expect(diagnosis.state == .ok)

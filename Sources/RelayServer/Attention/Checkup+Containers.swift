@@ -60,6 +60,18 @@ extension Checkup {
             next: isShort ? next : nil)
     }
 
+    /// That no user can sign in, which is as it should be where servers alone call.
+    func signIn(_ container: JSONValue) -> [Finding] {
+        guard container.member(["canSignIn"]) == false else { return [] }
+        return [
+            Finding(
+                check: "sign-in \(name(container))", state: .unknown,
+                text: "no user's token is accepted: only servers with a key act for users",
+                next: "belfry containers set \(flags(container)) --key-set-file jwks.json"
+            ).about(.relay, of: container)
+        ]
+    }
+
     /// Each source: whether it posts, and whether it is believed.
     func sources(_ container: JSONValue) -> [Finding] {
         guard

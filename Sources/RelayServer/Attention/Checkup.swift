@@ -79,7 +79,7 @@ package struct Checkup: Sendable {
         [
             sending(container).about(.gateway, of: container),
             credential(container).about(.credential, of: container),
-        ] + sources(container) + [leftovers(container).about(.leftovers, of: container)]
+        ] + signIn(container) + sources(container) + [leftovers(container).about(.leftovers, of: container)]
     }
 
     // MARK: The relay
