@@ -79,7 +79,8 @@ package struct Checkup: Sendable {
         [
             sending(container).about(.gateway, of: container),
             credential(container).about(.credential, of: container),
-        ] + signIn(container) + sources(container) + [leftovers(container).about(.leftovers, of: container)]
+        ] + signIn(container) + sources(container)
+            + [leftovers(container).about(.leftovers, of: container)]
     }
 
     // MARK: The relay
