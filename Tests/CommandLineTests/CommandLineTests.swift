@@ -206,6 +206,11 @@ import Testing
             code: 78,
             "error: the secret of the change source has a line break: give it without, for "
                 + "--secret or BELFRY_SOURCE_SECRET\n"),
+        // Sent as a bearer, it was told that a header is missing.
+        Refusal(
+            "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/d/s --secret whsec_AAAA",
+            code: 78,
+            "error: the secret of the change source begins as one that signs, and is none: "),
         Refusal(
             "deliveries list -e production", code: 64,
             "Error: --environment: is that of a --container; a list without one is of all"),

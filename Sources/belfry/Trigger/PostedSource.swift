@@ -37,6 +37,12 @@ struct PostedSource: Sendable {
                 "the secret of the change source has a line break: give it without, for "
                     + "\(flags.secret) or BELFRY_SOURCE_SECRET")
         }
+        if let secret, secret.hasPrefix("whsec_"), signature(by: secret, of: []) == nil {
+            throw CommandFailure(
+                .configuration,
+                "the secret of the change source begins as one that signs, and is none: the whole "
+                    + "of what was shown is expected, for \(flags.secret) or BELFRY_SOURCE_SECRET")
+        }
         if let named {
             guard let parts = URL(string: named), parts.isCallable,
                 parts.path().contains("/changes/1/")
@@ -68,12 +74,17 @@ struct PostedSource: Sendable {
     /// What proves that the source posts `body`: a signature of Standard Webhooks where the secret
     /// is one of its keys, and otherwise the secret itself.
     func proof(of body: [UInt8]) -> [(String, String)] {
+        Self.signature(by: secret, of: body) ?? [("Authorization", "Bearer \(secret)")]
+    }
+
+    /// The headers of a signature by `secret`; `nil` if it is no key of Standard Webhooks.
+    private static func signature(by secret: String, of body: [UInt8]) -> [(String, String)]? {
         let id = "trigger_\(Hexadecimal.encode(World.real.randomBytes(12)))"
         let timestamp = String(World.real.now().seconds)
         guard
             let signature = StandardWebhooks.signature(
                 id: id, timestamp: timestamp, body: body, secret: secret)
-        else { return [("Authorization", "Bearer \(secret)")] }
+        else { return nil }
         return [
             (StandardWebhooks.idHeader, id), (StandardWebhooks.timestampHeader, timestamp),
             (StandardWebhooks.signatureHeader, signature),
