@@ -175,6 +175,42 @@ import Testing
         }
     }
 
+    /// Such a client takes a connection that is not said to stay for one that ends, and waits for
+    /// that.
+    @Test func `a client of HTTP/1.0 has its connection ended, unless it asked otherwise`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let port = try await Self.port(relay)
+            let ending = try await RawConnection.open(port)
+            try await ending.send("GET /healthz HTTP/1.0\r\n\r\n")
+            #expect(await ending.hearAll().contains("Connection: close"))
+            let kept = try await RawConnection.open(port)
+            try await kept.send(
+                "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+                    + "GET /healthz HTTP/1.0\r\n\r\n")
+            let answers = await kept.hearAll().components(separatedBy: " 200 OK").dropFirst()
+            #expect(
+                answers.map { $0.contains("Connection: keep-alive") } == [true, false],
+                "\(answers)")
+        }
+    }
+
+    @Test func `a client of HTTP/1.0 is sent no chunks, which it cannot read`() async throws {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            let body = #"{"set": {"version": 1, "queries": []}}"#
+            try await connection.send(
+                "POST \(LiveScenarioTests.door("stream", of: relay)) HTTP/1.0\r\n"
+                    + "Connection: keep-alive\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+                    + body)
+            let answer = await connection.hear(until: "retry: ")
+            #expect(answer.hasPrefix("HTTP/1.0 200") && answer.contains("Connection: close"))
+            #expect(!answer.lowercased().contains("chunked"))
+            #expect(answer.contains("\r\n\r\nretry: "))
+        }
+    }
+
     @Test func `a connection without requests ends, and one that asks does not`() async throws {
         // Longer than a busy machine takes between two calls: the client's own connections end too.
         try await RunningRelay.with(["--http-idle-seconds", "8"]) { relay in

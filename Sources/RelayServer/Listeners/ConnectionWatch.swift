@@ -95,6 +95,10 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var hasAsked = false
     /// Whether nothing is read any more after the newest request.
     private var isDeaf = false
+    /// Whether the newest request is of HTTP/1.0, whose connections end with the answer unless it
+    /// was asked that they are kept.
+    private var isOld = false
+    private var isKept = false
     /// How often it was told that the end goes on; `nil` before the end.
     private var hours: Int?
 
@@ -141,6 +145,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             if !hasAsked { limiter.noteRequest(on: context.channel) }
             hasAsked = true
             isDeaf = Self.endsReading(head)
+            isOld = head.version == .http1_0
+            isKept = head.isKeepAlive
         case .body(let part): return pass(parts.add(part), context)
         case .end:
             pass(parts.take(), context)
@@ -186,11 +192,11 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         var data = data
         switch unwrapOutboundIn(data) {
         case .head(var head):
-            if isDeaf, unanswered == 1, head.status.code >= 200 {
-                head.headers.replaceOrAdd(name: "Connection", value: "close")
+            if isDeaf || isOld, head.status.code >= 200 {
+                suit(&head)
                 data = wrapOutboundOut(.head(head))
             }
-            isLast = head.headers["connection"].contains { $0.lowercased() == "close" }
+            isLast = Self.saysClose(head)
             if head.headers["content-type"].contains(where: { $0.hasPrefix("text/event-stream") }) {
                 pace.stream()
             }
@@ -211,6 +217,25 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             return context.write(data, promise: written)
         }
         context.write(data, promise: promise)
+    }
+
+    /// Says in the head of an answer how its connection goes on, where the request decides that.
+    private func suit(_ head: inout HTTPResponseHead) {
+        var ends = isDeaf && unanswered == 1
+        if isOld {
+            // HTTP/1.0 knows no chunks: what does not say its length ends with the connection.
+            let isMeasured = head.headers.contains(name: "content-length")
+            if !isMeasured { head.version = .http1_0 }
+            ends = ends || !isMeasured || !isKept && unanswered == 1
+            if !ends, !Self.saysClose(head) {
+                head.headers.add(name: "Connection", value: "keep-alive")
+            }
+        }
+        if ends, !Self.saysClose(head) { head.headers.add(name: "Connection", value: "close") }
+    }
+
+    private static func saysClose(_ head: HTTPResponseHead) -> Bool {
+        head.headers["connection"].contains { $0.lowercased() == "close" }
     }
 
     /// Whether the decoder reads nothing more after a request, because its client offers another
