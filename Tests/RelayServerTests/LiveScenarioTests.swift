@@ -251,8 +251,15 @@ import Testing
             let (_, head) = try await LiveConnection.open(
                 try await relay.relay.ports.port(of: "http"), path: "/live/1/only-two-parts")
             #expect(head.hasPrefix("HTTP/1.1 404"))
+            let (_, missed) = try await LiveConnection.open(
+                try await relay.relay.ports.port(of: "http"), path: Self.path(relay),
+                first: "GET \(Self.path(relay)) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(missed.hasPrefix("HTTP/1.1 426"))
+            #expect(missed.contains("Upgrade: websocket") && missed.contains("Connection: Upgrade"))
             let plain = try await relay.client.call("GET", Self.path(relay))
-            #expect(plain.status == 404)
+            #expect(plain.status == 426 && plain.text.contains("a proxy must pass"))
+            let posted = try await relay.client.call("POST", Self.path(relay), body: "{}")
+            #expect(posted.status == 405)
         }
     }
 

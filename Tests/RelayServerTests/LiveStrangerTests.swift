@@ -43,6 +43,8 @@ import Testing
         let old = LiveUpgrade.fields(
             refusing: APIError(.badRequest, "13 is expected"), by: .upgradeRequired)
         #expect(old[.retryAfter] == nil && old[version] == "13")
+        #expect(old[.upgrade] == "websocket" && fields[.upgrade] == nil)
+        #expect(old[values: .connection] == ["close", "Upgrade"])
     }
 
     @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {
@@ -345,11 +347,20 @@ import Testing
 
     @Test func `a file with an origin that fits no page is refused`() {
         var bounds = LiveBounds()
-        #expect(bounds.setOrigins("https://a.example, http://localhost:3000") == [])
+        // Hybrid apps have schemes of their own, and those of files a place without a name.
+        let apps = "capacitor://localhost, ionic://localhost, tauri://localhost, app://-, file://"
+        #expect(bounds.setOrigins("https://a.example, http://localhost:3000, \(apps)") == [])
+        for origin in ["capacitor://localhost", "tauri://localhost", "app://-", "file://"] {
+            #expect(bounds.admits(origin: origin), "\(origin)")
+        }
+        #expect(!bounds.admits(origin: "null"))
         #expect(bounds.admits(origin: "http://LOCALHOST:3000"))
         #expect(!bounds.admits(origin: "https://a.example.evil"))
-        for wrong in ["https://a.example/", "a.example", "*", "https://*/x", "https://u@a.example"]
-        {
+        let wrongs = [
+            "https://a.example/", "a.example", "*", "https://*/x", "https://u@a.example",
+            "https://", "capacitor://", "capacitor://localhost/", "localhost:3000", "file:///x",
+        ]
+        for wrong in wrongs {
             #expect(bounds.setOrigins(wrong).count == 1, "\(wrong)")
         }
     }

@@ -183,6 +183,7 @@ import Testing
                     "/console", "/console/{page}", "/console/{page}/{place}",
                     "/changes/1/{container}/{environment}/{source}", "/readyz", "/metrics",
                     "/openapi.json", "/live", "/live/client.js",
+                    "/live/1/{container}/{environment}",
                     "/live/belfry-live.js", "/live/client.d.ts", "/live/live-page.js",
                 ])
         }

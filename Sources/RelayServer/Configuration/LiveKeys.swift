@@ -5,7 +5,8 @@ extension ConfigurationKeys {
     static let live = [
         ConfigurationKey(
             "live.allowedOrigins", .list,
-            "The origins of the pages that may connect, as https://example.com; any unless given. "
+            "The origins of the pages that may connect, as https://example.com, or as "
+                + "capacitor://localhost of an app that is made of pages; any unless given. "
                 + "Programs that are no browser send none and are let in.",
             apply: { $1.live.setOrigins($0) }),
         ConfigurationKey(
@@ -62,7 +63,9 @@ extension LiveBounds {
     mutating func setOrigins(_ text: String) -> [String] {
         let origins = ConfigurationKey.elements(text).map { $0.lowercased() }
         // An origin has no path, so `https://example.com/` would let nobody in (RFC 6454, §6.2).
-        let wrong = origins.filter { $0.wholeMatch(of: /https?:\/\/[^\/?#@\s]+/) == nil }
+        // An app that is made of pages has a scheme of its own, or no more than that of files.
+        let origin = /file:\/\/|[a-z][a-z0-9+.\-]*:\/\/[^\/?#@\s]+/
+        let wrong = origins.filter { $0.wholeMatch(of: origin) == nil }
         allowedOrigins = Set(origins)
         return wrong.map {
             "live.allowedOrigins: \"\($0.shortened)\" is no origin such as https://example.com, "

@@ -17,6 +17,7 @@ struct LiveRoutes: Sendable {
 
     var routes: [RelayRoute] {
         [
+            RelayRoute(open: .client, "GET", Self.path) { Self.missedUpgrade($0) },
             RelayRoute(
                 .client, "POST", "\(Self.path)/stream", effect: .reads,
                 admit: { head in try await admit(head, stream) }),
@@ -37,6 +38,20 @@ struct LiveRoutes: Sendable {
                 .client, "POST", "\(Self.path)/sessions/{secret}", effect: .reads,
                 admit: { head in try admit(head, say) }),
         ]
+    }
+
+    /// Answers a request that opens no WebSocket where they are opened: most often what passes it
+    /// on, as nginx does unless told otherwise, has left out that it asks for one.
+    private static func missedUpgrade(_ request: RelayRequest) -> RelayAnswer {
+        let error = APIError(
+            .badRequest,
+            "WebSockets are opened here: \"Upgrade: websocket\" and \"Connection: Upgrade\" are "
+                + "expected, on a connection that waits for no other answer; a proxy must pass "
+                + "them on",
+            httpStatus: 426)
+        var answer = RelayAnswer(error, uuid: request.uuid)
+        LiveUpgrade.announce(in: &answer.headers)
+        return answer
     }
 
     private var access: LiveAccess {

@@ -226,8 +226,18 @@ extension LiveUpgrade {
         fields[.contentType] = "application/json; charset=utf-8"
         fields[.connection] = "close"
         if let seconds = error.retryAfter { fields[.retryAfter] = String(seconds) }
-        if status == .upgradeRequired { fields[.secWebSocketVersion] = "13" }
+        if status == .upgradeRequired {
+            fields[.secWebSocketVersion] = "13"
+            announce(in: &fields)
+        }
         return fields
+    }
+
+    /// Says what a connection may become, as whoever is told that it must is to be told (RFC 9110,
+    /// §7.8 and §15.5.22).
+    static func announce(in fields: inout HTTPFields) {
+        fields[.upgrade] = "websocket"
+        fields.append(HTTPField(name: .connection, value: "Upgrade"))
     }
 }
 
