@@ -468,7 +468,23 @@ test("a query in whose place a refused one was goes on, by the same handle", { t
   last.onError = (error) => told.push(error.liveError);
   client.set.update((editor) => editor.put("art", { ...query, limit: 6 })).catch(() => {});
   client.close();
-  assert.deepEqual([last.state, told], ["ended", ["connection"]]);
+  assert.deepEqual([last.state, told], ["ended", []]);
+}));
+
+test("a client that is closed ends its loops, and tells of no fault", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const [art, changes, told] = [client.results(query), client.changes({ recordType: "Art" }), []];
+  art.onError = changes.onError = (error) => told.push(error.reason);
+  const loops = [art, art.items(), changes].map(async (values) => {
+    for await (const value of values) void value;
+  });
+  await client.fence();
+  const answer = assert.rejects(client.get({ ...query, limit: 1 }), { liveError: "connection" });
+  client.close();
+  await Promise.all([...loops, answer]);
+  assert.deepEqual([art.state, art.error, changes.error, told], ["ended", undefined, undefined, []]);
+  // What is asked for afterwards is told why there is nothing.
+  const late = client.results(query);
+  await assert.rejects(late[Symbol.asyncIterator]().next(), { liveError: "connection" });
 }));
 
 test("who closes a handle while being told is told no more", { timeout: 10_000 }, () => world(async (relay, client) => {

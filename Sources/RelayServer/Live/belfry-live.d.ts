@@ -344,7 +344,7 @@ export declare class LiveClient {
     query: ResultQuery, options?: { timeout?: number }): Promise<LiveRecord<Fields>[]>;
   /** Resolves once everything has been told that was durable when this was called. */
   fence(options?: { timeout?: number }): Promise<void>;
-  /** Ends everything, for good. */
+  /** Ends everything, for good: loops end without an error, and what waits for an answer is rejected. */
   close(): void;
 }
 

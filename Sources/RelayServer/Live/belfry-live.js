@@ -880,9 +880,11 @@ export class LiveClient {
   }
 
   close() {
+    // It is the application that ends them: none is told of a fault, and no loop throws one.
+    for (const { handles } of this.#wires.values()) for (const handle of handles) handle._fail();
+    this.#wires.clear();
     this._handle({ type: "close" });
-    const all = [...this.#wires.values()].flatMap((wire) => [...wire.handles]);
-    for (const one of [...all, ...this.#asked.values()]) one._fail(new LiveError(closed));
+    for (const ask of this.#asked.values()) ask._fail(new LiveError(closed));
     clearTimeout(this.#timer);
   }
 
