@@ -354,6 +354,10 @@ import Testing
             #expect(bounds.admits(origin: origin), "\(origin)")
         }
         #expect(!bounds.admits(origin: "null"))
+        #expect(bounds.setOrigins("https://a.example:443, http://b.example:80") == [])
+        #expect(bounds.admits(origin: "https://a.example"))
+        #expect(bounds.admits(origin: "http://b.example"))
+        #expect(bounds.setOrigins("https://a.example, http://localhost:3000") == [])
         #expect(bounds.admits(origin: "http://LOCALHOST:3000"))
         #expect(!bounds.admits(origin: "https://a.example.evil"))
         let wrongs = [

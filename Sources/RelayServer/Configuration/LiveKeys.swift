@@ -66,10 +66,19 @@ extension LiveBounds {
         // An app that is made of pages has a scheme of its own, or no more than that of files.
         let origin = /file:\/\/|[a-z][a-z0-9+.\-]*:\/\/[^\/?#@\s]+/
         let wrong = origins.filter { $0.wholeMatch(of: origin) == nil }
-        allowedOrigins = Set(origins)
+        allowedOrigins = Set(origins.map(Self.named))
         return wrong.map {
             "live.allowedOrigins: \"\($0.shortened)\" is no origin such as https://example.com, "
                 + "without a slash at its end"
         }
+    }
+
+    /// An origin as browsers name it, which leave out the port that goes without saying.
+    private static func named(_ origin: String) -> String {
+        for (scheme, port) in [("https://", ":443"), ("http://", ":80")]
+        where origin.hasPrefix(scheme) && origin.hasSuffix(port) {
+            return String(origin.dropLast(port.count))
+        }
+        return origin
     }
 }
