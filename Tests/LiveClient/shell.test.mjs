@@ -613,6 +613,41 @@ test("who shows an inbox late has what it has told, once", { timeout: 10_000 }, 
   assert.equal(relay.frames.filter(({ type }) => type === "set").length, 0);
 }));
 
+test("a query that was to go with a refused one goes on, by the same handle", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.add("art", query);
+  const handle = client.set.named("art");
+  const values = handle[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  const swap = (recordType) => client.set.update((editor) => {
+    editor.remove("art");
+    editor.add("other", { ...query, recordType, limit: 5 });
+  });
+  await assert.rejects(swap("Atr"), { liveError: "unknownType" });
+  assert.deepEqual([client.set.names, client.set.named("art")], [["art"], handle]);
+  relay.change("c", 3);
+  await until(values, has("a", "b", "c"));
+  // So it does where it was to go by itself, after what was refused.
+  const refused = assert.rejects(client.set.add("other", { recordType: "Atr" }));
+  client.set.remove("art").catch(() => {});
+  await refused;
+  assert.equal(client.set.named("art"), handle);
+  await swap("Art");
+  assert.deepEqual([client.set.names, handle.state], [["other"], "ended"]);
+  assert.equal((await values.next()).done, true);
+}));
+
+test("a set that is emptied on a stream is complete", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.add("art", query);
+  assert.equal(client.connection.transport, "stream");
+  await client.set.remove("art");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await client.set.waitForComplete({ timeout: 2_000 });
+  assert.equal(client.set.state, "complete");
+  // And one that shows something again does.
+  await client.set.add("art", query);
+  assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b"]);
+}, (relay) => (relay.refusesUpgrades = true)));
+
 test("a query in whose place a refused one was has missed nothing, and is told nothing twice", { timeout: 10_000 }, () => world(async (relay, client) => {
   await client.set.update((editor) => {
     editor.add("art", query);

@@ -280,7 +280,7 @@ export interface SetEditor {
   add(query: ResultQuery | ChangesQuery | NotificationsQuery): void;
   /** Adds a query, or puts it in the place of the one of this name, which goes on if this one is refused. */
   put(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
-  /** Whether there was one. */
+  /** Whether there was one. Beside queries that may be refused it ends once they are taken, and goes on if not. */
   remove(name: string): boolean;
   removeAll(recordType?: string): void;
 }

@@ -282,7 +282,7 @@ export class LiveMachine {
     if (!this.#isDuplex) {
       // Nothing can be said on this connection; the next one begins where this one is.
       if (isNeeded && (!isSame || asked.length)) this.#reopen();
-      else this.#settle(isSame);
+      else this.#settle(true);
       return;
     }
     if (!this.#hasWelcome) return;
@@ -1408,11 +1408,13 @@ class LiveSet {
 
   #take(next) {
     this.#good = this.#alive(this.#good);
+    // Where something may be refused, what is to go with it is held back until that is known.
+    const isSure = [...next].every(([name, text]) => this.#good.get(name) === text);
     for (const [name, handle] of this.#handles) {
       if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
       this.#handles.delete(name);
       const isGood = this.#good.get(name) === this.#texts.get(name);
-      if (!isGood || !next.has(name) || handle.state === "ended") handle.close();
+      if (!isGood || isSure || handle.state === "ended") handle.close();
       else {
         handle._suspend();
         this.#former.set(name, handle);
