@@ -1,6 +1,8 @@
 // The client as pages use it, against a relay in small: sockets, streams and polls over real connections.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import test from "node:test";
+import { fileURLToPath } from "node:url";
 import { LiveClient } from "./client.mjs";
 import { Relay } from "./relay.mjs";
 import { TinyWebSocket } from "./websocket.mjs";
@@ -158,6 +160,35 @@ test("no answer in time says whether there was a connection", { timeout: 10_000 
   const client = new LiveClient({ url: "http://127.0.0.1:9", container: "c", WebSocket: TinyWebSocket });
   await assert.rejects(client.get(query, { timeout: 30 }), { liveError: "connection" });
   client.close();
+});
+
+test("a program that waits for its relay does not end before it has closed its client", { timeout: 20_000 }, async () => {
+  const relay = await new Relay().start();
+  relay.change("a", 1);
+  const port = new URL(relay.url).port;
+  await relay.stop();
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", `
+    import { LiveClient } from "./client.mjs";
+    import { TinyWebSocket } from "./websocket.mjs";
+    const client = new LiveClient({ url: "${relay.url}", container: "c", WebSocket: TinyWebSocket });
+    client.onConnection = ({ state }) => console.log(state);
+    for await (const records of client.results({ recordType: "Art" })) {
+      console.log(records[0].recordName);
+      break;
+    }
+    client.close();
+  `], { cwd: fileURLToPath(new URL(".", import.meta.url)), stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  let isStarted = false;
+  for await (const text of child.stdout) {
+    said += text;
+    if (!isStarted && /connecting\s+offline/.test(said)) {
+      isStarted = true;
+      await relay.start(port);
+    }
+  }
+  await relay.stop();
+  assert.match(said, /offline[^]*current[^]*^a$[^]*closed/m);
 });
 
 test("a set is taken whole or not at all", { timeout: 10_000 }, () => world(async (relay, client) => {

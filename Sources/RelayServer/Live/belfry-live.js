@@ -974,17 +974,18 @@ export class LiveClient {
     return (this.#last = Date.now() + this.#ahead);
   }
 
-  // A deadline that only moves away needs no new timer: the old one looks again.
+  // A deadline that only moves away needs no new timer: the old one looks again. Where there is none no
+  // timer keeps a program of Node's from its end, as one does while it waits for its relay.
   #arm() {
     const at = this.#machine.wakeAt;
-    if (at >= this.#timerAt) return;
+    if (at >= this.#timerAt && at < Infinity) return;
     clearTimeout(this.#timer);
     this.#timerAt = at;
+    if (at === Infinity) return;
     this.#timer = setTimeout(() => {
       this.#timerAt = Infinity;
       this._handle({ type: "tick" });
     }, Math.max(0, at - this.#now()));
-    this.#timer.unref?.();
   }
 
   #perform(effect) {
