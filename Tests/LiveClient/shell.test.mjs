@@ -134,6 +134,7 @@ test("edits while there is no relay arrive as one set once there is", { timeout:
   const art = client.results(query);
   await until(art[Symbol.asyncIterator](), has("a"));
   await relay.stop();
+  while (client.connection.state !== "offline") await new Promise((resolve) => setTimeout(resolve, 2));
   art.close();
   client.set.add("cheap", { ...query, predicate: "price < 100" });
   client.set.add("all", query);
@@ -665,6 +666,28 @@ test("a query that was to go with a refused one goes on, by the same handle", { 
   await swap("Art");
   assert.deepEqual([client.set.names, handle.state], [["other"], "ended"]);
   assert.equal((await values.next()).done, true);
+}));
+
+test("an update that only removes is complete once the relay has taken it", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.update((editor) => {
+    editor.add("art", query);
+    editor.add("few", { ...query, limit: 1 });
+  });
+  const few = client.set.named("few");
+  const removed = client.set.remove("few");
+  assert.deepEqual([few.state, client.set.state], ["ended", "bootstrapping"]);
+  await removed;
+  assert.equal(client.set.state, "complete");
+  assert.equal(relay.frames.filter(({ type, remove }) => type === "set" && remove.length).length, 1);
+  // What is taken up again in the same turn goes on.
+  client.set.remove("art");
+  await client.set.add("art", query);
+  assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b"]);
+  relay.change("c", 3);
+  await client.fence();
+  assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b", "c"]);
+  await client.set.update((editor) => editor.removeAll());
+  assert.equal(client.set.state, "complete");
 }));
 
 test("a set that is emptied on a stream is complete", { timeout: 10_000 }, () => world(async (relay, client) => {

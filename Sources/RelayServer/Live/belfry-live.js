@@ -1415,11 +1415,9 @@ class LiveSet {
       if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
       this.#handles.delete(name);
       const isGood = this.#good.get(name) === this.#texts.get(name);
+      handle._suspend(); // At once, and `close` in a while: until then the set would be complete.
       if (!isGood || isSure || handle.state === "ended") handle.close();
-      else {
-        handle._suspend();
-        this.#former.set(name, handle);
-      }
+      else this.#former.set(name, handle);
     }
     for (const [name, text] of next) {
       if (this.#handles.has(name)) continue;
