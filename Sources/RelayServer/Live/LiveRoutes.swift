@@ -42,16 +42,16 @@ struct LiveRoutes: Sendable {
 
     /// Answers a request that opens no WebSocket where they are opened: most often what passes it
     /// on, as nginx does unless told otherwise, has left out that it asks for one.
+    ///
+    /// No 426: its `Upgrade` is forbidden in HTTP/2, and nginx hands it to browsers there, which
+    /// show nothing of such an answer.
     private static func missedUpgrade(_ request: RelayRequest) -> RelayAnswer {
         let error = APIError(
             .badRequest,
             "WebSockets are opened here: \"Upgrade: websocket\" and \"Connection: Upgrade\" are "
                 + "expected, on a connection that waits for no other answer; a proxy must pass "
-                + "them on",
-            httpStatus: 426)
-        var answer = RelayAnswer(error, uuid: request.uuid)
-        LiveUpgrade.announce(in: &answer.headers)
-        return answer
+                + "them on")
+        return RelayAnswer(error, uuid: request.uuid)
     }
 
     private var access: LiveAccess {

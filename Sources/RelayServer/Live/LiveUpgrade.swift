@@ -228,16 +228,11 @@ extension LiveUpgrade {
         if let seconds = error.retryAfter { fields[.retryAfter] = String(seconds) }
         if status == .upgradeRequired {
             fields[.secWebSocketVersion] = "13"
-            announce(in: &fields)
+            // RFC 9110, §15.5.22 and §7.8.
+            fields[.upgrade] = "websocket"
+            fields.append(HTTPField(name: .connection, value: "Upgrade"))
         }
         return fields
-    }
-
-    /// Says what a connection may become, as whoever is told that it must is to be told (RFC 9110,
-    /// §7.8 and §15.5.22).
-    static func announce(in fields: inout HTTPFields) {
-        fields[.upgrade] = "websocket"
-        fields.append(HTTPField(name: .connection, value: "Upgrade"))
     }
 }
 
