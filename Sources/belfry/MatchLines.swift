@@ -99,12 +99,14 @@ struct SubscriptionLine {
         ])
         id = try LineID(reader.object["id"], place)
         let recordType: RecordType? = try reader.identifier("recordType")
+        let database = try MatchWords.database(reader)
+        let owner = try MatchWords.owner(reader) ?? MatchWords.nobody(place)
         subscription = IndexedSubscription(
-            serial: 0, database: try MatchWords.database(reader),
-            owner: try MatchWords.owner(reader) ?? MatchWords.nobody(place),
+            serial: 0, database: database, owner: owner,
             zoneID: try MatchWords.zone(reader), recordType: recordType,
             firesOn: try MatchWords.firesOn(reader),
-            predicate: try Self.predicate(reader))
+            // As the relay reads what it saved.
+            predicate: try Self.predicate(reader)?.meant(implying: database.impliedOwner(owner)))
     }
 
     private static func predicate(_ reader: JSONReader) throws -> RecordPredicate? {

@@ -65,6 +65,32 @@ import Testing
         #expect(lines == expected)
     }
 
+    /// As the relay reads what was saved: records and users may be said as texts, and a search of
+    /// all texts has its other spellings.
+    @Test(arguments: ["index", "reference"])
+    func `a condition is what it is when it is saved`(engine: String) async throws {
+        let folder = try Folder.make()
+        let paths = ["s.jsonl", "c.jsonl", "out.jsonl"].map { folder.appending(path: $0).path }
+        let subscriptions = #"""
+            {"id":1,"recordType":"Art","predicate":"allTokens TOKENMATCHES[cdl] 'bob smith'"}
+            {"id":2,"recordType":"Art","predicate":"recordID == 'r1'"}
+            {"id":3,"recordType":"Art","predicate":"SELF CONTAINS 'eve'"}
+            """#
+        let changes = #"""
+            {"id":1,"recordType":"Art","recordName":"r1","operation":"create","after":{"a":"Bob"}}
+            {"id":2,"recordType":"Art","recordName":"r2","operation":"create","after":{"a":"Eve"}}
+            """#
+        try Data(subscriptions.utf8).write(to: URL(filePath: paths[0]))
+        try Data(changes.utf8).write(to: URL(filePath: paths[1]))
+        let ending = try await BuiltBelfry.run([
+            "match", "--subscriptions", paths[0], "--changes", paths[1], "--matches", paths[2],
+            "--engine", engine,
+        ])
+        #expect(ending.code == 0, "\(ending.complaint)")
+        let lines = try String(contentsOfFile: paths[2], encoding: .utf8)
+        #expect(lines == "{\"id\":1,\"matches\":[1,2]}\n{\"id\":2,\"matches\":[3]}\n")
+    }
+
     @Test func `a file that is not there, and a folder, are said`() async throws {
         let folder = try Folder.make().path
         let none = folder + "/none"

@@ -55,6 +55,7 @@ import Testing
             ("tags[0] == 'x' AND tags[SIZE] > 1 AND addr['city'] != nil", schema),
             ("sum(mixed) > 1 AND mixed.@count > 1 AND mixed[FIRST] == 1", schema),
             ("tags UNION {'x'} == {'x'}", schema),
+            ("kids.@max.age.self > 3 AND ANY tags.self == 'x' AND tags.@max.self > 'a'", schema),
             ("CAST(name, 'NSNumber') > 1 AND CAST(due, 'NSNumber') > 1", schema),
             ("CAST(active, 'NSNumber') > 0 AND CAST(artist, 'NSDictionary') != nil", schema),
             ("CAST(blob, 'NSString') != 'x' AND CAST(age, 'NSDate') < now()", schema),

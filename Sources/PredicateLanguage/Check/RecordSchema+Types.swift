@@ -163,6 +163,7 @@ extension RecordSchema {
             return try fieldType(name, in: members, span, isTop: false)
         case (.member, .list(let element)):
             return try step(component, from: element, span).map { .list($0) }
+        case (.member("self"), let own) where own.isScalar: return own
         case (.member("recordName"), .reference), (.member("recordID"), .reference):
             return .string
         case (.member(let name), .reference):

@@ -55,6 +55,8 @@ extension Evaluation {
         case .map(let members):
             return members[name] ?? .null
         case .list, .set: return nil
+        // Cocoa's `numbers.@max.self`: all but a dictionary is what its own `self` is.
+        case _ where name == "self": return value
         case .string(let text): return Self.property(name, of: text)
         case .reference(let reference):
             return name == "recordName" || name == "recordID"
