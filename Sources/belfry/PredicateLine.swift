@@ -81,7 +81,8 @@ struct PredicateLine {
                 return evaluate(prepared, input, now)
             }
         } catch {
-            return refusal(error.completed(in: input.source), input.text)
+            let placed = error.placed(in: input.source, dialect: input.dialect)
+            return refusal(placed.completed(in: input.source), input.text)
         }
     }
 

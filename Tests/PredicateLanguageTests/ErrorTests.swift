@@ -79,6 +79,54 @@ import Testing
         try check(try JSONValue(parsing: json), .filterBy)
     }
 
+    /// What a schema refuses of a form in JSON has a path as well: `n == "x"` as one of several.
+    @Test(
+        arguments: [
+            (#"{"n": {"$eq": "x"}}"#, "n.$eq"),
+            (#"{"s": {"$eq": "a"}, "zz": {"$ne": 1}}"#, "zz.$ne"),
+            (
+                #"{"$and": [{"s": {"$eq": "a"}}, {"$or": [{"n": {"$gt": 1, "$ne": true}}]}]}"#,
+                "$and[1].$or[0].n.$ne"
+            ),
+            (#"{"$or": [{}, {"n": {"$gt": 1}}, {"s": {"$ne": 3}}]}"#, "$or[2].s.$ne"),
+        ])
+    func `a comparison of a where that does not fit the schema is named`(
+        json: String, path: String
+    ) throws {
+        let source = try JSONValue(parsing: json)
+        #expect(try refusal(of: source, .where)?.path == path)
+    }
+
+    @Test func `a filter that does not fit the schema is named`() throws {
+        let filters = #"""
+            [{"comparator": "EQUALS", "fieldName": "s", "fieldValue": {"value": "x"}},
+             {"comparator": "LIST_CONTAINS_ALL", "fieldName": "l",
+              "fieldValue": {"value": ["a", "b"]}},
+             {"comparator": "NOT_EQUALS", "fieldName": "n", "fieldValue": {"value": "x"}}]
+            """#
+        let source = try JSONValue(parsing: filters)
+        #expect(try refusal(of: source, .filterBy)?.path == "filterBy[2]")
+        let alone = #"{"comparator": "EQUALS", "fieldName": "n", "fieldValue": {"value": "x"}}"#
+        #expect(try refusal(of: JSONValue(parsing: alone), .filterBy)?.path == "filterBy")
+        // A text has its place by bytes.
+        let text = try #require(try refusal(of: "s == 'a' AND n == 'x'", .nspredicate))
+        #expect(text.path == nil && text.offset == 18)
+    }
+
+    private func refusal(
+        of source: JSONValue, _ dialect: PredicateDialect
+    ) throws -> PredicateError? {
+        let schema = RecordSchema([
+            "s": .init(.string), "n": .init(.integer), "l": .init(.list(.string)),
+        ])
+        do throws(PredicateError) {
+            try RecordPredicate.parse(source, dialect: dialect).check(schema: schema)
+            return nil
+        } catch {
+            return error.placed(in: source, dialect: dialect)
+        }
+    }
+
     private func check(_ source: JSONValue, _ dialect: PredicateDialect) throws {
         let found: PredicateError?
         do throws(PredicateError) {

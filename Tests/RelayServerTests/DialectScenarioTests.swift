@@ -56,6 +56,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (
+            #""where":{"title":{"$eq":"x"},"artist":{"$eq":3}}"#, "where.artist.$eq: a reference",
+            "a number"
+        ),
+        (
+            #""filterBy":[{"comparator":"EQUALS","fieldName":"titel","fieldValue":{"value":"x"}}]"#,
+            "filterBy[0]: the field titel is unknown", "`titel`"
+        ),
+        (#""rql":"title == 3""#, "rql at byte 0: a text is compared", "`title == 3`"),
+    ])
+    func `a refusal names the place and what was found there`(
+        query: String, reason: String, found: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            try await Self.define(relay)
+            let entry = try await Self.save(relay, query)
+            guard case .string(let text)? = entry?.value(at: ["reason"]) else {
+                Issue.record("\(entry?.text ?? "")")
+                return
+            }
+            #expect(text.hasPrefix("operations[0].subscription.query.\(reason)"), "\(text)")
+            #expect(entry?.value(at: ["predicateError", "found"]) == .string(found))
+        }
+    }
+
     @Test func `a reference as an argument is a reference, and what means nothing is refused`()
         async throws
     {

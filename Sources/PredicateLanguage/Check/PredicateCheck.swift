@@ -16,6 +16,8 @@ struct PredicateCheck {
     /// Whether what comes next is asked not to hold; `nil` within expressions, where it may be
     /// either.
     var isNegated: Bool? = false
+    /// How many of the predicate's own comparisons were looked at.
+    var looked = 0
 
     /// Holds a comparison to a schema by its dialect's own rules, and says whether there are any.
     typealias ForeignCheck =
@@ -69,6 +71,20 @@ struct PredicateCheck {
     }
 
     private mutating func check(_ comparison: Comparison) throws(PredicateError) {
+        // Those within expressions belong to the comparison around them.
+        guard isNegated != nil else { return try judge(comparison) }
+        let number = looked
+        looked += 1
+        do throws(PredicateError) {
+            try judge(comparison)
+        } catch {
+            var refusal = error
+            refusal.comparison = number
+            throw refusal
+        }
+    }
+
+    private mutating func judge(_ comparison: Comparison) throws(PredicateError) {
         try check(comparison.left, at: comparison.leftSpan)
         try check(comparison.right, at: comparison.rightSpan)
         try checkQuantifier(comparison)

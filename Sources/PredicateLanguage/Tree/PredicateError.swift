@@ -28,6 +28,9 @@ public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible
     public var hint: String?
     /// The place in a JSON form, such as `filterBy[2].comparator`; `nil` for text.
     public var path: String?
+    /// Which of the predicate's own comparisons was refused, counted from 0; `nil` where it was not
+    /// a single one.
+    var comparison: Int?
 
     /// Either `span` or `path` says where: the one in a text, the other in a JSON form.
     public init(

@@ -1,3 +1,4 @@
+import Matching
 import PredicateLanguage
 import RelayModel
 
@@ -37,14 +38,19 @@ extension RecordSchema {
 extension PredicateError {
     /// This error as the answer to a request whose condition stands at `path`.
     func refusal(of query: SubscriptionQuery, path: String) -> APIError {
+        let form = query.form ?? .predicate
+        let error = placed(in: query.source, dialect: form.dialect).completed(in: query.source)
         // Of a `where` the path is within it; a filter's begins with `filterBy`.
-        let whole = query.form == .where ? "\(path).where" : path
-        let place =
-            self.path.map { $0.isEmpty ? whole : "\(whole).\($0)" }
-            ?? "\(path).\(query.form?.rawValue ?? "predicate") at byte \(offset)"
-        var text = "\(place): \(reason)"
+        let whole = form == .where ? "\(path).where" : path
+        var text = "\(path).\(form.rawValue)"
+        if let inner = error.path {
+            text = inner.isEmpty ? whole : "\(whole).\(inner)"
+        } else if form.dialect.isText {
+            text += " at byte \(offset)"
+        }
+        text += ": \(reason)"
         if let expected { text += "; expected \(expected)" }
         if let hint { text += "; \(hint)" }
-        return APIError(.badRequest, text, details: ["predicateError": .object(json)])
+        return APIError(.badRequest, text, details: ["predicateError": .object(error.json)])
     }
 }

@@ -117,10 +117,14 @@ struct SubscriptionWarnings {
             do throws(PredicateError) {
                 try alone.check(schema: RecordSchema(knownOnly: fields))
             } catch {
+                // A form in JSON has no text whose place could be named.
+                let text = alone.canonicalText
+                let place = error.length > 0 ? "" : ", in \(text.shortened)"
                 warnings.append(
                     PredicateWarning(
                         .otherKind,
-                        "by the values that came so far: \(error.reason)", hint: error.hint,
+                        "by the values that came so far: \(error.reason)\(place)",
+                        hint: error.hint,
                         at: SourceSpan(offset: error.offset, length: error.length)))
             }
         }

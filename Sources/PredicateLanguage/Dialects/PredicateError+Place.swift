@@ -1,0 +1,58 @@
+public import RelayModel
+
+extension PredicateError {
+    /// The error with the place in a JSON form of the comparison that was refused, where the error
+    /// names none itself: comparisons that were read from JSON have no place in a text.
+    public func placed(in source: JSONValue, dialect: PredicateDialect) -> PredicateError {
+        guard path == nil, let comparison else { return self }
+        var copy = self
+        switch dialect {
+        case .nspredicate, .ckquery, .rql: break
+        case .filterBy: copy.path = Self.filter(of: comparison, in: source)
+        case .where:
+            var number = comparison
+            copy.path = Self.condition(&number, in: source, "")
+        }
+        return copy
+    }
+
+    /// The filter that a comparison was made of; one may be made into several.
+    private static func filter(of comparison: Int, in source: JSONValue) -> String? {
+        guard case .array(let filters) = source else { return "filterBy" }
+        var number = comparison
+        for (index, filter) in filters.enumerated() {
+            guard let predicate = try? RecordPredicate(filterBy: .array([filter])) else {
+                return nil
+            }
+            let count = predicate.comparisons.count
+            if number < count { return "filterBy[\(index)]" }
+            number -= count
+        }
+        return nil
+    }
+
+    /// The operator of Minapp's that a comparison was made of: each was made into one, in order.
+    private static func condition(
+        _ number: inout Int, in json: JSONValue, _ path: String
+    ) -> String? {
+        guard case .object(let object) = json else { return nil }
+        for member in object.members {
+            let place = path.isEmpty ? member.name : "\(path).\(member.name)"
+            switch member.value {
+            case .array(let elements):
+                for (index, element) in elements.enumerated() {
+                    if let found = condition(&number, in: element, "\(place)[\(index)]") {
+                        return found
+                    }
+                }
+            case .object(let operators):
+                if number < operators.members.count {
+                    return "\(place).\(operators.members[number].name)"
+                }
+                number -= operators.members.count
+            default: return nil
+            }
+        }
+        return nil
+    }
+}
