@@ -171,6 +171,12 @@ import Testing
                         "end": ["value": true],
                     ], "start: a boolean is no bound of a range"
                 ),
+                (
+                    [
+                        "sortBy": [["fieldName": "modificationDate"]],
+                        "start": ["value": 1_700_000_000_000],
+                    ], "start.value: a date and a number cannot be compared"
+                ),
                 (["kind": "changes", "orderBy": "key"], "orderBy: is of a result"),
                 (["query": ["recordType": "Room"]], "recordType: the query names another one"),
             ]

@@ -1,5 +1,6 @@
 import Live
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 
 extension LiveQueryReading {
@@ -23,8 +24,8 @@ extension LiveQueryReading {
             throw reader.failure("rules", "is of an order by orderBy")
         }
         query.order = try keys(reader, definition)
-        query.start = try bound(reader, "start")
-        query.end = try bound(reader, "end")
+        query.start = try bound(reader, "start", of: query.order.first, definition)
+        query.end = try bound(reader, "end", of: query.order.first, definition)
         guard query.order.isEmpty else { return }
         for name in ["limit", "start", "end"] where reader.value(name) != nil {
             throw reader.failure(name, "needs an order: name one in sortBy or orderBy")
@@ -76,10 +77,35 @@ extension LiveQueryReading {
         }
     }
 
-    private func bound(_ reader: JSONReader, _ name: String) throws -> LiveBound? {
+    private func bound(
+        _ reader: JSONReader, _ name: String, of key: LiveSortKey?,
+        _ definition: RecordTypeDefinition?
+    ) throws -> LiveBound? {
         guard let bound = try reader.reader(name) else { return nil }
         try bound.allowOnly(["value", "isIncluded"])
-        return LiveBound(try value(of: bound), isIncluded: try bound.bool("isIncluded") ?? true)
+        let value = try value(of: bound)
+        if let key { try checkKind(of: value, in: key.field, bound, definition) }
+        return LiveBound(value, isIncluded: try bound.bool("isIncluded") ?? true)
+    }
+
+    /// Refuses a bound of another kind than the field has: all of the field's values would stand
+    /// before it, or all behind.
+    private func checkKind(
+        of value: FieldValue, in field: String, _ bound: JSONReader,
+        _ definition: RecordTypeDefinition?
+    ) throws {
+        var known: [String: RecordSchema.Field] = [:]
+        if let definition, !definition.isInferred, let type = definition.fields[field]?.type {
+            known[field] = RecordSchema.Field(RecordSchema.FieldType(type))
+        }
+        let comparison = RecordPredicate.Comparison(.field(field), .equal, .constant(value))
+        do throws(PredicateError) {
+            try RecordPredicate(.comparison(comparison))
+                .check(schema: RecordSchema(knownOnly: known))
+        } catch {
+            let hint = error.hint.map { "; \($0)" } ?? ""
+            throw bound.failure("value", error.reason + hint)
+        }
     }
 
     /// The value of a bound, which may be `null`.
