@@ -64,7 +64,8 @@ package struct MissFinder: Sendable {
 
     private func condition(_ subscription: Subscription) -> [String] {
         guard case .query(let query, _) = subscription.scope else { return [] }
-        guard let predicate = try? query.recordPredicate(implying: subscription.owner) else {
+        let owner = subscription.database.impliedOwner(subscription.owner)
+        guard let predicate = try? query.recordPredicate(implying: owner) else {
             return ["its condition cannot be read"]
         }
         let misses = failures(of: predicate.root, on: change)
