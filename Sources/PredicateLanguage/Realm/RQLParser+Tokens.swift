@@ -62,6 +62,19 @@ extension RQLParser {
             expected: expected, hint: hint ?? Self.hint(for: token))
     }
 
+    /// What may have been meant where an operator is missing: by who writes SQL, or by a word
+    /// before that was to be a keyword.
+    var hintForOperator: String? {
+        switch current.kind {
+        case .keyword(.not): return "NOT stands before the comparison: NOT a IN {1, 2}"
+        case .name(let name) where name.uppercased() == "IS":
+            return "a missing value is found by == null, one that is there by != null"
+        case .name(let name) where name.uppercased() == "MATCHES":
+            return "a pattern is compared with LIKE"
+        default: return position > 0 ? Self.hint(for: tokens[position - 1]) : nil
+        }
+    }
+
     private static func hint(for token: RQLToken) -> String? {
         switch token.kind {
         case .symbol(.openBracket): "a list of values is written in braces: {1, 2}"

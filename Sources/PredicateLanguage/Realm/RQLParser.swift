@@ -59,32 +59,30 @@ struct RQLParser {
 
     /// A whole condition.
     mutating func query() throws(PredicateError) -> Node {
-        let start = current
-        return try condition(try disjunction(), from: start)
+        let part = try disjunction()
+        return try condition(part)
     }
 
     mutating func disjunction() throws(PredicateError) -> Part {
-        let start = current
         let first = try conjunction()
         guard isDisjunction(current) else { return first }
-        var nodes = [try condition(first, from: start)]
+        var nodes = [try condition(first)]
         while isDisjunction(current) {
             advance()
-            let next = current
-            nodes.append(try condition(try conjunction(), from: next))
+            let next = try conjunction()
+            nodes.append(try condition(next))
         }
         return .condition(.or(nodes))
     }
 
     private mutating func conjunction() throws(PredicateError) -> Part {
-        let start = current
         let first = try negation()
         guard isConjunction(current) else { return first }
-        var nodes = [try condition(first, from: start)]
+        var nodes = [try condition(first)]
         while isConjunction(current) {
             advance()
-            let next = current
-            nodes.append(try condition(try negation(), from: next))
+            let next = try negation()
+            nodes.append(try condition(next))
         }
         return .condition(.and(nodes))
     }
@@ -96,8 +94,8 @@ struct RQLParser {
         advance()
         try descend()
         defer { depth -= 1 }
-        let start = current
-        return .condition(.not(try condition(try negation(), from: start)))
+        let inner = try negation()
+        return .condition(.not(try condition(inner)))
     }
 
     private func isDisjunction(_ token: RQLToken) -> Bool {
@@ -108,10 +106,15 @@ struct RQLParser {
         token.kind == .keyword(.and) || token.kind == .symbol(.doubleAmpersand)
     }
 
-    private func condition(_ part: Part, from start: RQLToken) throws(PredicateError) -> Node {
+    /// What was read as a condition.
+    ///
+    /// It looks at the token behind: a part that is read in the call itself would be read after the
+    /// parser was copied for it, and the error would stand at the part's beginning.
+    private func condition(_ part: Part) throws(PredicateError) -> Node {
         switch part {
         case .condition(let node): return node
-        case .operand: throw unexpected(expected: "a comparison operator")
+        case .operand:
+            throw unexpected(expected: "a comparison operator", hint: hintForOperator)
         }
     }
 

@@ -85,6 +85,14 @@ struct RealmQueryTests {
             ),
             ("a BETWEEN {1}", 10, "BETWEEN needs a list of two bounds, found 1"),
             ("a == $1", 5, "$1 has no argument: there are 1, counted from 0"),
+            ("name", 4, "expected a comparison operator, found the end of the query"),
+            ("name matches 'x'", 5, "expected a comparison operator, found matches"),
+            ("a == 1 OR b is null", 12, "expected a comparison operator, found is"),
+            (
+                "a == 1 AND NOT (b)", 18,
+                "expected a comparison operator, found the end of the query"
+            ),
+            ("Any list.x == 1", 4, "expected a comparison operator, found list"),
         ] as [(String, Int, String)])
     func `a wrong query is refused at its place`(query: String, offset: Int, reason: String) {
         do {
@@ -94,6 +102,18 @@ struct RealmQueryTests {
             #expect(error.offset == offset)
             #expect(error.reason == reason)
         }
+    }
+
+    @Test(
+        arguments: [
+            ("name matches 'x'", "a pattern is compared with LIKE"),
+            ("a IS NOT NULL", "a missing value is found by == null, one that is there by != null"),
+            ("a not in {1}", "NOT stands before the comparison: NOT a IN {1, 2}"),
+            ("Any list.x == 1", "keywords have their own spellings: write ANY"),
+        ])
+    func `a missing operator comes with what was probably meant`(query: String, hint: String) {
+        #expect(throws: PredicateError.self) { try RealmQuery(parsing: query) }
+        do { _ = try RealmQuery(parsing: query) } catch { #expect(error.hint == hint) }
     }
 
     @Test(
