@@ -174,7 +174,8 @@ struct PredicateLine {
 private final class RecentConditions {
     private struct Key: Hashable {
         let dialect: PredicateDialect
-        let source: JSONValue
+        /// Its bytes: two spellings of one letter are two texts to some dialects.
+        let source: [UInt8]
         let arguments: [FieldValue]
     }
 
@@ -208,7 +209,7 @@ private final class RecentConditions {
             text.utf8.count <= Self.longestText, input.arguments.allSatisfy(Self.isShort)
         else { return try prepare() }
         let key = Key(
-            dialect: input.dialect, source: input.source, arguments: input.arguments)
+            dialect: input.dialect, source: Array(text.utf8), arguments: input.arguments)
         if let known = prepared[key] { return known }
         let new = try prepare()
         if prepared.count >= Self.capacity { prepared.removeAll(keepingCapacity: true) }

@@ -120,6 +120,16 @@ import Testing
         #expect(lines == [.tooLong, .whole(Array("next".utf8))])
     }
 
+    /// A condition is kept for the lines that follow, by its bytes: Minapp and Realm compare those.
+    @Test func `two spellings of one letter are two conditions`() throws {
+        let lines = PredicateLine(dialect: nil, task: .evaluate)
+        for (spelling, holds) in [("\u{E9}", false), ("e\u{301}", true)] {
+            let line = #"{"predicate":"a !=[:minapp] '\#(spelling)'","record":{"a":"\u00e9"}}"#
+            let answer = lines.answer(to: Array(line.utf8), now: nil)
+            #expect(answer.json["result"] == .bool(holds), "\(answer.text)")
+        }
+    }
+
     private func check(
         _ task: PredicateLine.Task, _ dialect: PredicateDialect?, _ line: String, _ answer: String
     ) {
