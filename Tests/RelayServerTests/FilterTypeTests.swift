@@ -12,7 +12,7 @@ import Testing
     private static func define(_ relay: TestRelay) async throws {
         let types = [
             ("owner", "UUID"), ("owners", "UUID_LIST"), ("room", "OBJECTID"), ("name", "STRING"),
-            ("at", "TIMESTAMP"),
+            ("at", "TIMESTAMP"), ("count", "INT64"), ("counts", "INT64_LIST"),
         ]
         let fields = types.map { name, type -> JSONValue in
             ["name": .string(name), "type": .string(type), "queryable": true]
@@ -71,6 +71,18 @@ import Testing
             filter(#""fieldName":"at""#, "EQUALS", #""type":null,"value":978307200000"#),
             #"at == CAST(0.000000, "NSDate")"#
         ),
+        // As integers are answered to whoever asks for numbers as texts.
+        (
+            filter(#""fieldName":"count""#, "EQUALS", #""value":"9007199254740993""#),
+            "count == 9007199254740993"
+        ),
+        (
+            filter(#""fieldName":"count""#, "IN", #""value":["1","2"]"#), "count IN {1, 2}"
+        ),
+        (
+            filter(#""fieldName":"counts""#, "LIST_CONTAINS", #""value":"1""#),
+            "counts CONTAINS 1"
+        ),
         (
             filter(
                 #""fieldName":null,"systemFieldName":"createdTimestamp""#, "LESS_THAN",
@@ -101,6 +113,11 @@ import Testing
         Self.filter(#""fieldName":"owner""#, "EQUALS", #""value":"nobody""#),
         Self.filter(#""fieldName":"owner""#, "BEGINS_WITH", #""value":"8f""#),
         Self.filter(#""fieldName":"owner""#, "EQUALS", #""value":"x","databaseType":"STRING""#),
+        Self.filter(#""fieldName":"count""#, "EQUALS", #""value":"one""#),
+        // Of a text they would find a part.
+        Self.filter(#""fieldName":"name""#, "LIST_CONTAINS", #""value":"x""#),
+        Self.filter(#""fieldName":"name""#, "NOT_LIST_CONTAINS", #""value":"x""#),
+        Self.filter(#""fieldName":"name""#, "LIST_CONTAINS_ALL", #""value":["x","y"]"#),
     ])
     func `what is no such text is refused`(filter: String) async throws {
         try await TestRelay.with { relay in

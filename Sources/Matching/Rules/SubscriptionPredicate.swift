@@ -41,6 +41,32 @@ extension SubscriptionQuery {
         try query.checkSubscription(schema: schema)
     }
 
+    /// Refuses, of a `filterBy`, comparators for elements of lists on a field that is one text: a
+    /// part of the text would be found instead, which CloudKit does not look for.
+    ///
+    /// It is asked when a condition comes in. What was saved before it was asked is still read.
+    ///
+    /// - Throws: `PredicateError` whose path names the filter.
+    package func checkLists(schema: RecordSchema) throws(PredicateError) {
+        guard form == .filterBy else { return }
+        var filters = [source]
+        if case .array(let several) = source { filters = several }
+        for (index, filter) in filters.enumerated() {
+            guard case .object(let members) = filter,
+                case .string(let comparator)? = members["comparator"],
+                comparator.hasPrefix("LIST_CONTAINS") || comparator.hasPrefix("NOT_LIST_CONTAINS"),
+                case .string(let name)? = members["fieldName"],
+                schema.fields[name]?.type == .string
+            else { continue }
+            let place = if case .array = source { "filterBy[\(index)]" } else { "filterBy" }
+            throw PredicateError(
+                .check, "\(comparator) asks for elements of a list, and \(name) is a text",
+                found: "a text", expected: "a list (a type that ends in _LIST)",
+                hint: "of a text ask EQUALS, BEGINS_WITH or CONTAINS_ANY_TOKENS",
+                path: "\(place).comparator")
+        }
+    }
+
     /// Refuses arguments that would be dictionaries where a client means something else.
     ///
     /// It is asked when a condition comes in. What was saved before it was asked is still read.

@@ -40,6 +40,7 @@ struct RecordQuery {
             try query.checkArguments()
             predicate = try query.recordPredicate(implying: caller.impliedOwner)
             try predicate.check(schema: schema)
+            try query.checkLists(schema: schema)
             self.condition = try RecordCondition(predicate)
         } catch {
             throw error.refusal(of: query, path: reader.path)

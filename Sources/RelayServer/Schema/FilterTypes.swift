@@ -36,7 +36,7 @@ struct FilterTypes {
         }
         if let type = databaseType(of: name, value) {
             value["databaseType"] = .string(type.description)
-        } else if Self.isUntyped(value["type"]), let element = element(of: name) {
+        } else if Self.isUntyped(value["type"]), let element = element(of: name, raw) {
             let isList = if case .array = raw { true } else { false }
             value["type"] = .string(SchemaFieldType(element, isList: isList).description)
         }
@@ -95,10 +95,12 @@ struct FilterTypes {
         }
     }
 
-    private func element(of name: String) -> SchemaFieldType.Element? {
+    private func element(of name: String, _ raw: JSONValue) -> SchemaFieldType.Element? {
         let known = definition?.fields[name]?.type.element ?? SystemField(named: name)?.element
         switch known {
         case .timestamp?, .bytes?, .double?: return known
+        // Whoever has no integers of 64 bits writes them as texts, as they may be answered.
+        case .int64? where Self.isText(raw): return known
         default: return nil
         }
     }

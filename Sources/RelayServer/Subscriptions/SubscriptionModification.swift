@@ -188,6 +188,7 @@ struct SubscriptionOperationReading {
             let schema = known(of: query.recordType)
             try predicate.check(schema: schema)
             try query.checkFlexibleSync(schema: schema)
+            try query.checkLists(schema: schema)
             try checkKnowable(predicate, firesOn, query.recordType)
             query.canonical = predicate.canonicalText
         } catch {
