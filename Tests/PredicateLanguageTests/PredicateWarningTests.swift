@@ -40,7 +40,8 @@ import Testing
         "a BETWEEN[c] {2, 1}", "length(a) BETWEEN {9, 3}", "a.@count BETWEEN {1, 0}",
         "a.@count > 5 AND a.@count < 3", "a[0] > 5 AND a[0] < 3",
         "a[LAST] IN {1, 2} AND a[LAST] > 2", "a.@count == 1.5", "a[SIZE] > 1 AND a[SIZE] < 2",
-        "a['k'] == 1 AND a['k'] == 2",
+        "a['k'] == 1 AND a['k'] == 2", "SELF == 'x'", "'x' == SELF", "SELF IN {'x', 'y'}",
+        "SELF == nil", "SELF LIKE '*'",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -54,6 +55,8 @@ import Testing
         "a == b AND a == c", "a BETWEEN {3, 3}", "a == NULL", "a == NULL AND a != 3",
         "a IN {1, 'x'} AND a == 'x'", "a > 'a' AND a < 'b'", "TRUEPREDICATE", "a >= nil",
         "a == 9223372036854775807 AND a == 9223372036854775806", "a[0] == 1 AND a[1] == 2",
+        "SELF CONTAINS 'x'", "SELF TOKENMATCHES 'x'", "SELF != 'x'", "SELF.a == 'x'", "SELF == a",
+        "ANY SELF == 'x'", "SELF == CAST({'k', 'x'}, 'NSDictionary')",
         "a CONTAINS ''", "'' IN a", "ALL a > nil", "NONE a BEGINSWITH ''", "a LIKE ''", "n == 1.5",
         "NOT (createdUserRecordName == '__defaultOwner__')", "a == '__defaultOwner__'",
         "a == -9223372036854775808", "a[FIRST] == 1 AND a[LAST] == 2",
@@ -157,6 +160,9 @@ import Testing
     @Test(arguments: [
         ("s BEGINSWITH ''", "an empty text is part of no text"), ("FALSEPREDICATE", nil),
         ("s > nil", nil), ("a == 1 AND a == 2", "alternatives are joined by OR"),
+        (
+            "SELF == 'x'", "SELF is the whole record: which one it is says recordName, or recordID"
+        ),
         (
             "length(a) == '5'", "one side is calculated, and never of the kind that is asked for"
         ),

@@ -70,7 +70,7 @@ struct Contradiction {
             || Self.isOfOneself(comparison) || Self.isOfNothing(comparison)
             || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
             || Self.isOfNoRoom(comparison) || LeastZero.isAskedForLess(comparison)
-            || CalculatedKind.isMistaken(comparison)
+            || CalculatedKind.isMistaken(comparison) || WholeRecord.isMistaken(comparison)
         {
             return true
         }

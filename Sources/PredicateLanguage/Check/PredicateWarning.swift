@@ -114,6 +114,9 @@ extension RecordPredicate {
             return "__defaultOwner__ is oneself in CloudKit's own classes only: "
                 + "write the user's record name"
         }
+        if comparisons.contains(where: WholeRecord.isMistaken) {
+            return "SELF is the whole record: which one it is says recordName, or recordID"
+        }
         let isEmpty = comparisons.contains { comparison in
             [.contains, .beginsWith, .endsWith].contains(comparison.comparator)
                 && comparison.rules == .apple && comparison.right == .constant(.string(""))
