@@ -64,6 +64,11 @@ import Testing
             "a == 1 OR (allTokens TOKENMATCHES[cdl] \"bob\" "
                 + "AND allTokens TOKENMATCHES[cdl] \"after\")"
         ),
+        // As Apple's own frameworks write it.
+        (
+            "ALL tokenize('bob after', 'cdl') IN allTokens",
+            "allTokens TOKENMATCHES[cdl] \"bob\" AND allTokens TOKENMATCHES[cdl] \"after\""
+        ),
         (
             "NONE tokenize:using:('bob', 'cdl') IN allTokens",
             "NOT allTokens TOKENMATCHES[cdl] \"bob\""

@@ -145,7 +145,9 @@ extension FormatParser {
     private static func function(
         _ name: String, _ values: [Expression], at span: SourceSpan
     ) throws(PredicateError) -> Expression {
-        let full = name.hasSuffix(":") || name == "now" ? name : name + ":"
+        let given = name.hasSuffix(":") || name == "now" ? name : name + ":"
+        // The short name is the one that Apple's own frameworks write.
+        let full = given == "tokenize:" ? "tokenize:using:" : given
         if full == "random:" || full == "randomn:" {
             throw PredicateError(
                 .parse, "a saved predicate may not depend on chance", at: span,
