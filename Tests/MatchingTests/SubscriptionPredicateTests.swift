@@ -32,6 +32,35 @@ import Testing
         }
     }
 
+    /// CloudKit's clients write the constants first; what is said is the same, of every record.
+    @Test(arguments: [
+        ("ANY {'red', 'green'} == colour", #"colour IN {"red", "green"}"#),
+        ("NONE {'red', NULL} ==[c] colour", #"NOT colour IN[c] {"red", nil}"#),
+        ("NOT {'red', 3} CONTAINS a.colour", #"NOT a.colour IN {"red", 3}"#),
+        ("ANY {'red', 3, 'x'} IN colour", #""red" IN colour OR 3 IN colour OR "x" IN colour"#),
+        ("ALL {'red', 'e'} IN[c] colour", #""red" IN[c] colour AND "e" IN[c] colour"#),
+        ("NONE {'red', 'x'} IN colour", #"NOT ("red" IN colour OR "x" IN colour)"#),
+        ("SOME {'red'} IN colour", #""red" IN colour"#),
+        ("ALL {'red'} == colour", #"ALL {"red"} == colour"#),
+        ("ANY {'red'} == 'red'", #"ANY {"red"} == "red""#),
+        ("ANY {} IN colour", "ANY {} IN colour"), ("ANY {} == colour", "colour IN {}"),
+    ])
+    func `a field stands where it is found by keys`(format: String, canonical: String) throws {
+        let meant = try query(.predicate, .string(format)).recordPredicate()
+        #expect(meant.canonicalText == canonical)
+        let written = try RecordPredicate.parse(.string(format), dialect: .nspredicate)
+        let values: [FieldValue] = [
+            .null, .string("red"), .string("RED hot"), .string("x"), .integer(3), .bool(true),
+            .list([.string("x"), .string("Red")]), .list([]), .list([.integer(3), .null]),
+            .set([.string("red")]), .map(["k": .string("red")]),
+            .timestamp(Timestamp(seconds: 3)),
+        ]
+        for value in values {
+            let record: RecordFields = ["colour": value, "a": .map(["colour": value])]
+            #expect(meant.evaluate(on: record) == written.evaluate(on: record), "\(value)")
+        }
+    }
+
     @Test func `a search of all tokens reads the whole record, as the index does`() throws {
         let query = try query(.predicate, "allTokens TOKENMATCHES[cdl] 'hello'")
         let predicate = try query.recordPredicate()

@@ -7,7 +7,8 @@ extension RecordPredicate {
     ///
     /// CloudKit's clients write a record or a user either way, under whichever of its names:
     /// `recordID == "x"` asks for the name, `createdUserRecordName == {recordName}` for the user.
-    /// A search of `allTokens` is one of the whole record, which has no field of that name.
+    /// A search of `allTokens` is one of the whole record, which has no field of that name. Of
+    /// comparisons whose constants stand first the field does, where that says the same.
     ///
     /// - Parameter owner: whose name as the owner of a zone says no more than none; `nil` in
     ///   databases that imply nobody.
@@ -28,7 +29,8 @@ private struct ReferenceFitting {
     func fitted(_ node: Node) -> Node {
         switch node {
         case .constant: node
-        case .comparison(let comparison): .comparison(fitted(comparison))
+        case .comparison(let comparison):
+            comparison.fieldFirst.map(fitted) ?? .comparison(fitted(comparison))
         case .and(let nodes): .and(nodes.map(fitted))
         case .or(let nodes): .or(nodes.map(fitted))
         case .not(let inner): .not(fitted(inner))
