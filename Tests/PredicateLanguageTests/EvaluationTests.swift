@@ -58,7 +58,7 @@ import Testing
         "TERNARY(age > 18, 'adult', 'child') == 'adult'", "ANYKEY == 'Alice'",
         "kids.@distinctUnionOfObjects.age == {3, 9}", "addr['city'] == 'Paris'",
         "kids.age.@max.self == 9 AND kids.age.@sum.self == 12 AND age.self == 30",
-        "tags.@distinctUnionOfObjects.self.@count == 2 AND ANY tags.self == 'red'",
+        "tags.@distinctUnionOfObjects.self CONTAINS 'red' AND ANY tags.self == 'red'",
         "addr.self == nil AND nick.self == nil AND name.self.length == 5",
         "allTokens TOKENMATCHES[cdl] 'nobody alice' AND NOT allTokens TOKENMATCHES 'the of'",
         "ANY tokenize:using:('nobody alice', 'Cdl') IN allTokens",

@@ -8,16 +8,16 @@ extension PredicateError {
         var copy = self
         switch dialect {
         case .nspredicate, .ckquery, .rql: break
-        case .filterBy: copy.path = Self.filter(of: comparison, in: source)
+        case .filterBy: copy.path = Self.placeOfFilter(of: comparison, in: source)
         case .where:
             var number = comparison
-            copy.path = Self.condition(&number, in: source, "")
+            copy.path = Self.placeOfOperator(&number, in: source, "")
         }
         return copy
     }
 
     /// The filter that a comparison was made of; one may be made into several.
-    private static func filter(of comparison: Int, in source: JSONValue) -> String? {
+    private static func placeOfFilter(of comparison: Int, in source: JSONValue) -> String? {
         guard case .array(let filters) = source else { return "filterBy" }
         var number = comparison
         for (index, filter) in filters.enumerated() {
@@ -32,7 +32,7 @@ extension PredicateError {
     }
 
     /// The operator of Minapp's that a comparison was made of: each was made into one, in order.
-    private static func condition(
+    private static func placeOfOperator(
         _ number: inout Int, in json: JSONValue, _ path: String
     ) -> String? {
         guard case .object(let object) = json else { return nil }
@@ -41,7 +41,7 @@ extension PredicateError {
             switch member.value {
             case .array(let elements):
                 for (index, element) in elements.enumerated() {
-                    if let found = condition(&number, in: element, "\(place)[\(index)]") {
+                    if let found = placeOfOperator(&number, in: element, "\(place)[\(index)]") {
                         return found
                     }
                 }
