@@ -8,25 +8,25 @@ extension RecordPredicate.Comparison {
     /// constants stand first.
     ///
     /// CloudKit's clients write `ANY {"red", "green"} = colour` for `colour IN {"red", "green"}`,
-    /// and `ANY {"red", "green"} IN tags` for `"red" IN tags OR "green" IN tags`. What is true,
-    /// false or an error of the one is so of the other, in the order of the list.
+    /// and `ANY {"red", "green"} IN tags` for `tags CONTAINS "red" OR tags CONTAINS "green"`. What
+    /// is true, false or an error of the one is so of the other, in the order of the list.
     var fieldFirst: RecordPredicate.Node? {
         guard rules == .apple, rightQuantifier == nil, left.literal?.elements != nil,
             case .path(let path) = right, path.memberNames?.isEmpty == false
         else { return nil }
         switch (comparator, quantifier) {
-        case (.contains, nil), (.equal, .any?): return .comparison(turned)
-        case (.equal, RecordPredicate.Quantifier.none?): return .not(.comparison(turned))
+        case (.contains, nil), (.equal, .any?): return .comparison(turned(.in))
+        case (.equal, RecordPredicate.Quantifier.none?): return .not(.comparison(turned(.in)))
         case (.in, let quantifier?): return parts(quantifier)
         default: return nil
         }
     }
 
-    private var turned: Self {
+    private func turned(_ comparator: RecordPredicate.Comparator) -> Self {
         var turned = self
         (turned.left, turned.right) = (right, left)
         (turned.leftSpan, turned.rightSpan) = (rightSpan, leftSpan)
-        turned.comparator = .in
+        turned.comparator = comparator
         turned.quantifier = nil
         return turned
     }
@@ -36,9 +36,8 @@ extension RecordPredicate.Comparison {
         guard case .list(let values)? = left.literal, (1...Self.mostParts).contains(values.count)
         else { return nil }
         let parts = values.map { value -> RecordPredicate.Node in
-            var part = self
-            part.left = .constant(value)
-            part.quantifier = nil
+            var part = turned(.contains)
+            part.right = .constant(value)
             return .comparison(part)
         }
         return switch quantifier {
