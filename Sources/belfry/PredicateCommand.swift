@@ -85,6 +85,9 @@ struct CheckPredicate: AsyncParsableCommand {
             Reads the same JSON lines, optionally with a "schema", and writes for each \
             {"valid": true, "canonical": "…", "dialect": "…"} or the error.
 
+            A Realm query is read as Realm reads any: that a subscription may not have SORT or \
+            @max shows with --against.
+
             With --against a condition is checked as if a subscription with it were saved in a \
             container of a running relay: by its schema, and by what its last changes looked like.
 
