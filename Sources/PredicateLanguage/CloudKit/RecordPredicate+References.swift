@@ -30,7 +30,11 @@ private struct ReferenceFitting {
         switch node {
         case .constant: node
         case .comparison(let comparison):
-            comparison.fieldFirst.map(fitted) ?? .comparison(fitted(comparison))
+            if let turned = comparison.fieldFirst {
+                fitted(turned)
+            } else {
+                .comparison(fitted(comparison))
+            }
         case .and(let nodes): .and(nodes.map(fitted))
         case .or(let nodes): .or(nodes.map(fitted))
         case .not(let inner): .not(fitted(inner))
