@@ -28,6 +28,12 @@ import Testing
 
     private static let note = ("records/modify", create)
 
+    private static let second = (
+        "records/modify",
+        #"{"operations":[{"operationType":"create","record":{"recordName":"n2","#
+            + #""recordType":"Note","fields":{"text":{"value":"b"}}}}]}"#
+    )
+
     // MARK: Records
 
     static let records: [Exchange] = [
@@ -57,6 +63,18 @@ import Testing
             expected: [
                 "records.0.fields.count.type": "INT64", "records.0.fields.part.type": "DOUBLE",
                 "records.0.fields.done.value": 1,
+            ]),
+        Exchange(
+            testDescription: "CloudKitClient for Kotlin has words of its own for types",
+            path: "records/modify",
+            body: #"{"operations":[{"operationType":"create","record":{"recordType":"Note","#
+                + #""fields":{"count":{"type":"INT","value":5},"part":{"type":"BYTE","#
+                + #""value":"AQI="},"at":{"type":"DATETIME","value":1600000000000},"#
+                + #""sizes":{"type":"INT_LIST","value":[1]}}}}]}"#,
+            expected: [
+                "records.0.fields.count.type": "INT64", "records.0.fields.part.type": "BYTES",
+                "records.0.fields.at.type": "TIMESTAMP",
+                "records.0.fields.sizes.type": "INT64_LIST",
             ]),
         Exchange(
             testDescription: "PHP writes an empty dictionary as an array", path: "records/modify",
@@ -126,6 +144,12 @@ import Testing
                 "zones.0.records.0.deleted": true, "zones.0.records.0.fields": [:],
                 "zones.0.moreComing": false,
             ]),
+        Exchange(
+            testDescription: "pages say beside the zones how many records they want",
+            before: [note, second], path: "changes/zone",
+            body: #"{"zones":[{"zoneID":{"zoneName":"_defaultZone"}}],"resultsLimit":1}"#,
+            expected: ["zones.0.records.0.recordName": "n1", "zones.0.moreComing": true],
+            absent: ["zones.0.records.1"]),
     ]
 
     // MARK: Queries
@@ -159,6 +183,18 @@ import Testing
             "who created it, by name", #"systemFieldName":"createdUserRecordName"#, #""_alice""#),
         query("the native name", #"fieldName":"creatorUserRecordID"#, #""_alice""#),
         query("who changed it", #"systemFieldName":"modifiedUserRecordName"#, #""_alice""#),
+        Exchange(
+            testDescription: "CloudKitClient for Kotlin compares with a number",
+            before: [note, second], path: "records/query",
+            body: query(
+                #"{"fieldName":"count","comparator":"EQUALS","fieldValue":{"type":"INT","#
+                    + #""value":1},"distance":null}"#),
+            expected: ["records.0.recordName": "n1"], absent: ["records.1"]),
+        Exchange(
+            testDescription: "DroidNubeKit writes how many records it wants as a text",
+            before: [note, second], path: "records/query",
+            body: #"{"query":{"recordType":"Note"},"resultsLimit":"1"}"#,
+            expected: ["records.0.recordName": "n1"], absent: ["records.1"]),
         Exchange(
             testDescription: "several records by name", before: [note], path: "records/query",
             body: query(

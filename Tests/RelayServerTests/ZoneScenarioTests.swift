@@ -87,6 +87,21 @@ import Testing
         }
     }
 
+    @Test func `of zones nothing is changed where a later operation cannot be read`() async throws {
+        try await TestRelay.with { relay in
+            let refused = try await relay.post(
+                "zones/modify",
+                #"{"operations":[{"operationType":"create","zone":{"zoneID":{"zoneName":"half"}}},"#
+                    + #"{"operationType":"bogus","zone":{"zoneID":{"zoneName":"x"}}}]}"#,
+                database: "private")
+            #expect(refused.status == 400, "\(refused.text)")
+            #expect(refused.text.contains("operations[1].operationType"), "\(refused.text)")
+            let found = try await relay.post(
+                "zones/lookup", #"{"zones":["half"]}"#, database: "private")
+            #expect(found.json.value(at: ["zones", "0", "serverErrorCode"]) == "ZONE_NOT_FOUND")
+        }
+    }
+
     @Test(
         arguments: [
             ("public", "zones/modify", zone("create", "z"), 400),

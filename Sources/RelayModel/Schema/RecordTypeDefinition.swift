@@ -186,11 +186,17 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
         self.init(element, isList: isList)
     }
 
-    /// The word of today for one that clients of 2015 and 2016 write: `NUMBER_INT64` and
-    /// `NUMBER_DOUBLE`, with or without `_LIST`; any other word is answered as it is.
+    /// CloudKit's word for one that clients write in its place, with or without `_LIST`:
+    /// `NUMBER_INT64` and `NUMBER_DOUBLE` as in 2015 and 2016, `INT`, `BYTE` and `DATETIME` as a
+    /// client for Kotlin; any other word is answered as it is.
     public static func plain(_ word: String) -> String {
-        word.hasPrefix("NUMBER_") ? String(word.dropFirst("NUMBER_".count)) : word
+        let isList = word.hasSuffix("_LIST")
+        let stem = isList ? String(word.dropLast(5)) : word
+        if let element = others[stem] { return isList ? element + "_LIST" : element }
+        return word.hasPrefix("NUMBER_") ? String(word.dropFirst("NUMBER_".count)) : word
     }
+
+    private static let others = ["INT": "INT64", "BYTE": "BYTES", "DATETIME": "TIMESTAMP"]
 
     /// The word of requests: `STRING`, `STRING_LIST`.
     public var description: String { isList ? element.rawValue + "_LIST" : element.rawValue }

@@ -114,7 +114,7 @@ struct NotificationListing: Sendable {
         if let text = request.query["resultsLimit"] {
             asked = Int64(text) ?? 0
         } else {
-            asked = try body.integer("resultsLimit")
+            asked = try body.statedLimit()
         }
         if let asked, !range.contains(asked) {
             throw body.failure(

@@ -60,7 +60,8 @@ struct RecordFeedRoutes: Sendable {
         let shown = try RecordJSON(body)
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             var room = Limits.maximumPageBytes
-            let feed = try await feed(zoneID, body, caller, shown, &room)
+            let limit = try body.resultsLimit()
+            let feed = try await feed(zoneID, body, limit, caller, shown, &room)
             return RelayAnswer(json: .object(feed))
         }
     }
@@ -73,15 +74,17 @@ struct RecordFeedRoutes: Sendable {
         let shown = try RecordJSON(body)
         let zones = try body.zones()
         try calls.limits.check(zones.count, of: "zones")
+        // Beside the zones it is each one's that has none.
+        let limit = try body.resultsLimit()
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
-            let answers = try await feeds(zones, request, caller, shown)
+            let answers = try await feeds(zones, limit, request, caller, shown)
             return RelayAnswer(json: ["zones": .array(answers)])
         }
     }
 
     /// The feeds of several zones, which share the bytes of one page.
     private func feeds(
-        _ zones: [JSONReader], _ request: RelayRequest, _ caller: RecordCaller,
+        _ zones: [JSONReader], _ limit: Int, _ request: RelayRequest, _ caller: RecordCaller,
         _ shown: RecordJSON
     ) async throws -> [JSONValue] {
         var answers: [JSONValue] = []
@@ -91,8 +94,9 @@ struct RecordFeedRoutes: Sendable {
             var entry: JSONObject = ["zoneID": caller.json(zoneID)]
             do {
                 let view = shown.showing(try zone.strings("desiredKeys"))
+                let limit = try zone.resultsLimit(unless: limit)
                 entry.members.append(
-                    contentsOf: try await feed(zoneID, zone, caller, view, &room).members
+                    contentsOf: try await feed(zoneID, zone, limit, caller, view, &room).members
                         .filter { $0.name != "zoneID" })
             } catch {
                 entry.members.append(
@@ -105,8 +109,8 @@ struct RecordFeedRoutes: Sendable {
 
     /// What changed in the zone since the token in `body`, as far as there is room.
     private func feed(
-        _ zoneID: ZoneID, _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON,
-        _ room: inout Int
+        _ zoneID: ZoneID, _ body: JSONReader, _ limit: Int, _ caller: RecordCaller,
+        _ shown: RecordJSON, _ room: inout Int
     ) async throws -> JSONObject {
         try await check(zoneID, caller)
         guard try body.bool("reverse") != true else {
@@ -117,7 +121,6 @@ struct RecordFeedRoutes: Sendable {
         let since = numbers[0]
         // What had been forgotten when a client began with nothing it never had.
         let known = try await since > 0 ? LogPosition(numbers[1]) : memory(of: zoneID, caller)
-        let limit = try body.resultsLimit()
         let types = try body.strings("desiredRecordTypes").map {
             Set($0.compactMap(RecordType.init(rawValue:)))
         }

@@ -265,11 +265,24 @@ extension JSONReader {
     /// `resultsLimit`, at most CloudKit's 200, which it is unless given.
     ///
     /// - Throws: `JSONContractError` if it is not a positive number.
-    func resultsLimit() throws -> Int {
-        guard let limit = try integer("resultsLimit") else {
-            return Limits.maximumRecordsPerAnswer
-        }
+    func resultsLimit(unless fallback: Int = Limits.maximumRecordsPerAnswer) throws -> Int {
+        guard let limit = try statedLimit() else { return fallback }
         guard limit > 0 else { throw failure("resultsLimit", "must be 1 or more") }
         return Int(min(limit, Int64(Limits.maximumRecordsPerAnswer)))
+    }
+
+    /// `resultsLimit` as it stands there: a whole number, which a client for Android writes as a
+    /// text, and others with a fraction of nothing, as they do with the numbers of fields.
+    ///
+    /// - Throws: `JSONContractError` if it is none.
+    func statedLimit() throws(JSONContractError) -> Int64? {
+        let stated: Int64?
+        switch value("resultsLimit") {
+        case .string(let text)?: stated = Int64(text)
+        case .number(let number)?: stated = Int64(exactly: number)
+        default: return try integer("resultsLimit")
+        }
+        guard let stated else { throw failure("resultsLimit", "a whole number is expected") }
+        return stated
     }
 }

@@ -89,22 +89,30 @@ struct ZoneRoutes: Sendable {
                 .badRequest, "zones are created and deleted in the private database only")
         }
         let body = try request.jsonBody()
-        let elements = try body.operations(within: calls.limits)
+        // All are read before the first is carried out: a request that is refused changes nothing.
+        let operations = try body.operations(within: calls.limits).enumerated()
+            .map { index, element in
+                try operation(element, path: "operations[\(index)]", caller)
+            }
         var entries: [JSONValue] = []
-        for (index, element) in elements.enumerated() {
-            entries.append(
-                try await entry(element, path: "operations[\(index)]", caller, request))
+        for (kind, zoneID) in operations {
+            entries.append(await entry(kind, zoneID, caller, request))
         }
         return answer(entries, request)
     }
 
-    private func entry(
-        _ element: JSONValue, path: String, _ caller: RecordCaller, _ request: RelayRequest
-    ) async throws -> JSONValue {
+    private func operation(
+        _ element: JSONValue, path: String, _ caller: RecordCaller
+    ) throws -> (Kind, ZoneID) {
         let reader = try JSONReader(element, path: path)
         let kind: Kind = try reader.require("operationType", try reader.choice("operationType"))
         let zone = try reader.require("zone", try reader.reader("zone"))
-        let zoneID = try caller.listedZoneID(zone)
+        return (kind, try caller.listedZoneID(zone))
+    }
+
+    private func entry(
+        _ kind: Kind, _ zoneID: ZoneID, _ caller: RecordCaller, _ request: RelayRequest
+    ) async -> JSONValue {
         do {
             guard zoneID != .default, zoneID.ownerRecordName == nil else {
                 throw APIError(
