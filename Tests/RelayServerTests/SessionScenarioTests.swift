@@ -155,6 +155,24 @@ import Testing
         }
     }
 
+    @Test func `a server's call begins no session, whatever user token comes with it`() async throws {
+        try await TestRelay.with { relay in
+            // Nobody looks at the user token of a call that is made with a server's key.
+            let parts = TestRelay.userToken().split(separator: ".")
+            let forged = "\(parts[0]).\(parts[1]).AAAA"
+            let answer = try await relay.call(
+                .get, Self.caller + "?ckAPIToken=null&ckWebAuthToken=\(forged)",
+                headers: [
+                    "Authorization": "Bearer \(TestRelay.bearerKey)", "X-Belfry-User": "_carol",
+                ])
+            #expect(answer["userRecordName"] == "_carol", "\(answer.text)")
+            let handed = answer.headers[HTTPField.Name.named("X-Apple-CloudKit-Web-Auth-Token")]
+            #expect(handed?.hasPrefix("s1_") != true)
+            let id = try #require(SessionStanding.sessionID(of: forged))
+            #expect(try await relay.store.session(id, of: TestRelay.container) == nil)
+        }
+    }
+
     @Test func `an operator sees sessions and ends them`() async throws {
         try await TestRelay.with { relay in
             let token = try await Self.token(relay)

@@ -45,7 +45,7 @@ package struct Authenticator: Sendable {
     func recognizeKey(
         of request: RelayRequest
     ) throws(AuthenticationRefusal) -> AccessKey {
-        let apiToken = Self.present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
+        let apiToken = Self.apiToken(of: request)
         if let signature = try signature(of: request) {
             guard apiToken == nil else { throw .mixedCredentials }
             do {
@@ -141,6 +141,11 @@ package struct Authenticator: Sendable {
     }
 
     // MARK: What the request brings
+
+    /// The container's API token, with which alone a user token counts.
+    static func apiToken(of request: RelayRequest) -> String? {
+        present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
+    }
 
     /// The user token: CloudKit's parameter, or the header of everybody else.
     static func userToken(of request: RelayRequest) -> String? {

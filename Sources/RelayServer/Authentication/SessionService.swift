@@ -22,11 +22,13 @@ struct SessionService: Sendable {
         self.logger = logger
     }
 
-    /// What is known of the session of the request's user token; `nil` if it has none.
+    /// What is known of the session of the request's user token; `nil` if it has none, or is made
+    /// with another key than an API token: nobody has looked at the user token then, and the user
+    /// is whom the key says.
     func standing(
         of request: RelayRequest, in container: ContainerSettings
     ) async throws -> SessionStanding? {
-        guard (request.query["ckAPIToken"] ?? request.header("ckAPIToken")) != nil,
+        guard Authenticator.apiToken(of: request) != nil,
             let token = Authenticator.userToken(of: request),
             let id = SessionStanding.sessionID(of: token)
         else { return nil }

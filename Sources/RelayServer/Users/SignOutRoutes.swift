@@ -32,7 +32,9 @@ struct SignOutRoutes: Sendable {
             answer["deviceID"] = forgotten.map { .string($0.rawValue) }
         }
         try await sessions.signOut(request, user: user, of: admitted.settings)
-        if let session = Authenticator.userToken(of: request).flatMap(SessionStanding.sessionID) {
+        if admitted.caller.proof == .apiToken,
+            let session = Authenticator.userToken(of: request).flatMap(SessionStanding.sessionID)
+        {
             await revoked(.session(session, admitted.settings.key))
         }
         return RelayAnswer(json: .object(answer))
