@@ -206,6 +206,12 @@ extension RelayStore {
                     token.teamID, token.keyID, token.environment.rawValue, sealed,
                     token.issuedAt.stored,
                 ])
+            // Keys are replaced, and nobody says so here: their tokens would stay for good.
+            try commit.db.execute(
+                sql: "DELETE FROM providerToken WHERE issuedAt < ?",
+                arguments: [
+                    token.issuedAt.advanced(by: .zero - StoredProviderToken.keptFor).stored
+                ])
         }
     }
 

@@ -155,7 +155,9 @@ import Testing
         }
     }
 
-    @Test func `a server's call begins no session, whatever user token comes with it`() async throws {
+    @Test func `a server's call begins no session, whatever user token comes with it`()
+        async throws
+    {
         try await TestRelay.with { relay in
             // Nobody looks at the user token of a call that is made with a server's key.
             let parts = TestRelay.userToken().split(separator: ".")

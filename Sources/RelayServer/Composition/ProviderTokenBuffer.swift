@@ -41,9 +41,11 @@ final class ProviderTokenBuffer: Sendable {
         ProviderTokenStore(
             load: { key in self.state.withLock { $0.tokens[key] } },
             keep: { record in
-                self.state.withLock {
-                    $0.tokens[record.key] = record
-                    $0.unwritten.insert(record.key)
+                self.state.withLock { state in
+                    let oldest = record.issuedAt.advanced(by: .zero - StoredProviderToken.keptFor)
+                    state.tokens = state.tokens.filter { oldest <= $0.value.issuedAt }
+                    state.tokens[record.key] = record
+                    state.unwritten.insert(record.key)
                 }
                 self.announce.yield()
             })

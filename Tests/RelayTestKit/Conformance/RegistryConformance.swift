@@ -143,6 +143,13 @@ package enum RegistryConformance {
         token.token = "new"
         token.issuedAt = Sample.moment(2)
         try await store.saveProviderToken(token)
-        #expect(try await factory.reopen(store).providerTokens() == [token])
+        let later = try await factory.reopen(store)
+        #expect(try await later.providerTokens() == [token])
+        // Of a key that was replaced nothing stays.
+        let next = StoredProviderToken(
+            teamID: "T", keyID: "L", environment: .production, token: "next",
+            issuedAt: token.issuedAt.advanced(by: .seconds(90_000)))
+        try await later.saveProviderToken(next)
+        #expect(try await later.providerTokens() == [next])
     }
 }

@@ -2,7 +2,8 @@ package import RelayModel
 
 /// The signed tokens that the relay shows to the gateway, over a restart.
 package protocol ProviderTokenRegistry: Sendable {
-    /// Saves the gateway's current provider token, so that a restart does not mint another.
+    /// Saves the gateway's current provider token, so that a restart does not mint another; those
+    /// that are older by ``StoredProviderToken/keptFor`` go.
     func saveProviderToken(_ token: StoredProviderToken) async throws
     /// The saved provider tokens.
     func providerTokens() async throws -> [StoredProviderToken]
@@ -10,6 +11,10 @@ package protocol ProviderTokenRegistry: Sendable {
 
 /// A provider token as it is kept over a restart.
 package struct StoredProviderToken: Sendable, Hashable {
+    /// How much older than a new token one may be that is kept: none is shown after an hour, and a
+    /// clock may be wrong.
+    package static let keptFor = Duration.seconds(86_400)
+
     /// The team.
     package var teamID: String
     /// The key.
