@@ -230,6 +230,34 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (#"{"scheme":"header","header":"X-S","secrets":[{"secret":"abc\n"}]}"#, "a header's value"),
+        (#"{"scheme":"bearer","secrets":[{"secret":" abc"}]}"#, "a header's value"),
+        (#"{"scheme":"minapp","secrets":[{"secret":"(hidden)"}]}"#, "where a source is shown"),
+        (
+            #"{"scheme":"signature","header":"X-S","algorithm":"ed25519","output":"hex","#
+                + #""keyEncoding":"hex","parts":["body"],"secrets":[{"secret":"abcd"}]}"#,
+            "32 bytes in hex"
+        ),
+    ])
+    func `a secret that no sender could use, or that anybody knows, is refused and read still`(
+        verification: String, reason: String
+    ) throws {
+        let json = #"{"preset":"belfry","verification":\#(verification)}"#
+        let error = #expect(throws: JSONContractError.self) { try defined(json) }
+        #expect(error?.path == "verification.secrets[0].secret", "\(String(describing: error))")
+        #expect(error?.reason.contains(reason) == true, "\(String(describing: error))")
+        guard case .object(var saved) = try JSONValue(parsing: json) else { return }
+        saved["name"] = "shop"
+        let former = try ChangeSource(json: .object(saved))
+        #expect(try defined(#"{"onUnmappable":"park"}"#, over: former).madeSecret == nil)
+        let bad = try #require(former.verification.secrets.first?.value)
+        let rotated = #expect(throws: JSONContractError.self) {
+            try former.rotated(to: bad, formerUntil: nil, at: now) { _ in [] }
+        }
+        #expect(rotated?.path == "secret")
+    }
+
     @Test func `a secret is no longer than a header carries`() throws {
         func given(bytes: Int) -> String {
             let secret = String(repeating: "s", count: bytes)

@@ -67,6 +67,24 @@ import Testing
             "userTokens.sharedSecret: must be at least 32 bytes (RFC 7518, HS256)"
         ),
         (
+            #"{"apns":{"teamID":"TEAM-1","keyID":"K","privateKey":"x"}}"#,
+            "apns.teamID: must be 1 to 64 letters and digits (APNs: ten)"
+        ),
+        (
+            #"{"apns":{"teamID":"T","keyID":"K_1","privateKey":"x"}}"#,
+            "apns.keyID: must be 1 to 64 letters and digits (APNs: ten)"
+        ),
+        (
+            #"{"userTokens":{"sharedSecret":"a shared secret of at least 32 bytes","#
+                + #""audience":""}}"#,
+            "userTokens.audience: must not be empty; leave it out instead"
+        ),
+        (
+            #"{"userTokens":{"sharedSecret":"a shared secret of at least 32 bytes","#
+                + #""userClaim":""}}"#,
+            "userTokens.userClaim: must not be empty; leave it out instead"
+        ),
+        (
             #"{"userTokens":{}}"#,
             "userTokens.sharedSecret: one of sharedSecret and keySet is required"
         ),

@@ -171,7 +171,7 @@ extension ChangeSource {
         if let rule = verification.scheme.ruleBroken(bySecret: new) {
             throw JSONContractError(path: "secret", reason: rule)
         }
-        if let rule = SourceSecret.ruleBroken(byLengthOf: new) {
+        if let rule = verification.scheme.ruleBroken(bySavingSecret: new) {
             throw JSONContractError(path: "secret", reason: rule)
         }
         var copy = self
@@ -186,12 +186,13 @@ extension ChangeSource {
         return (copy, new)
     }
 
-    /// Refuses secrets that are too long; one that `former` has was saved before there was a bound.
+    /// Refuses secrets that are too long or could never be used; one that `former` has was saved
+    /// before there was such a rule.
     func checkSecrets(beside former: ChangeSource?) throws(JSONContractError) {
         let known = former?.verification.secrets.map(\.value) ?? []
         for (index, secret) in verification.secrets.enumerated() {
             guard !known.contains(secret.value),
-                let rule = SourceSecret.ruleBroken(byLengthOf: secret.value)
+                let rule = verification.scheme.ruleBroken(bySavingSecret: secret.value)
             else { continue }
             throw JSONContractError(
                 path: "verification.secrets[\(index)].secret", reason: rule)

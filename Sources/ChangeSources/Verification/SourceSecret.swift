@@ -25,8 +25,11 @@ package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
         text.utf8.count > maximumBytes ? "must be at most \(maximumBytes) bytes" : nil
     }
 
+    /// What stands in the place of a secret where a source is shown.
+    static let placeholder = "(hidden)"
+
     /// A placeholder.
-    package var description: String { "(hidden)" }
+    package var description: String { Self.placeholder }
 
     /// A placeholder.
     package var debugDescription: String { description }

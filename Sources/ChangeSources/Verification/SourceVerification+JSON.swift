@@ -96,6 +96,27 @@ extension VerificationScheme {
         }
     }
 
+    /// What a secret that is saved must be besides, because anybody knew it or no sender could use
+    /// it; one that was saved before is read still.
+    func ruleBroken(bySavingSecret secret: String) -> String? {
+        if let rule = SourceSecret.ruleBroken(byLengthOf: secret) { return rule }
+        if secret == SourceSecret.placeholder {
+            return "stands in the place of a secret where a source is shown; leave secrets out to "
+                + "keep the one that is there"
+        }
+        switch self {
+        case .header, .bearer:
+            return secret.isHeaderText(upTo: .max)
+                ? nil
+                : "must be a header's value: no control characters or line ends, and no blank at "
+                    + "its beginning or end"
+        case .signature(let recipe) where recipe.algorithm == .ed25519:
+            return recipe.keyEncoding.bytes(of: secret)?.count == 32
+                ? nil : "must be a public key of ed25519: 32 bytes in \(recipe.keyEncoding)"
+        case .none, .standardWebhooks, .tokenBody, .signature: return nil
+        }
+    }
+
     var json: JSONObject {
         switch self {
         case .none: return ["scheme": "none"]

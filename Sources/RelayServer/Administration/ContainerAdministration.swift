@@ -267,24 +267,34 @@ extension ProviderCredential {
     /// Reads the credential of APNs' provider tokens.
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(["teamID", "keyID", "privateKey"])
+        let teamID = try Self.identifier("teamID", reader)
+        let keyID = try Self.identifier("keyID", reader)
         let pem = try reader.require("privateKey", try reader.string("privateKey"))
         guard (try? P256.Signing.PrivateKey(pemRepresentation: pem)) != nil else {
             throw reader.failure(
                 "privateKey", "must be an ECDSA P-256 private key in PEM form (APNs: the .p8 file)")
         }
-        self.init(
-            teamID: try Self.identifier("teamID", reader),
-            keyID: try Self.identifier("keyID", reader), privateKeyPEM: pem)
+        self.init(teamID: teamID, keyID: keyID, privateKeyPEM: pem)
     }
 
     private static func identifier(
         _ name: String, _ reader: JSONReader
     ) throws(JSONContractError) -> String {
         let text = try reader.require(name, try reader.string(name))
-        guard (1...64).contains(text.utf8.count), ContainerID(rawValue: text) != nil else {
+        // The gateway takes no others, and the container could send nothing.
+        guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy(isLetterOrDigit) else {
             throw reader.failure(name, "must be 1 to 64 letters and digits (APNs: ten)")
         }
         return text
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: false
+        }
     }
 }
 
@@ -306,6 +316,10 @@ extension UserTokenSettings {
         }
         guard sharedSecret != nil || keySet != nil else {
             throw reader.failure("sharedSecret", "one of sharedSecret and keySet is required")
+        }
+        // No token has a claim of nothing: nobody could ever sign in.
+        for name in ["issuer", "audience", "userClaim"] where reader.value(name) == "" {
+            throw reader.failure(name, "must not be empty; leave it out instead")
         }
     }
 
