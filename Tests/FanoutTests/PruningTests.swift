@@ -206,6 +206,28 @@ import Testing
 
     @Test(
         arguments: [
+            ["seconds": 60, "alertBody": "{missing}"], ["seconds": 60, "alertBody": ""],
+            ["seconds": 60, "title": "{missing}"], ["seconds": 60, "alertLocalizationKey": ""],
+        ] as [JSONValue])
+    func `a digest whose text is nothing leaves the subscription's own`(digest: JSONValue) throws {
+        var composition = Composition { info in
+            info.title = "Art"
+            info.alertBody = "New"
+        }
+        composition.subscription.kindness.digest = try PushDigest(json: digest, path: "digest")
+        let composer = NotificationComposer(
+            settings: Composition.settings, change: composition.change, position: LogPosition(7),
+            appendedAt: Fixtures.moment)
+        let together = try #require(
+            composer.togetherPayload(
+                by: composition.subscription, notificationID: Composition.notificationID,
+                badge: nil, gateway: .apns))
+        let alert = object(object(try JSONValue(parsing: together))["aps"])["alert"]
+        #expect(alert == ["title": "Art", "body": "New"], "\(digest.text)")
+    }
+
+    @Test(
+        arguments: [
             (" a", "a"), ("a ", "a"), ("   ", nil), ("a b", "a b"),
             (String(repeating: "x", count: 64), String(repeating: "x", count: 64)),
         ] as [(String, String?)])

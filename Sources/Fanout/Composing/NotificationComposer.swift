@@ -86,21 +86,23 @@ package struct NotificationComposer: Sendable {
         else { return nil }
         var payload = payload(by: subscription, notificationID, badge: badge)
         payload.alertForm = gateway == .courier ? .dictionary : .compact
-        if let title = digest.title {
+        // A text of nothing, as of a field that the record does not have, leaves the subscription's
+        // own: an alert must show something.
+        let (title, body) = (digest.title.map(text), digest.alertBody.map(text))
+        if let title, !title.isEmpty {
             for name in ["title-loc-key", "title-loc-args"] { payload.alert[name] = nil }
-            payload.alert["title"] = .string(text(title))
+            payload.alert["title"] = .string(title)
         }
-        if digest.alertBody != nil || digest.alertLocalizationKey != nil {
-            for name in ["body", "loc-key", "loc-args"] { payload.alert[name] = nil }
-        }
-        if let key = digest.alertLocalizationKey {
+        if let key = digest.alertLocalizationKey, !key.isEmpty {
+            payload.dropBody()
             payload.alert["loc-key"] = .string(key)
             let arguments = digest.alertLocalizationArgs
             if !arguments.isEmpty {
                 payload.alert["loc-args"] = .array(arguments.map { .string(text($0)) })
             }
-        } else if let body = digest.alertBody {
-            payload.alert["body"] = .string(text(body))
+        } else if let body, !body.isEmpty {
+            payload.dropBody()
+            payload.alert["body"] = .string(body)
         }
         return payload.fitted()
     }

@@ -115,6 +115,11 @@ struct PushPayload: Sendable {
         "loc-key", "body", "title-loc-key", "title", "subtitle-loc-key", "subtitle",
     ]
 
+    /// Leaves out what the alert says below its titles.
+    mutating func dropBody() {
+        for name in ["body", "loc-key", "loc-args"] { alert[name] = nil }
+    }
+
     /// Leaves out a text and its arguments, unless it is the last.
     private mutating func dropText(_ name: String) {
         let isLast = !Self.texts.contains { $0 != name && alert[$0] != nil }
