@@ -73,6 +73,42 @@ import Testing
         }
     }
 
+    @Test func `whose administrative token is revoked while the body comes is refused`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let made = try await relay.client.administer(
+                "POST", "tokens", ["label": "ops", "access": "change"])
+            guard case .string(let id)? = made["id"], case .string(let secret)? = made["secret"]
+            else {
+                Issue.record("\(made.text)")
+                return
+            }
+            func answer(meanwhile: () async throws -> Void) async throws -> String {
+                let connection = try await RawConnection.open(
+                    await relay.relay.ports.port(of: "admin"))
+                let body = #"{"expirationSeconds":60}"#
+                try await connection.send(
+                    "PATCH /admin/1/\(relay.container.path) HTTP/1.1\r\nHost: relay\r\n"
+                        + "Authorization: Bearer \(secret)\r\n"
+                        + "Content-Length: \(body.utf8.count)\r\nExpect: 100-continue\r\n"
+                        + "Connection: close\r\n\r\n")
+                let goOn = await connection.hear(until: "\r\n\r\n")
+                #expect(goOn.hasPrefix("HTTP/1.1 100"), "\(goOn)")
+                try await meanwhile()
+                try await connection.send(body)
+                return await connection.hearAll()
+            }
+            let good = try await answer {}
+            #expect(good.hasPrefix("HTTP/1.1 200"), "\(good)")
+            let refused = try await answer {
+                try await relay.client.administer("DELETE", "tokens/\(id)").expect(200)
+            }
+            #expect(refused.hasPrefix("HTTP/1.1 401"), "\(refused)")
+            #expect(refused.contains("it was revoked"), "\(refused)")
+        }
+    }
+
     @Test func `a token is verified again if the container's keys change while the body comes`()
         async throws
     {

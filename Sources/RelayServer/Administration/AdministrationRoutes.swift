@@ -64,7 +64,8 @@ struct AdministrationRoute: Sendable {
                 return RelayRoute.Admission(
                     who: administrator.isMain ? "admin.token" : "administrativeToken"
                 ) { request in
-                    try await access.answer(request, by: administrator, need, respond)
+                    let current = try await access.current(administrator, of: request)
+                    return try await access.answer(request, by: current, need, respond)
                 }
             })
     }

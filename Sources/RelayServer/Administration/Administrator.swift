@@ -135,6 +135,20 @@ struct AdministrationAccess: Sendable {
         }
     }
 
+    /// Whose token a whole request has: while its body came that may have been revoked, or the
+    /// session have ended.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it.
+    func current(
+        _ known: Administrator, of request: RelayRequest
+    ) async throws -> Administrator {
+        guard request.announcesBody else { return known }
+        if known.session != nil, let secret = cookie.secret(in: request) {
+            return try await administrator(signedInBy: secret, request)
+        }
+        return try await administrator(withTokenOf: known.verifier, at: request.receivedAt)
+    }
+
     /// Whose session it is; it ends with its token.
     private func administrator(
         signedInBy secret: String, _ request: RelayRequest
