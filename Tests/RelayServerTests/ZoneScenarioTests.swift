@@ -87,6 +87,36 @@ import Testing
         }
     }
 
+    @Test func `a reference by DELETE_SELF into another zone does not go with a name of its own`()
+        async throws
+    {
+        func child(_ name: String, zone: String) -> String {
+            #"{"operations":[{"operationType":"create","record":{"recordName":"\#(name)","#
+                + #""recordType":"Child","fields":{"parent":{"value":{"recordName":"x","zoneID":"#
+                + #"{"zoneName":"\#(zone)"},"action":"DELETE_SELF"}}}}}],"#
+                + #""zoneID":{"zoneName":"za"}}"#
+        }
+        try await TestRelay.with { relay in
+            func post(_ path: String, _ body: String) async throws -> TestRelay.Answer {
+                try await relay.post(path, body, database: "private")
+            }
+            for zone in ["za", "zb"] {
+                _ = try await post("zones/modify", Self.zone("create", zone))
+                _ = try await post("records/modify", Self.create("x", in: zone))
+            }
+            _ = try await post("records/modify", child("far", zone: "zb"))
+            _ = try await post("records/modify", child("near", zone: "za"))
+            _ = try await post(
+                "records/modify",
+                #"{"operations":[{"operationType":"forceDelete","record":{"recordName":"x"}}],"#
+                    + #""zoneID":{"zoneName":"za"}}"#)
+            let rest = try await post(
+                "records/query",
+                #"{"query":{"recordType":"Child"},"zoneID":{"zoneName":"za"}}"#)
+            #expect(RecordScenarioTests.names(rest) == ["far"], "\(rest.text)")
+        }
+    }
+
     @Test func `of zones nothing is changed where a later operation cannot be read`() async throws {
         try await TestRelay.with { relay in
             let refused = try await relay.post(

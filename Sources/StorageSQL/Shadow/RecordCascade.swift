@@ -3,18 +3,27 @@ import Storage
 
 extension ShadowRecord {
     /// The record in the same zone with which this one is deleted: the target of its first
-    /// reference with the action `DELETE_SELF`.
+    /// reference with the action `DELETE_SELF` that does not lead into another zone.
     var deletedWith: RecordName? {
         for member in wire.members.sorted(by: { $0.name < $1.name }) {
             let references: [JSONValue] =
                 if case .array(let elements) = member.value { elements } else { [member.value] }
             for case .object(let reference) in references
-            where reference["action"] == "DELETE_SELF" {
+            where reference["action"] == "DELETE_SELF" && isOwnZone(reference["zoneID"]) {
                 guard case .string(let text)? = reference["recordName"] else { continue }
                 return RecordName(rawValue: text)
             }
         }
         return nil
+    }
+
+    /// Whether what a client wrote as the zone of a reference is the record's own; none is.
+    ///
+    /// A record of another zone may have the name of one here, and is another record.
+    private func isOwnZone(_ json: JSONValue?) -> Bool {
+        guard let json, json != .null else { return true }
+        guard let zone = try? ZoneID(json: json, path: "zoneID") else { return false }
+        return zone.zoneName.utf8.elementsEqual(recordID.zoneID.zoneName.utf8)
     }
 }
 
