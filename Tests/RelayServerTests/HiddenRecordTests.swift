@@ -105,6 +105,40 @@ import Testing
         }
     }
 
+    @Test func `who may write what others created deletes it by its name alone`() async throws {
+        try await TestRelay.with { relay in
+            func create(_ name: String) async throws {
+                _ = try await relay.post(
+                    "records/modify",
+                    RecordScenarioTests.body(
+                        RecordScenarioTests.operation(
+                            "create", RecordScenarioTests.artwork(name, "{}"))))
+            }
+            func delete(_ operation: String, _ name: String) async throws -> TestRelay.Answer {
+                try await relay.post(
+                    "records/modify",
+                    RecordScenarioTests.body(
+                        RecordScenarioTests.operation(operation, #"{"recordName":"\#(name)"}"#)),
+                    user: "_bob")
+            }
+            for name in ["d1", "d2"] { try await create(name) }
+            let refused = try await delete("forceDelete", "d1")
+            #expect(
+                refused.json.value(at: ["records", "0", "serverErrorCode"]) == "ACCESS_DENIED",
+                "\(refused.text)")
+            var schema = try await relay.store.schema(of: TestRelay.container)
+            schema.recordTypes[known("Artwork")]?.grants.append(RecordGrant(.write, to: .icloud))
+            try await relay.store.replaceSchema(
+                of: TestRelay.container, with: schema, at: Fixtures.moment)
+            for (operation, name) in [("forceDelete", "d1"), ("delete", "d2")] {
+                let deleted = try await delete(operation, name)
+                #expect(
+                    deleted.json.value(at: ["records", "0", "deleted"]) == true,
+                    "\(deleted.text)")
+            }
+        }
+    }
+
     @Test func `names of system fields are the relay's`() async throws {
         try await TestRelay.with { relay in
             let names =

@@ -91,6 +91,8 @@ struct RecordOperationReading {
     /// The types of stored records whose operations do not name one.
     let stored: [RecordID: RecordType]
     private(set) var inference: SchemaInference
+    /// The types whose records the caller may write whoever created them.
+    private let typesWritableByAll: Set<RecordType>
     private var seen: Set<RecordID> = []
     /// How many references of the operations so far ask for their targets.
     private var validatedCount = 0
@@ -106,6 +108,12 @@ struct RecordOperationReading {
         self.shown = shown
         inference = SchemaInference(
             caller.schema, environment: caller.place.container.environment)
+        typesWritableByAll =
+            caller.place.database == .public
+            ? Set(
+                caller.schema.recordTypes.values
+                    .filter { Self.isWritableByAll($0, for: caller) }.map(\.name))
+            : []
     }
 
     /// Reads one operation.
@@ -128,7 +136,11 @@ struct RecordOperationReading {
                 "recordName", "a second operation on the same record in one request")
         }
         if kind != .delete, kind != .forceDelete { try readFields(record, into: &edit) }
-        if let type = edit.recordType { try completeRights(of: &edit, type) }
+        if let type = edit.recordType {
+            try completeRights(of: &edit, type)
+        } else {
+            edit.typesWritableByAll = typesWritableByAll
+        }
         return (edit, shown.showing(try reader.strings("desiredKeys")))
     }
 
@@ -227,8 +239,13 @@ struct RecordOperationReading {
         guard caller.place.database == .public else { return }
         guard let definition = inference.definition(of: type) else { return }
         edit.mayCreate = (try? caller.checkCreation(of: definition)) != nil
-        edit.isWritableByAll =
-            definition.grants(.write, to: .world)
+        edit.isWritableByAll = Self.isWritableByAll(definition, for: caller)
+    }
+
+    private static func isWritableByAll(
+        _ definition: RecordTypeDefinition, for caller: RecordCaller
+    ) -> Bool {
+        definition.grants(.write, to: .world)
             || caller.user != nil && definition.grants(.write, to: .icloud)
     }
 

@@ -152,6 +152,7 @@ extension RecordEdit {
         _ current: ShadowRecord, _ editor: RecordEditor, _ place: RecordPlace
     ) -> Bool {
         place.database != .public || editor.isServer || isWritableByAll
+            || recordType == nil && typesWritableByAll.contains(current.recordType)
             || editor.userID != nil && editor.userID == current.created.userID
     }
 
