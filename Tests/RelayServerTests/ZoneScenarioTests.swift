@@ -90,7 +90,7 @@ import Testing
     @Test func `a reference by DELETE_SELF into another zone does not go with a name of its own`()
         async throws
     {
-        func child(_ name: String, zone: String) -> String {
+        @Sendable func child(_ name: String, zone: String) -> String {
             #"{"operations":[{"operationType":"create","record":{"recordName":"\#(name)","#
                 + #""recordType":"Child","fields":{"parent":{"value":{"recordName":"x","zoneID":"#
                 + #"{"zoneName":"\#(zone)"},"action":"DELETE_SELF"}}}}}],"#
