@@ -23,8 +23,9 @@ struct AnsweredField {
         case .set(let values): elements = Array(values)
         default:
             let element = SchemaFieldType.Element(of: stored) ?? .string
-            type = element.answered
-            value = json
+            let word = element.answered
+            type = word
+            value = word == Self.text ? Self.asText(json) : json
             return
         }
         let words = Set(
@@ -57,12 +58,14 @@ struct AnsweredField {
     /// A list in which everything is a text, as CloudKit has no list of lists or of objects.
     private static func texts(_ json: JSONValue) -> JSONValue {
         guard case .array(let elements) = json else { return json }
-        return .array(
-            elements.map { element in
-                switch element {
-                case .string: element
-                default: .string(element.text)
-                }
-            })
+        return .array(elements.map(asText))
+    }
+
+    /// A text: what CloudKit has no type for, as a dictionary, is its JSON.
+    private static func asText(_ json: JSONValue) -> JSONValue {
+        switch json {
+        case .string, .null: json
+        default: .string(json.text)
+        }
     }
 }

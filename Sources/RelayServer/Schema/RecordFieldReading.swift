@@ -94,15 +94,17 @@ struct RecordFieldReading {
         guard case .object(let object) = json, object["recordName"] == nil,
             object["latitude"] == nil
         else {
-            let type = definition?.fields[name]?.type
-            return (try value(json, as: type, path: reader.path(of: name)), json, type)
+            let (known, path) = (definition?.fields[name]?.type, reader.path(of: name))
+            let bare = try value(json, as: known, path: path)
+            return (bare, try WrittenForm.of(bare, json, path: path), known)
         }
         let field = try JSONReader(json, path: reader.path(of: name))
         try field.allowOnly(["value", "type", "isEncrypted"])
         guard let raw = field.value("value") else { return (.null, nil, nil) }
         let path = field.path(of: "value")
         let type = try type(try field.string("type"), of: raw, name: name, path: path)
-        return (try value(raw, as: type, path: path), raw, type)
+        let read = try value(raw, as: type, path: path)
+        return (read, try WrittenForm.of(read, raw, path: path), type)
     }
 
     private func value(

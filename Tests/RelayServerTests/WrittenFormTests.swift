@@ -1,0 +1,79 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Whoever reads a record decodes its dictionaries strictly: a value is of the kind that its type
+/// says, whatever a client wrote.
+@Suite struct WrittenFormTests {
+    private static func write(
+        _ field: String, to relay: TestRelay
+    ) async throws -> TestRelay.Answer {
+        try await relay.post(
+            "records/modify",
+            #"{"operations":[{"operationType":"forceUpdate","record":{"recordName":"n","#
+                + #""recordType":"Note","fields":{"f":\#(field)}}}]}"#)
+    }
+
+    static let answered: [(String, JSONValue)] = [
+        (#"{"value":{"a":1}}"#, ["value": #"{"a":1}"#, "type": "STRING"]),
+        (
+            #"{"value":{"recordName":"r"},"type":"REFERENCE"}"#,
+            ["value": ["recordName": "r", "action": "NONE"], "type": "REFERENCE"]
+        ),
+        (
+            #"{"value":{"recordName":"r","action":"None","zoneID":null}}"#,
+            ["value": ["recordName": "r", "action": "NONE"], "type": "REFERENCE"]
+        ),
+        (
+            #"{"value":{"recordName":"r","action":"DELETE_SELF","zoneID":"_defaultZone"}}"#,
+            [
+                "value": [
+                    "recordName": "r", "action": "DELETE_SELF",
+                    "zoneID": ["zoneName": "_defaultZone"],
+                ], "type": "REFERENCE",
+            ]
+        ),
+        (
+            #"{"value":{"latitude":"1.5","longitude":2.5,"course":"7","speed":null},"#
+                + #""type":"LOCATION"}"#,
+            [
+                "value": ["latitude": .number(1.5), "longitude": .number(2.5), "course": 7],
+                "type": "LOCATION",
+            ]
+        ),
+    ]
+
+    @Test(arguments: answered)
+    func `a value is answered as its type says`(field: String, answer: JSONValue) async throws {
+        try await TestRelay.with { relay in
+            let written = try await Self.write(field, to: relay)
+            let place = ["records", "0", "fields", "f"]
+            #expect(written.json.value(at: place) == answer, "\(written.text)")
+            let read = try await relay.post("records/lookup", #"{"records":["n"]}"#)
+            #expect(read.json.value(at: place) == answer, "\(read.text)")
+            // A client sends back what it has read.
+            let again = try await Self.write(answer.text, to: relay)
+            #expect(again.json.value(at: place) == answer, "\(again.text)")
+        }
+    }
+
+    @Test(arguments: [
+        (#"{"recordName":"r","action":"BOGUS"}"#, "f.value.action"),
+        (#"{"recordName":"r","action":5}"#, "f.value.action"),
+        (#"[{"recordName":"r"},{"recordName":"s","action":"BOGUS"}]"#, "f.value[1].action"),
+        (#"{"latitude":1,"longitude":2,"altitude":{"x":1}}"#, "f.value.altitude"),
+        (#"{"fileChecksum":5,"size":3}"#, "f.value.fileChecksum"),
+        (#"{"fileChecksum":"c","size":"big"}"#, "f.value.size"),
+    ])
+    func `what no reader expects is refused with its place`(
+        value: String, place: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await Self.write(#"{"value":\#(value)}"#, to: relay)
+            #expect(
+                answer.json.value(at: ["records", "0", "serverErrorCode"]) == "BAD_REQUEST",
+                "\(answer.text)")
+            #expect(answer.text.contains("record.fields.\(place): "), "\(answer.text)")
+        }
+    }
+}
