@@ -54,6 +54,11 @@ import Testing
             "topics[0]: must be 1 to 255 letters, digits, dots, hyphens and underscores"
         ),
         (
+            #"{"topics":["com.example.Art","courier"]}"#,
+            "topics[1]: \"courier\" is the relay's own, for devices that fetch; give the "
+                + "application's bundle ID"
+        ),
+        (
             #"{"apns":{"teamID":"T","keyID":"K","privateKey":"x"}}"#,
             "apns.privateKey: must be an ECDSA P-256 private key in PEM form (APNs: the .p8 file)"
         ),

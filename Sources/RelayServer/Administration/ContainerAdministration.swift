@@ -231,6 +231,14 @@ extension ContainerSettings {
                 "topics[\(index)]",
                 "must be 1 to 255 letters, digits, dots, hyphens and underscores")
         }
+        // What has it waits for nothing that APNs says: pushes that a halt should hold would be
+        // tried again without end.
+        if let index = topics.firstIndex(of: Device.courierTopic) {
+            throw body.failure(
+                "topics[\(index)]",
+                "\"\(Device.courierTopic)\" is the relay's own, for devices that fetch; give the "
+                    + "application's bundle ID")
+        }
     }
 
     /// The settings without secrets.
