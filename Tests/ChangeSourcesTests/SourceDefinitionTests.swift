@@ -258,6 +258,23 @@ import Testing
         #expect(rotated?.path == "secret")
     }
 
+    @Test(arguments: [
+        (#""scheme":"appwrite","url":"""#, "verification.url"),
+        (#""scheme":"appwrite","url":"relay.example/in/shop""#, "verification.url"),
+        (
+            #""scheme":"signature","header":"X-S","algorithm":"hmac-sha256","output":"hex","#
+                + #""parts":["body",{"header":"x-s"}]"#, "verification.parts[1].header"
+        ),
+    ])
+    func `a recipe by which no sender could sign is refused`(
+        recipe: String, path: String
+    ) throws {
+        let json =
+            #"{"preset":"appwrite","verification":{\#(recipe),"secrets":[{"secret":"s"}]}}"#
+        let error = #expect(throws: JSONContractError.self) { try defined(json) }
+        #expect(error?.path == path, "\(String(describing: error))")
+    }
+
     @Test func `a secret is no longer than a header carries`() throws {
         func given(bytes: Int) -> String {
             let secret = String(repeating: "s", count: bytes)

@@ -70,6 +70,24 @@ extension ChangeSource {
             path: "verification.parts[\(seam.second)]", reason: seam.reason)
     }
 
+    /// Refuses a recipe by which no sender could sign; one that was saved before is read still.
+    ///
+    /// - Throws: ``RelayModel/JSONContractError`` that names the member and what is allowed.
+    func checkRecipe() throws(JSONContractError) {
+        guard case .signature(let recipe) = verification.scheme else { return }
+        if let part = recipe.parts.firstIndex(where: { $0.covers(recipe.header) }) {
+            throw JSONContractError(
+                path: "verification.parts[\(part)].header",
+                reason: "\(recipe.header) holds the signature, which cannot cover itself")
+        }
+        guard let url = recipe.url?.lowercased() else { return }
+        guard url.hasPrefix("https://") || url.hasPrefix("http://") else {
+            throw JSONContractError(
+                path: "verification.url",
+                reason: "must be the whole URL as the sender has it: https:// or http://, and so on")
+        }
+    }
+
     /// Looks whether a webhook can be this source's, as far as that shows without its body.
     ///
     /// - Returns: whether nothing is left to be proven by the body.

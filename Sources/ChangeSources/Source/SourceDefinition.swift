@@ -59,6 +59,7 @@ package struct SourceDefinition: Sendable {
         json["verification"] = .object(verification)
         source = try ChangeSource(json: .object(json))
         try source.checkSeams()
+        try source.checkRecipe()
         try source.checkSecrets(beside: former)
         madeSecret = made
     }
