@@ -84,7 +84,7 @@ extension ChangeSource {
         guard url.hasPrefix("https://") || url.hasPrefix("http://") else {
             throw JSONContractError(
                 path: "verification.url",
-                reason: "must be the whole URL as the sender has it: https:// or http://, and so on")
+                reason: "must be the whole URL that the sender has, with https:// or http://")
         }
     }
 
