@@ -76,4 +76,11 @@ import Testing
             #expect(answer.text.contains("record.fields.\(place): "), "\(answer.text)")
         }
     }
+
+    @Test func `a type that is none is refused at its place`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await Self.write(#"{"value":"a","type":"BOGUS"}"#, to: relay)
+            #expect(answer.text.contains("record.fields.f.type: "), "\(answer.text)")
+        }
+    }
 }

@@ -102,7 +102,7 @@ struct RecordFieldReading {
         try field.allowOnly(["value", "type", "isEncrypted"])
         guard let raw = field.value("value") else { return (.null, nil, nil) }
         let path = field.path(of: "value")
-        let type = try type(try field.string("type"), of: raw, name: name, path: path)
+        let type = try type(try field.string("type"), of: raw, name: name, in: field)
         let read = try value(raw, as: type, path: path)
         return (read, try WrittenForm.of(read, raw, path: path), type)
     }
@@ -117,15 +117,15 @@ struct RecordFieldReading {
 
     /// The type that the client states, or that the schema knows.
     private func type(
-        _ word: String?, of json: JSONValue, name: String, path: String
+        _ word: String?, of json: JSONValue, name: String, in field: JSONReader
     ) throws(JSONContractError) -> SchemaFieldType? {
         let known = definition?.fields[name]?.type
         guard let word else { return known }
         guard let read = FieldTypeWord(word) else {
-            throw JSONContractError(
-                path: path,
-                reason: "\"\(word.shortened)\" is no type; allowed are \(FieldTypeWord.rule)")
+            throw field.failure(
+                "type", "\"\(word.shortened)\" is no type; allowed are \(FieldTypeWord.rule)")
         }
+        let path = field.path(of: "value")
         guard case .stated(let stated) = read else {
             guard case .array = json else {
                 throw FieldDictionary.mismatch(word, path)
