@@ -390,13 +390,13 @@ import Testing
         var newest = Fixtures.delivery(at: 9)
         let mark = String(Delivery.countMark)
         newest.delivery.together = Array(
-            #"{"aps":{"alert":"\(mark) new, \(mark) in all"},"belfry":{"seq":"9"}}"#
+            #"{"aps":{"alert":"\(mark) new, \(mark)\u0301 in all"},"belfry":{"seq":"9"}}"#
                 .replacing(#"\(mark)"#, with: mark).utf8)
         let told = Digest(
             id: 1, deliveries: 7, count: 7, openedAt: Fixtures.moment, newest: newest
         ).delivery
         let payload = try JSONValue(stored: told.delivery.notification.payload)
-        #expect(payload.value(at: ["aps", "alert"]) == "7 new, 7 in all")
+        #expect(payload.value(at: ["aps", "alert"]) == "7 new, 7\u{301} in all")
         #expect(payload.value(at: ["belfry"]) == ["seq": "9", "count": 7])
         // Without room for more than itself it is sent as it would have been.
         newest.delivery.together = Array(

@@ -45,9 +45,9 @@ extension Digest {
         case .string(let text):
             .string(
                 text.unicodeScalars.contains(Delivery.countMark)
-                    ? text.split(
-                        separator: String(Delivery.countMark), omittingEmptySubsequences: false
-                    ).joined(separator: String(count)) : text)
+                    ? text.unicodeScalars.split(
+                        separator: Delivery.countMark, omittingEmptySubsequences: false
+                    ).map { String($0) }.joined(separator: String(count)) : text)
         case .array(let elements): .array(elements.map { telling(count, in: $0) })
         case .object(let members):
             .object(
