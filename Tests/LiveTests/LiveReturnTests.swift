@@ -250,6 +250,37 @@ import Testing
         #expect(state.changes["new"]?.count == 1)
     }
 
+    @Test("who comes back to a window of all from one of their own begins anew")
+    func beginsAnewWithoutReaders() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([
+            LiveScenario.edit(.create, "a", Self.price(6)),
+            LiveScenario.edit(.create, "b", Self.price(8)),
+        ])
+        try await scenario.append(Self.naming(["bob"]))
+        let queries = [
+            "top": LiveScenario.query(.result, order: [LiveSortKey("price")], limit: .first(2))
+        ]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        #expect(listener.client.state.withLock { $0.shown["top"]?.keys.sorted() } == ["a", "b"])
+        listener.client.state.withLock { $0.resets = [] }
+        try await scenario.modify([
+            LiveScenario.edit(.forceDelete, "named"),
+            LiveScenario.edit(.create, "new", Self.price(7)),
+        ])
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 2)
+        }
+        let state = listener.client.state.withLock { $0 }
+        #expect(state.shown["top"]?.keys.sorted() == ["a", "new"])
+        #expect(state.resets == ["readers"])
+    }
+
     @Test("that queries begin anew is said in one line, whatever made them")
     func saysThatTheyBeginAnew() async throws {
         let scenario = try await LiveScenario()

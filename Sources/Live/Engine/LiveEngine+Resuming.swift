@@ -280,6 +280,7 @@ extension LiveEngine {
             let party = ResumeWeight.Party(container: container.key, reader: client.reader)
             var reset = past.reset(of: group, since: since)
             if reset == nil, since < prunedTo { reset = .expired }
+            if reset == nil, telling.wasPersonal(since: since) { reset = .readers }
             if reset == nil, former == nil,
                 !resumed.hasRoom(for: party, most: settings.bytesToldPerResume)
             {

@@ -26,6 +26,8 @@ struct PastChanges {
     private(set) var touches: [LiveContainer.TableKey: [RecordID: [Int]]] = [:]
     /// The records that were members of a result at some time.
     private(set) var members: [UInt32: Set<RecordID>] = [:]
+    /// The results of which a member named readers.
+    private(set) var named: Set<UInt32> = []
     /// Groups for which it was too much.
     private(set) var tooFar: Set<UInt32> = []
     /// Where the records of types were forgotten, last, because the container kept them no longer.
@@ -61,6 +63,7 @@ struct PastChanges {
         if table != nil, let record = change.keptBefore(entry.position, at: entry.appendedAt) {
             let record = container.granted(record, on: tableKey)
             past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
+            if record.readers != nil { named.formUnion(past.before) }
         }
         self.bytes = bytes
         let index = entries.count
@@ -165,6 +168,8 @@ struct Telling {
     private let frame: (PastEntry) -> LiveGroupFrame
     private var frames: [Int: LiveGroupFrame] = [:]
     private var items: [LogPosition: [LiveItem]] = [:]
+    /// From where what is shown depended on who looks.
+    private var personal: Set<LogPosition> = []
     private var shared: [LogPosition: LiveFrame] = [:]
     private var written = WrittenRecords()
     /// The bytes of what has been written.
@@ -200,6 +205,15 @@ struct Telling {
         }
     }
 
+    /// Whether each was shown a result of their own at a position, within the same limit, though
+    /// all are shown the same now: what has become of it cannot be told to all.
+    mutating func wasPersonal(since: LogPosition) -> Bool {
+        guard group.reader == nil, group.traits.isLimited, past.named.contains(group.number)
+        else { return false }
+        _ = items(since: since)
+        return personal.contains(since)
+    }
+
     /// What has become of the group's result since a position, for one reader: written once for all
     /// where who looks makes no difference.
     mutating func items(
@@ -225,7 +239,7 @@ struct Telling {
         return found
     }
 
-    private func difference(since: LogPosition) -> [LiveItem] {
+    private mutating func difference(since: LogPosition) -> [LiveItem] {
         guard let tableKey = LiveContainer.tableKey(of: group.query), let members = group.members
         else { return [] }
         var touched: [RecordID: LiveRecord?] = [:]
@@ -244,6 +258,7 @@ struct Telling {
             touched.updateValue(wasMember ? earlier : nil, forKey: id)
             fates[id] = past.fate(of: indices[first..<last], from: earlier, for: group.reader)
         }
+        if touched.values.contains(where: { $0?.readers != nil }) { personal.insert(since) }
         return members.difference(since: touched, fates, showing: group.query.desiredKeys)
     }
 }
