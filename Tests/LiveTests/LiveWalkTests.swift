@@ -1,3 +1,4 @@
+import Logging
 import RelayModel
 import RelayTestKit
 import SimulationKit
@@ -248,6 +249,26 @@ import Testing
         #expect(long.state.withLock { $0.resets } == ["expired"])
         let state = short.state.withLock { $0 }
         #expect(state.resets == [] && state.changes["new"]?.count == 2)
+    }
+
+    @Test("a result that is asked for before the log is followed misses nothing of what happens")
+    func waitsUntilItFollows() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "early")])
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let engine = LiveEngine(
+            log: scenario.store, shadow: scenario.store, writing: PlainForm(),
+            store: LiveScenario.mark, seed: 1, clock: TestClock(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+        try await engine.declare(["all": LiveScenario.query(.result)], version: 1, by: client)
+        // What has been read by then is read for good.
+        await Turns.pass(2000)
+        try await scenario.modify([LiveScenario.edit(.create, "late")])
+        let following = Task { try? await engine.follow() }
+        await client.wait { $0.isComplete }
+        #expect(client.state.withLock { $0.shown["all"]?.keys.sorted() } == ["early", "late"])
+        following.cancel()
     }
 
     @Test("what a relay still says that is no more is not heard")

@@ -178,6 +178,8 @@ extension LiveEngine {
             readings -= 1
             beginReading()
         }
+        // What happens before the log is followed is put aside for nobody.
+        await reach(.start)
         let waiting = Waiting(
             groups.compactMap { container.groups[$0] }, in: container, seed: seed, settings)
         meter.countReading()
