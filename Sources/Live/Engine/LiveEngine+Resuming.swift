@@ -213,12 +213,18 @@ extension LiveEngine {
         var past: [ContainerKey: PastChanges] = [:]
         /// All until here has been read.
         var at: LogPosition
-        /// The first entry that is there.
+        /// The first entry that is there, and behind which all are.
         var first: LogPosition?
         var count = 0
 
         init(after start: LogPosition) {
             at = start
+        }
+
+        /// Notes which entry is next: positions have no gaps, so that what would stand before it
+        /// has been pruned, perhaps while what came before that was read.
+        mutating func note(next: LogPosition) {
+            if first == nil || next > at.next { first = next }
         }
     }
 
@@ -231,16 +237,16 @@ extension LiveEngine {
                 entries = try await log.followedEntries(
                     after: reading.at, limit: LiveSettings.entriesPerRead)
             } catch StorageError.unreadable(let entry) {
-                reading.first = reading.first ?? entry.position
+                reading.note(next: entry.position)
                 reading.at = entry.position
                 continue
             }
-            guard let last = entries.last else {
+            guard let first = entries.first, let last = entries.last else {
                 // All until then was pruned; what came since may be there.
                 (reading.first, reading.at) = (LogPosition(reached.rawValue + 1), reached)
                 continue
             }
-            reading.first = reading.first ?? entries.first?.position
+            reading.note(next: first.position)
             reading.at = last.position
             reading.count += entries.count
             for entry in entries { add(entry, to: &reading.past) }

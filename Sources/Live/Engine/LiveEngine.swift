@@ -107,9 +107,15 @@ package actor LiveEngine {
             }
             do {
                 let last = held.last?.position ?? position
-                held += try await patience.attempt { [log] in
+                let entries = try await patience.attempt { [log] in
                     try await log.followedEntries(after: last, limit: LiveSettings.entriesPerRead)
                 }
+                if let first = entries.first?.position, first > last.next {
+                    try await work(held[...])
+                    held = []
+                    endAll(missing: first)
+                }
+                held += entries
             } catch StorageError.unreadable(let entry) {
                 try await work(held[...])
                 held = []
@@ -154,6 +160,18 @@ package actor LiveEngine {
     private func advancePast(_ position: LogPosition) {
         self.position = position
         resumeWaiters()
+    }
+
+    /// Ends everything, because the log was pruned to the entry `first` before it had been followed
+    /// to there: what is shown would be wrong from now on, and nobody would know.
+    private func endAll(missing first: LogPosition) {
+        logger.error("the log was pruned before live clients had been told what was in it")
+        let error = APIError(
+            .tryAgainLater, "the log was pruned before it was followed", retryAfter: 1)
+        for container in containers.values {
+            for group in container.groups.values { end(group, error, in: container) }
+        }
+        advancePast(LogPosition(first.rawValue - 1))
     }
 
     /// Sends what the entries up to `position` came to.
