@@ -16,8 +16,12 @@ import Testing
     private final class Lagging: LiveHub {
         private let connection: any LiveHub
         private let isLagging = Mutex(false)
+        private let sent = Mutex<[String]>([])
 
         init(_ client: ModelClient) { connection = client.connection() }
+
+        /// The types of the frames that it alone was sent.
+        var types: [String] { sent.withLock { $0 } }
 
         func room() async {}
 
@@ -34,6 +38,9 @@ import Testing
                     default: return true
                     }
                 }
+            }
+            for case .send(_, let frames) in heard {
+                sent.withLock { $0 += frames.map(\.type) }
             }
             connection.post(heard)
         }
@@ -163,6 +170,35 @@ import Testing
             await engine.fallBehind(1, at: behind.next)
             lagging = await engine.counts.lagging
             #expect(lagging == 1)
+        }
+    }
+
+    @Test("a fence waits for what a client was not sent because it fell behind")
+    func fencesBehind() async throws {
+        let scenario = try await LiveScenario()
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let hub = Lagging(client)
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: hub, of: Fixtures.container, as: client.reader)
+            let queries = ["changes": LiveScenario.query(.changes)]
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            let behind = try await scenario.store.head()
+            hub.stall()
+            await engine.fallBehind(1, at: behind)
+            try await scenario.modify([LiveScenario.edit(.create, "x")])
+            try await engine.fence("f", of: 1)
+            #expect(!hub.types.contains("fenced"))
+            await engine.catchUp(1, from: behind)
+            let isFenced = await Turns.yield { hub.types.contains("fenced") }
+            #expect(isFenced)
+            #expect(hub.types.suffix(3) == ["change", "state", "fenced"])
+            // What the engine did not know of comes back to it, perhaps late.
+            let answer = LiveFrame(["type": "fenced", "id": "g"])
+            await engine.fallBehind(1, at: behind, untold: [answer])
+            #expect(hub.types.suffix(2) == ["fenced", "fenced"])
+            await engine.fallBehind(1, at: behind.next, untold: [answer])
+            #expect(hub.types.count { $0 == "fenced" } == 2)
         }
     }
 

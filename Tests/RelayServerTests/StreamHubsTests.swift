@@ -1,6 +1,7 @@
 import RelayModel
 import RelayTestKit
 import Storage
+import Synchronization
 import Testing
 
 @testable import Live
@@ -112,6 +113,22 @@ import Testing
         hubs.post([Self.deliver(told, at: "t2")])
         #expect(Self.heard(alice) == ["left", "t2"])
         #expect(Self.heard(bob) == ["entered", "t2"])
+    }
+
+    @Test func `a stream that lags is not told that everything has been told`() {
+        let hub = stream(1)
+        let untold = Mutex<[String]>([])
+        hub.lag { _, frames in
+            untold.withLock { $0 += frames.map(\.type) }
+        } until: { _ in
+        }
+        hubs.post([.join(1, 7), .send(1, [LiveFrame(["type": "fenced"])])])
+        #expect(Self.heard(hub) == ["fenced"])
+        let long = String(repeating: "a", count: 300_000)
+        hubs.post([Self.deliver(Self.told(7, long), at: "t1")])
+        hubs.post([.send(1, [LiveFrame(["type": "fenced"]), Self.frame("own")])])
+        #expect(Self.heard(hub) == [long, "t1", "own"])
+        #expect(untold.withLock { $0 } == ["fenced"])
     }
 
     @Test func `who has gone is forgotten, and nothing that comes late brings it back`() {

@@ -41,8 +41,8 @@ struct LiveClient {
     var version: Int64 = 0
     /// The queries whose beginning has not been told.
     var waiting: Set<String> = []
-    /// Those that it asked to be told of once everything has been sent, while something waits.
-    var fences: [String] = []
+    /// What it is told once everything has been sent, while something waits.
+    var fences: [LiveFrame] = []
     var isToldComplete = true {
         didSet { if !isToldComplete { quarters = 0 } }
     }
@@ -55,8 +55,12 @@ struct LiveClient {
     /// From where it caught up last.
     var caughtUp = LogPosition.start
 
+    /// Whether it fell behind, and has not begun to catch up: what is told of changes now, it is
+    /// told later.
+    var isBehind: Bool { behind > caughtUp }
+
     /// Whether it fell behind, and has not caught up.
-    var isLagging: Bool { isCatchingUp || behind > caughtUp }
+    var isLagging: Bool { isCatchingUp || isBehind }
 
     /// Whether its set has no query.
     var isEmpty: Bool { queries.keys.allSatisfy { $0.hasPrefix(LiveWaiter.getMark) } }

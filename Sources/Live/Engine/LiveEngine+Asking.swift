@@ -9,22 +9,25 @@ extension LiveEngine {
     package func fence(_ id: String, of number: UInt64) async throws {
         try await reachHead()
         guard let client = clients[number] else { return }
-        let bytes = client.fences.reduce(id.utf8.count) { $0 + $1.utf8.count + 16 }
+        let frame = LiveFrame(["type": "fenced", "id": .string(id)])
+        let bytes = client.fences.reduce(frame.bytes.count) { $0 + $1.bytes.count }
         guard client.fences.isEmpty || bytes <= LiveSettings.fenceBytes else {
             throw APIError(
                 .throttled, "too many fences wait for what is read for the client", retryAfter: 1)
         }
-        clients[number]?.fences.append(id)
-        if client.waiting.isEmpty { answerFences(of: number) }
+        clients[number]?.fences.append(frame)
+        answerFences(of: number)
     }
 
-    /// Tells a client that everything has been sent that was durable when it asked for that.
+    /// Tells a client that everything has been sent that was durable when it asked for that, unless
+    /// something waits, or was not sent because it fell behind.
     func answerFences(of number: UInt64) {
-        guard let client = clients[number], !client.fences.isEmpty else { return }
+        guard let client = clients[number], !client.fences.isEmpty, client.waiting.isEmpty,
+            !client.isBehind
+        else { return }
         clients[number]?.fences = []
-        let frames = client.fences.map { LiveFrame(["type": "fenced", "id": .string($0)]) }
         client.hub.post([
-            .send(number, frames), .close(number, FrameWriter.at(token), position),
+            .send(number, client.fences), .close(number, FrameWriter.at(token), position),
         ])
     }
 

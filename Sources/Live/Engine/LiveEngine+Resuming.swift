@@ -4,10 +4,16 @@ package import RelayModel
 import Storage
 
 extension LiveEngine {
-    /// Notes for whoever looks that a client fell behind there, and is sent nothing more.
-    package func fallBehind(_ number: UInt64, at position: LogPosition) {
-        guard let client = clients[number], client.behind < position else { return }
-        clients[number]?.behind = position
+    /// Notes that a client fell behind there, and is sent nothing more of changes; `fences` are
+    /// answers that it was not sent, because they would say that it was.
+    package func fallBehind(
+        _ number: UInt64, at position: LogPosition, untold fences: [LiveFrame] = []
+    ) {
+        guard let client = clients[number] else { return }
+        clients[number]?.behind = max(client.behind, position)
+        clients[number]?.fences += fences
+        // It may have caught up meanwhile.
+        answerFences(of: number)
     }
 
     /// Tells a client that fell behind, and has read what was under way, what happened since.
@@ -16,7 +22,7 @@ extension LiveEngine {
         takeUp(number, after: since)
         guard let client = clients[number], let container = containers[client.container] else {
             clients[number]?.hub.post([.caughtUp(number)])
-            return
+            return finishIfComplete(number)
         }
         clients[number]?.isCatchingUp = true
         clients[number]?.isToldComplete = false

@@ -199,7 +199,8 @@ extension LiveEngine {
 
     /// Says that everything that was asked for has been told, once.
     func finishIfComplete(_ number: UInt64) {
-        guard let client = clients[number], client.waiting.isEmpty else { return }
+        guard let client = clients[number], client.waiting.isEmpty, !client.isBehind else { return }
+        clients[number]?.isCatchingUp = false
         defer { answerFences(of: number) }
         guard !client.isToldComplete else { return }
         clients[number]?.isToldComplete = true

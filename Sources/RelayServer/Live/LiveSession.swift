@@ -54,8 +54,8 @@ final class LiveSession: Sendable {
 
     /// Has a stream's client that fell behind told from the log what happened since.
     func lag(at hub: StreamHub) {
-        hub.lag { [access, number] position in
-            Task { await access.engine.fallBehind(number, at: position) }
+        hub.lag { [access, number] position, untold in
+            Task { await access.engine.fallBehind(number, at: position, untold: untold) }
         } until: { [access, number] position in
             Task { await access.engine.catchUp(number, from: position) }
         }

@@ -1,12 +1,22 @@
 import Live
 import NIOCore
+import RelayModel
 import Storage
 
 extension LiveSocket {
     /// Queues a frame for this client alone.
     func send(_ frame: LiveFrame) {
         guard !isClosing else { return }
+        // It would say that everything had been sent.
+        if let lagging, frame.type == "fenced" { return fallBehind(at: lagging, untold: [frame]) }
         outbox.append(own: frame)
+    }
+
+    /// Has the engine know that the client fell behind, and what it was not sent for that.
+    func fallBehind(at position: LogPosition, untold fences: [LiveFrame] = []) {
+        Task { [engine = access.engine, number] in
+            await engine.fallBehind(number, at: position, untold: fences)
+        }
     }
 
     /// Queues a result.

@@ -42,7 +42,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var isTouched = false
     /// Who looks, once it was asked and known.
     var known: Looker?
-    private var lagging: LogPosition?
+    /// Where the client stands that fell behind, and has been told nothing of changes since.
+    var lagging: LogPosition?
     /// When the connection last took something of what waits.
     private var taken: NIODeadline
     private var isCatchingUp = false
@@ -277,9 +278,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         guard !context.channel.isWritable || !outbox.isEmpty else { return }
         lagging = position
-        Task { [engine = access.engine, number] in
-            await engine.fallBehind(number, at: position)
-        }
+        fallBehind(at: position)
     }
 
     /// Ends a client for whom too much is queued.

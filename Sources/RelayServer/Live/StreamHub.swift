@@ -14,6 +14,8 @@ final class StreamHub: LiveHub {
     /// Bytes of one answer to a poll.
     static let bytesOfAnAnswer = 32 * 1024 * 1024
 
+    typealias FallBehind = @Sendable (_ position: LogPosition, _ untold: [LiveFrame]) -> Void
+
     private struct State {
         var groups: Set<UInt32> = []
         var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
@@ -26,8 +28,10 @@ final class StreamHub: LiveHub {
         var wasOverfull = false
         /// Whether nobody waits any longer for news.
         var isReleased = false
-        /// Has others know that the client fell behind.
-        var fallBehind: (@Sendable (LogPosition) -> Void)?
+        /// Has others know that the client fell behind, and what it was not told for that.
+        var fallBehind: FallBehind?
+        /// Answers to fences that would say that everything had been told.
+        var untold: [LiveFrame] = []
         /// Has the client told from the log what happened after a position; `nil` for polls, which
         /// are told once.
         var catchUp: (@Sendable (LogPosition) -> Void)?
@@ -41,9 +45,13 @@ final class StreamHub: LiveHub {
         var hasEnough: Bool { isOver || isComplete && (hasNews || isReleased) }
 
         /// Has others know that the client fell behind; `nil` if it did so before, or did not.
-        func lag(after former: LogPosition?) -> (@Sendable () -> Void)? {
-            guard let lagging, lagging != former, let fallBehind else { return nil }
-            return { fallBehind(lagging) }
+        mutating func lag(after former: LogPosition?) -> (@Sendable () -> Void)? {
+            let fences = untold
+            untold = []
+            guard let lagging, lagging != former || !fences.isEmpty, let fallBehind else {
+                return nil
+            }
+            return { fallBehind(lagging, fences) }
         }
     }
 
@@ -67,7 +75,7 @@ final class StreamHub: LiveHub {
     /// Has the client lag once too much waits for it: `fallBehind` is called with where it stands
     /// then, and `catchUp` once it has taken that.
     func lag(
-        _ fallBehind: @escaping @Sendable (LogPosition) -> Void,
+        _ fallBehind: @escaping FallBehind,
         until catchUp: @escaping @Sendable (LogPosition) -> Void
     ) {
         state.withLock { ($0.fallBehind, $0.catchUp) = (fallBehind, catchUp) }
@@ -117,7 +125,13 @@ final class StreamHub: LiveHub {
     private func perform(_ command: LiveCommand, _ state: inout State) {
         switch command {
         case .send(_, let frames):
-            for frame in frames { append(frame, &state) }
+            for frame in frames {
+                if state.lagging != nil, frame.type == "fenced" {
+                    state.untold.append(frame)
+                } else {
+                    append(frame, &state)
+                }
+            }
         case .show(_, let result):
             guard !state.isOver else { return }
             state.outbox.append(result)
