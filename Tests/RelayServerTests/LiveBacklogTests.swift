@@ -1,10 +1,11 @@
-import Live
 import NIOCore
 import RelayModel
 import RelayTestKit
+import Storage
 import Synchronization
 import Testing
 
+@testable import Live
 @testable import RelayServer
 
 /// What waits for streams has one bound for all of them.
@@ -75,5 +76,32 @@ import Testing
             outboxes[place].removeAll()
             #expect(outboxes[place].bytes == 0 && outboxes[place].ownBytes == 0)
         }
+    }
+
+    @Test func `a result that waits counts by what it lists, until it is taken`() {
+        let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
+        let records = (0..<1000).map { number in
+            LiveRecord(
+                ShadowRecord(
+                    recordID: RecordID(recordName: Fixtures.identifier("r\(number)")),
+                    recordType: Fixtures.identifier("Artwork"), fields: [:], created: stamp,
+                    modified: stamp, source: .cloudKit, position: LogPosition(1)), readers: nil)
+        }
+        let query = LiveQuery(.result, Fixtures.subscription("q"), form: LiveForm())
+        let form = LiveRecordForm(store: UUIDBytes(high: 1, low: 1), secret: [1])
+        let result = LiveResult(
+            ShownRecords(records), of: LiveShown(query, grant: .world), 1, for: nil,
+            by: FrameWriter(writing: form))
+        var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
+        outbox.append(result)
+        #expect((8000...10_000).contains(outbox.resultBytes))
+        var parts = 0
+        while outbox.next() != nil { parts += 1 }
+        #expect(parts > 1 && outbox.resultBytes == 0)
+        // Whoever asks again and again, and takes little, has so many waiting and no more.
+        for _ in 0..<5000 { outbox.append(result) }
+        #expect(outbox.isOverfull && outbox.bytes == 0)
+        outbox.removeAll()
+        #expect(outbox.resultBytes == 0 && !outbox.isOverfull)
     }
 }

@@ -4,6 +4,8 @@ import Storage
 /// Writes the relay's frames (docs/live.md).
 struct FrameWriter: Sendable {
     let writing: any LiveWriting
+    /// Where frames of results are kept for whoever is sent the same.
+    let room = PartsRoom()
 
     /// Bytes of records in one part of a result, about.
     private static let partBytes = 64 * 1024

@@ -9,20 +9,69 @@ final class ShownRecords: Sendable {
     let records: [LiveRecord]
     /// Whether who looks decides what is shown.
     let namesReaders: Bool
-    private let parts = Mutex<[LiveResult.Place: LiveResult.Part]>([:])
+    private let parts = Mutex(Parts())
+
+    private struct Parts {
+        var made: [LiveResult.Place: LiveResult.Part] = [:]
+        var bytes = 0
+        /// Where they have their room.
+        var room: PartsRoom?
+    }
 
     init(_ records: [LiveRecord]) {
         self.records = records
         namesReaders = records.contains { $0.readers != nil }
     }
 
-    /// The part at a place, made once.
-    func part(at place: LiveResult.Place, _ make: () -> LiveResult.Part) -> LiveResult.Part {
-        if let known = parts.withLock({ $0[place] }) { return known }
+    deinit {
+        let (room, bytes) = parts.withLock { ($0.room, $0.bytes) }
+        room?.leave(bytes)
+    }
+
+    /// The part at a place, made once for as long as there is `room`.
+    func part(
+        at place: LiveResult.Place, in room: PartsRoom, _ make: () -> LiveResult.Part
+    ) -> LiveResult.Part {
+        if let known = parts.withLock({ $0.made[place] }) { return known }
         let made = make()
-        parts.withLock { $0[place] = made }
+        let bytes = made.frame.bytes.count
+        guard room.enter(bytes) else { return made }
+        let isKept = parts.withLock { parts -> Bool in
+            guard parts.made[place] == nil else { return false }
+            parts.made[place] = made
+            parts.bytes += bytes
+            parts.room = room
+            return true
+        }
+        if !isKept { room.leave(bytes) }
         return made
     }
+}
+
+/// Bounds the frames of results that are kept for whoever is sent the same a little later.
+///
+/// They are there for as long as anybody is being sent the result, and each change makes another
+/// result of one: clients that take theirs slowly would keep any number of them.
+final class PartsRoom: Sendable {
+    private let most: Int
+    private let used = Atomic<Int>(0)
+
+    init(megabytes: Int = 64) {
+        most = megabytes * 1024 * 1024
+    }
+
+    /// Takes room for so many bytes, and says whether there was some.
+    func enter(_ bytes: Int) -> Bool {
+        guard used.add(bytes, ordering: .relaxed).newValue > most else { return true }
+        leave(bytes)
+        return false
+    }
+
+    /// Gives it back.
+    func leave(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
+
+    /// The bytes that are taken.
+    var bytes: Int { used.load(ordering: .relaxed) }
 }
 
 /// A result on its way to one client, whose frames are made as they are taken.
@@ -58,6 +107,12 @@ package struct LiveResult: Sendable {
         isShared = self.reader == nil
     }
 
+    /// What it takes in memory while it waits, about: the list of what is shown, which is another
+    /// one after each change.
+    package var weight: Int { Self.ownBytes + shown.records.count * 8 }
+
+    private static let ownBytes = 512
+
     /// The same as the answer to a `get`.
     func got(as id: String) -> LiveResult {
         LiveResult(shown, content, ["id": .string(id)], reader, writer)
@@ -83,7 +138,7 @@ package struct LiveResult: Sendable {
                 of: shown.records, from: place.index, for: reader, content.query,
                 number: place.number, head)
         }
-        let part = isShared ? shown.part(at: place, make) : make()
+        let part = isShared ? shown.part(at: place, in: writer.room, make) : make()
         self.place = part.next.map { Place(number: place.number + 1, index: $0) }
         return part.frame
     }

@@ -16,6 +16,8 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
 
     /// The bytes of the pieces that wait; those of results do not count.
     private(set) var bytes = 0
+    /// What the results take that wait, of which nothing is written.
+    private(set) var resultBytes = 0
     /// Those of its own frames among them.
     private(set) var ownBytes = 0
     /// With room for one, which is all that most connections ever have waiting.
@@ -35,7 +37,7 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
     var isEmpty: Bool { entries.isEmpty }
 
     /// Whether more waits than a client may leave untaken: 32 MiB.
-    var isOverfull: Bool { bytes > 32 * 1024 * 1024 }
+    var isOverfull: Bool { bytes + resultBytes > 32 * 1024 * 1024 }
 
     mutating func append(_ piece: Piece) {
         bytes += size(piece)
@@ -48,7 +50,10 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
         entries.append(.frame(frame))
     }
 
-    mutating func append(_ result: LiveResult) { entries.append(.result(result)) }
+    mutating func append(_ result: LiveResult) {
+        resultBytes += result.weight
+        entries.append(.result(result))
+    }
 
     /// Has `mark` reached once all before it has been taken.
     mutating func append(_ mark: LiveMark) {
@@ -68,7 +73,10 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
                 return make(frame)
             case .mark(let mark): mark.reach()
             case .result(var result):
-                guard let frame = result.next() else { continue }
+                guard let frame = result.next() else {
+                    resultBytes -= result.weight
+                    continue
+                }
                 entries.prepend(.result(result))
                 return make(frame)
             }
@@ -78,6 +86,6 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
 
     mutating func removeAll() {
         entries.removeAll()
-        (bytes, ownBytes) = (0, 0)
+        (bytes, ownBytes, resultBytes) = (0, 0, 0)
     }
 }

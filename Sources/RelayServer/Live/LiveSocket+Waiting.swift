@@ -38,7 +38,8 @@ extension LiveSocket {
     ///
     /// What is told to all members of a group is one text for all, and does not count.
     func noteWaiting() {
-        let steps = max(0, outbox.ownBytes - Self.uncounted) / LiveBacklog.bytesOfStep
+        let waiting = outbox.ownBytes + outbox.resultBytes
+        let steps = max(0, waiting - Self.uncounted) / LiveBacklog.bytesOfStep
         guard steps != noted?.steps ?? 0, let identity, let context else { return }
         let party = LiveBacklog.Party(container: identity.settings.key, user: identity.user)
         noted = (party, steps)

@@ -100,7 +100,8 @@ final class StreamHub: LiveHub {
 
     /// Tells the others how much waits; returns what ends somebody if that is too much in all.
     private func noteWaiting(_ state: inout State) -> LiveBacklog.End? {
-        let steps = state.outbox.bytes / LiveBacklog.bytesOfStep
+        let waiting = state.outbox.bytes + state.outbox.resultBytes
+        let steps = waiting / LiveBacklog.bytesOfStep
         guard steps != state.steps else { return nil }
         state.steps = steps
         return backlog.note(ObjectIdentifier(self), of: party, steps) { [weak self] in
@@ -136,6 +137,7 @@ final class StreamHub: LiveHub {
             guard !state.isOver else { return }
             state.outbox.append(result)
             state.hasNews = true
+            if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
         case .close(_, let at, let position):
             state.isComplete = true
             close(at, position, &state)
