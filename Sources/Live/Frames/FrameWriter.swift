@@ -169,8 +169,10 @@ struct FrameWriter: Sendable {
         {
             object["before"] = written(before, .before, of: change, for: query)
         }
-        object["changedKeys"] = change.changedKeys.map { keys in
-            .array(keys.filter { query.travels($0) }.map { .string($0) })
+        // Which fields it gave other values says what was there before, too.
+        if showsBefore, let keys = change.changedKeys {
+            object["changedKeys"] = .array(
+                keys.filter { query.travels($0) }.map { .string($0) })
         }
         object["by"] = writing.name(of: change.origin).map { .string($0) }
         object["occurredAt"] = change.occurredAt.map { .integer($0.milliseconds) }
