@@ -21,11 +21,21 @@ import Testing
         "price": .integer(1), "a": .list((0..<100).map { .integer($0) }),
     ]
 
-    private static func dear(_ kind: LiveQuery.Kind, _ number: Int = 0) -> LiveQuery {
+    private static func dear(
+        _ kind: LiveQuery.Kind, _ number: Int = 0, owner: String = "bob"
+    ) -> LiveQuery {
         LiveScenario.query(
             kind,
             where: "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > \(number)",
-            owner: "bob")
+            owner: owner)
+    }
+
+    /// Far from dear by itself.
+    private static func modest(
+        _ kind: LiveQuery.Kind, _ number: Int, owner: String
+    ) -> LiveQuery {
+        LiveScenario.query(
+            kind, where: "SUBQUERY(a, $x, $x > \(number)).@count > 0", owner: owner)
     }
 
     @Test(
@@ -140,14 +150,82 @@ import Testing
         }
     }
 
+    @Test("nobody else's queries end for what many of one user take of a change, or of a record")
+    func endsThoseOfOne() async throws {
+        let scenario = try await LiveScenario()
+        let greedy = ModelClient.of(2, "bob")
+        let innocent = ModelClient.of(1)
+        var settings = Self.settings
+        settings.stepsPerChange = 200_000
+        for kind in [LiveQuery.Kind.changes, .result] {
+            let own = [
+                "one": LiveScenario.query(kind, where: "price < 10"),
+                "some": Self.modest(kind, 3, owner: "alice"),
+            ]
+            var dear: [String: LiveQuery] = [:]
+            for number in 0..<6 { dear["dear \(number)"] = Self.dear(kind, number) }
+            // None of which is worth a name.
+            var cheap: [String: LiveQuery] = [:]
+            for number in 4..<64 {
+                cheap["cheap \(number)"] = Self.modest(kind, number, owner: "bob")
+            }
+            for (round, queries) in [dear, cheap].enumerated() {
+                let name = "heavy-\(kind.rawValue)-\(round)"
+                try await scenario.withEngine(settings) { engine in
+                    try await innocent.come(own, to: engine)
+                    try await greedy.come(queries, to: engine)
+                    try await scenario.modify([
+                        LiveScenario.edit(.create, name, Self.heavy)
+                    ])
+                    for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+                    #expect(greedy.state.withLock { $0.gone.count } == queries.count)
+                    #expect(innocent.state.withLock { $0.gone } == [])
+                }
+                greedy.state.withLock { $0.gone = [] }
+                let heavy = LiveScenario.edit(.forceDelete, name)
+                try await scenario.modify([heavy])
+            }
+        }
+        // Two that came, and one that went meanwhile.
+        let state = innocent.state.withLock { $0 }
+        #expect(state.changes["one"]?.count == 3 && state.changes["some"]?.count == 3)
+    }
+
+    @Test("nobody else's result ends for what many of one user take of a record that is read")
+    func readsBesideMany() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
+        var settings = Self.settings
+        settings.stepsPerChange = 200_000
+        // They are read together.
+        var queries = [
+            "one": LiveScenario.query(.result, where: "price < 10"),
+            "some": Self.modest(.result, 3, owner: "alice"),
+        ]
+        for number in 4..<64 {
+            queries["cheap \(number)"] = Self.modest(.result, number, owner: "bob")
+        }
+        let all = queries
+        let client = ModelClient.of(1)
+        try await scenario.withEngine(settings) { engine in
+            try await client.come(all, to: engine)
+        }
+        let state = client.state.withLock { $0 }
+        #expect(state.gone.count == 60)
+        #expect(!state.gone.contains("one") && !state.gone.contains("some"))
+        #expect(state.shown["some"]?.keys.sorted() == ["heavy"])
+    }
+
     @Test("who cannot be asked about a change for what others ask is told that it ends")
     func endsUnasked() async throws {
         let scenario = try await LiveScenario()
         let modest = ModelClient.of(1)
         let greedy = ModelClient.of(2, "bob")
-        // More than end with one change.
+        // Of more users than it ends for with one change.
         var many: [String: LiveQuery] = [:]
-        for number in 0..<6 { many["dear \(number)"] = Self.dear(.changes, number) }
+        for number in 0..<6 {
+            many["dear \(number)"] = Self.dear(.changes, number, owner: "user\(number)")
+        }
         let queries = many
         let one = [
             "new": LiveScenario.query(.changes), "all": LiveScenario.query(.result),

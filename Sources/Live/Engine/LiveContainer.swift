@@ -258,6 +258,19 @@ final class LiveContainer {
         return try transitions.told(told, of: change, now: now, mostSteps: mostSteps)
     }
 
+    /// The results on one type of record.
+    func results(on tableKey: TableKey) -> [LiveGroup] {
+        (tables[tableKey]?.groups ?? []).compactMap { groups[$0] }
+    }
+
+    /// The groups whose conditions are asked about an entry of the log.
+    func groups(asked entry: FollowedEntry) -> [LiveGroup] {
+        guard case .change(let logged, _) = entry.body, let change = try? logged.change() else {
+            return []
+        }
+        return groups(mayBeTold: change) + results(on: Self.tableKey(of: change))
+    }
+
     /// The groups of changes that a change may be told.
     func groups(mayBeTold change: RecordChange) -> [LiveGroup] {
         groups.values.filter { group in

@@ -60,14 +60,28 @@ extension LiveEngine {
     /// They are looked for no more, and have to end: also where what was found beside them is lost,
     /// because the store begins the reading anew, or cannot read.
     private final class DearResults: Sendable {
-        private let serials = Mutex<[UInt64]>([])
+        private struct State {
+            var new: [UInt64] = []
+            var all: Set<UInt64> = []
+        }
 
-        func note(_ more: [UInt64]) { serials.withLock { $0 += more } }
+        private let state = Mutex(State())
 
+        /// All of them.
+        var all: Set<UInt64> { state.withLock { $0.all } }
+
+        func note(_ serials: [UInt64]) {
+            state.withLock { state in
+                state.new += serials
+                state.all.formUnion(serials)
+            }
+        }
+
+        /// Those that were noted since the last time.
         func take() -> [UInt64] {
-            serials.withLock { serials in
-                defer { serials = [] }
-                return serials
+            state.withLock { state in
+                defer { state.new = [] }
+                return state.new
             }
         }
     }
@@ -83,8 +97,10 @@ extension LiveEngine {
         private var own = OwnResults()
         /// The orders of those that have bounds.
         private var orders: [UInt32: ResultOrder] = [:]
-        /// Whose conditions they are.
+        /// Whose conditions they are, and those of others that the index has.
         private var owners: [UInt64: UserID] = [:]
+        /// Whose those are that are asked for.
+        private var waiting: [UInt64: UserID] = [:]
         private let mostSteps: Int
         let dear = DearResults()
 
@@ -113,7 +129,8 @@ extension LiveEngine {
                 if !isShared, own.insert(group), let indexed = try? LiveContainer.indexed(group) {
                     index.insert(indexed)
                 }
-                owners[serial] = group.query.subscription.owner
+                owners[serial] = group.owner
+                waiting[serial] = group.owner
                 let query = group.query
                 guard query.start != nil || query.end != nil || query.firebase != nil else {
                     continue
@@ -140,7 +157,7 @@ extension LiveEngine {
         /// Those whose conditions take more of it than they may are looked for no more, and the
         /// others again.
         func find(_ record: LiveRecord, in place: RecordPlace, _ reading: inout Reading) {
-            for _ in 0..<LiveSettings.questionsPerChange {
+            for left in (0..<LiveSettings.questionsPerChange).reversed() {
                 do throws(DearChange) {
                     let groups = try results(of: record, in: place)
                     if !groups.isEmpty {
@@ -148,7 +165,7 @@ extension LiveEngine {
                     }
                     return
                 } catch {
-                    for serial in error.blamed(by: { owners[$0] }) {
+                    for serial in blamed(for: error, isWhole: left == 1) {
                         index.remove(serial: serial)
                         let number = UInt32(truncatingIfNeeded: serial)
                         dear.note(own.all(foundBy: number).map { UInt64($0) })
@@ -156,6 +173,17 @@ extension LiveEngine {
                 }
             }
             reading.isGivenUp = true
+        }
+
+        /// Those that are looked for no more because a record took too much: as in
+        /// ``LiveEngine/asking(in:of:_:)``.
+        private func blamed(for change: DearChange, isWhole: Bool) -> [UInt64] {
+            let blamed = change.blamed { owners[$0] }
+            guard blamed.isEmpty || isWhole else { return blamed }
+            let gone = dear.all
+            let there = waiting.filter { !gone.contains($0.key) }
+            let user = blamed.first.flatMap { owners[$0] } ?? there.values.mostNamed
+            return blamed + there.filter { $0.value == user }.keys
         }
 
         /// The results that a record belongs to, ascending.
@@ -309,7 +337,8 @@ extension LiveEngine {
         }
         for (id, change) in changed where !isAhead.contains(id) {
             guard let record = change.record else { continue }
-            let asked = asking(in: container) { () throws(DearChange) -> [UInt32] in
+            func results() -> [LiveGroup] { container.results(on: tableKey) }
+            let asked = asking(in: container, of: results) { () throws(DearChange) -> [UInt32] in
                 try container.results(of: record, on: tableKey)
             }
             guard let all = asked else {

@@ -126,26 +126,41 @@ extension LiveEngine {
     ///
     /// Those whose conditions take more than it may take end, and it is asked again for the others.
     ///
+    /// - Parameters:
+    ///   - container: whose indexes are asked.
+    ///   - asked: the groups whose conditions they are.
+    ///   - ask: asks.
     /// - Returns: `nil` if it took too much each time.
     func asking<Answer>(
-        in container: LiveContainer, _ ask: () throws(DearChange) -> Answer
+        in container: LiveContainer, of asked: () -> [LiveGroup],
+        _ ask: () throws(DearChange) -> Answer
     ) -> Answer? {
-        for _ in 0..<LiveSettings.questionsPerChange {
+        for left in (0..<LiveSettings.questionsPerChange).reversed() {
             do throws(DearChange) {
                 return try ask()
             } catch {
-                end(error, in: container)
+                end(error, of: asked(), isWhole: left == 1, in: container)
             }
         }
         return nil
     }
 
     /// Ends the groups whose conditions took more than one change may take.
-    private func end(_ dear: DearChange, in container: LiveContainer) {
-        end(
-            dear: dear.blamed { serial in
-                container.groups[UInt32(truncatingIfNeeded: serial)]?.query.subscription.owner
-            }, in: container)
+    ///
+    /// Where none took much, and all of them do, all groups of whoever has most of them end; and
+    /// before the last question all of who is to blame, because without that everybody's would.
+    private func end(
+        _ dear: DearChange, of asked: [LiveGroup], isWhole: Bool, in container: LiveContainer
+    ) {
+        func owner(_ serial: UInt64) -> UserID? {
+            container.groups[UInt32(truncatingIfNeeded: serial)]?.owner
+        }
+        var blamed = dear.blamed(by: owner)
+        if blamed.isEmpty || isWhole {
+            let user = blamed.first.flatMap(owner) ?? asked.map(\.owner).mostNamed
+            blamed += asked.filter { $0.owner == user }.map { UInt64($0.number) }
+        }
+        end(dear: blamed, in: container)
     }
 
     /// Ends groups because their conditions took more than one change may take.
@@ -240,6 +255,17 @@ extension LiveEngine {
             }
             join(waiter, declared.query, declared.grant, reader: client.reader, in: container)
         }
+    }
+}
+
+extension Sequence<UserID> {
+    /// Who is named most often.
+    var mostNamed: UserID? {
+        var counts: [UserID: Int] = [:]
+        for user in self { counts[user, default: 0] += 1 }
+        return counts.max {
+            ($0.value, $0.key.rawValue) < ($1.value, $1.key.rawValue)
+        }?.key
     }
 }
 

@@ -240,12 +240,11 @@ package actor LiveEngine {
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        let asked = asking(in: container) { () throws(DearChange) -> [LiveTold] in
+        func mayBeTold() -> [LiveGroup] { container.groups(mayBeTold: change) }
+        let asked = asking(in: container, of: mayBeTold) { () throws(DearChange) -> [LiveTold] in
             try container.groups(toldOf: change, appendedAt: entry.appendedAt)
         }
-        guard let heard = asked else {
-            return end(unasked: container.groups(mayBeTold: change), in: container)
-        }
+        guard let heard = asked else { return end(unasked: mayBeTold(), in: container) }
         for hearing in heard {
             let group = hearing.group
             // Those whose queries have ended are told nothing more.
@@ -318,13 +317,13 @@ package actor LiveEngine {
             .map { container.granted($0, on: tableKey) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        let found = asking(in: container) { () throws(DearChange) -> [UInt32] in
+        func results() -> [LiveGroup] { container.results(on: tableKey) }
+        let found = asking(in: container, of: results) { () throws(DearChange) -> [UInt32] in
             guard let later else { return [] }
             return try container.results(of: later, on: tableKey)
         }
         guard let matched = found else {
-            let groups = table.groups.compactMap { container.groups[$0] }
-            return end(unasked: groups.filter { $0.members != nil }, in: container)
+            return end(unasked: results().filter { $0.members != nil }, in: container)
         }
         var step = RecordStep(from: member?.record, to: later)
         let fates = LiveFates(of: change, step)
