@@ -337,7 +337,7 @@ extension LiveEngine {
         }
         for (id, change) in changed where !isAhead.contains(id) {
             guard let record = change.record else { continue }
-            func results() -> [LiveGroup] { container.results(on: tableKey) }
+            let results = { container.results(on: tableKey) }
             let asked = asking(in: container, of: results) { () throws(DearChange) -> [UInt32] in
                 try container.results(of: record, on: tableKey)
             }

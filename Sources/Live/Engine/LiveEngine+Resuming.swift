@@ -263,7 +263,7 @@ extension LiveEngine {
         guard let container = containers[entry.container], past[entry.container] != nil else {
             return
         }
-        func asked() -> [LiveGroup] { container.groups(asked: entry) }
+        let asked = { container.groups(asked: entry) }
         let isAdded = asking(in: container, of: asked) { () throws(DearChange) -> Bool in
             try past[entry.container]?.add(entry, in: container, settings)
             return true

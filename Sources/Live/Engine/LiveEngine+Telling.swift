@@ -152,7 +152,7 @@ extension LiveEngine {
     private func end(
         _ dear: DearChange, of asked: [LiveGroup], isWhole: Bool, in container: LiveContainer
     ) {
-        func owner(_ serial: UInt64) -> UserID? {
+        let owner = { (serial: UInt64) -> UserID? in
             container.groups[UInt32(truncatingIfNeeded: serial)]?.owner
         }
         var blamed = dear.blamed(by: owner)

@@ -240,7 +240,7 @@ package actor LiveEngine {
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        func mayBeTold() -> [LiveGroup] { container.groups(mayBeTold: change) }
+        let mayBeTold = { container.groups(mayBeTold: change) }
         let asked = asking(in: container, of: mayBeTold) { () throws(DearChange) -> [LiveTold] in
             try container.groups(toldOf: change, appendedAt: entry.appendedAt)
         }
@@ -317,7 +317,7 @@ package actor LiveEngine {
             .map { container.granted($0, on: tableKey) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        func results() -> [LiveGroup] { container.results(on: tableKey) }
+        let results = { container.results(on: tableKey) }
         let found = asking(in: container, of: results) { () throws(DearChange) -> [UInt32] in
             guard let later else { return [] }
             return try container.results(of: later, on: tableKey)
