@@ -240,11 +240,13 @@ package actor LiveEngine {
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        let mayBeTold = { container.groups(mayBeTold: change) }
-        let asked = asking(in: container, of: mayBeTold) { () throws(DearChange) -> [LiveTold] in
+        let asked = asking(in: container, of: { container.groups(mayBeTold: change) }) {
+            () throws(DearChange) -> [LiveTold] in
             try container.groups(toldOf: change, appendedAt: entry.appendedAt)
         }
-        guard let heard = asked else { return end(unasked: mayBeTold(), in: container) }
+        guard let heard = asked else {
+            return end(unasked: container.groups(mayBeTold: change), in: container)
+        }
         for hearing in heard {
             let group = hearing.group
             // Those whose queries have ended are told nothing more.
@@ -317,13 +319,14 @@ package actor LiveEngine {
             .map { container.granted($0, on: tableKey) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        let results = { container.results(on: tableKey) }
-        let found = asking(in: container, of: results) { () throws(DearChange) -> [UInt32] in
+        let found = asking(in: container, of: { container.results(on: tableKey) }) {
+            () throws(DearChange) -> [UInt32] in
             guard let later else { return [] }
             return try container.results(of: later, on: tableKey)
         }
         guard let matched = found else {
-            return end(unasked: results().filter { $0.members != nil }, in: container)
+            let groups = container.results(on: tableKey)
+            return end(unasked: groups.filter { $0.members != nil }, in: container)
         }
         var step = RecordStep(from: member?.record, to: later)
         let fates = LiveFates(of: change, step)
