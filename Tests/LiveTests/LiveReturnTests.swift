@@ -302,16 +302,19 @@ import Testing
         try await scenario.withEngine(logger: logger) { engine in
             let reader = listener.client.reader
             await engine.connect(1, at: listener, of: Fixtures.container, as: reader)
-            let ahead = DeclaredQuery(
-                id: "top", LiveScenario.query(.result), grant: .world, fingerprint: "f",
-                since: head.next)
+            // However many there are of one set.
+            let ahead = ["top", "other"].map { name in
+                DeclaredQuery(
+                    id: name, LiveScenario.query(.result), grant: .world, fingerprint: "f",
+                    since: head.next)
+            }
             try await engine.declare(
                 LiveSet(
-                    version: 2, [ahead], removing: nil,
+                    version: 2, ahead, removing: nil,
                     under: engine.schema(of: Fixtures.container)),
                 by: 1)
         }
-        #expect(lines.all.last == "live queries begin anew: 1 foreign")
+        #expect(lines.all.last == "live queries begin anew: 2 foreign")
     }
 
     @Test("a query of one change that comes back is told one, and ends")

@@ -136,7 +136,13 @@ extension LiveEngine {
         let new = set.queries.filter { !kept.contains($0.id) }
         // All before the first, so that what has been told is a part of them.
         clients[number]?.waiting.formUnion(new.map(\.id))
-        for declared in new { begin(declared, for: number, in: container) }
+        // In one line for each reason: a set has a hundred queries, and may be declared at any time.
+        var anew: [LiveReset: (group: LiveGroup, queries: Int)] = [:]
+        for declared in new {
+            guard let (reset, group) = begin(declared, for: number, in: container) else { continue }
+            anew[reset] = (group, (anew[reset]?.queries ?? 0) + 1)
+        }
+        for (reset, told) in anew { note(reset, of: told.group, queries: told.queries) }
         finishIfComplete(number)
         if container.groups.isEmpty { containers[container.key] = nil }
     }
@@ -298,21 +304,23 @@ extension LiveEngine {
         enter(waiter, group, in: container)
     }
 
+    /// Has a client's query begin, or go on from where it stood.
+    ///
+    /// - Returns: Why it cannot go on from there, if it cannot.
     private func begin(
         _ declared: DeclaredQuery, for number: UInt64, in container: LiveContainer
-    ) {
+    ) -> (reset: LiveReset, group: LiveGroup)? {
         guard let client = clients[number],
             let group = container.groups[client.queries[declared.id]?.group ?? 0]
         else {
             clients[number]?.waiting.remove(declared.id)
-            return
+            return nil
         }
         // What has not been written yet was told by another store, or by this one before it was
         // set back.
         let isAhead = declared.since.map { $0 > position } ?? false
         let reset = declared.reset ?? (isAhead ? .foreign : nil)
         if let reset {
-            note(reset, of: group)
             let isOfChanges = declared.query.kind == .changes
             client.hub.post([
                 .send(
@@ -328,6 +336,8 @@ extension LiveEngine {
         let waiter = LiveWaiter(
             client: number, query: declared.id, since: since, isAnew: reset != nil)
         enter(waiter, group, in: container)
+        guard let reset else { return nil }
+        return (reset, group)
     }
 
     /// Tells a client what a group shows, now or once it can be told.
