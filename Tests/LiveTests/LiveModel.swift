@@ -91,9 +91,9 @@ struct LiveScenario {
         return query
     }
 
-    /// What a query's records are, worked out from all that the store has.
+    /// What a query's records are for `reader`, worked out from all that the store has.
     func oracle(
-        _ query: LiveQuery, fits: (RecordFields) -> Bool
+        _ query: LiveQuery, for reader: LiveReader = .server, fits: (RecordFields) -> Bool
     ) async throws -> [String: JSONValue] {
         var cursor: RecordID?
         var records: [LiveRecord] = []
@@ -108,7 +108,8 @@ struct LiveScenario {
             cursor = slice.cursor
         } while cursor != nil
         var members = ResultMembers(query)
-        members.load(records.filter { fits($0.record.fields) })
+        members.load(
+            records.filter { fits($0.record.fields) && reader.isAmong($0.readers) })
         return Dictionary(
             members.shown.map { member in
                 (

@@ -1,0 +1,120 @@
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import StorageSQL
+import Testing
+
+@testable import Live
+
+/// Each is shown what they may read, however that changes while they look, and while they are away.
+@Suite struct LiveRightsTests {
+    private static let price = [LiveSortKey("price")]
+    private static let queries: [String: LiveQuery] = [
+        "all": LiveScenario.query(.result),
+        "cheap": LiveScenario.query(.result, where: "price < 5"),
+        "sorted": LiveScenario.query(.result, where: "price < 8", order: price),
+        "first": LiveScenario.query(.result, where: "price < 8", order: price, limit: .first(2)),
+        "last": LiveScenario.query(.result, order: price, limit: .last(3)),
+    ]
+
+    private static func fits(_ id: String) -> (RecordFields) -> Bool {
+        let most: Int64 =
+            switch id {
+            case "cheap": 5
+            case "sorted", "first": 8
+            default: .max
+            }
+        return { fields in
+            guard case .integer(let price)? = fields["price"] else { return false }
+            return price < most
+        }
+    }
+
+    /// What somebody does to one record.
+    private enum Act: Sendable {
+        /// A client writes, or deletes: who may read it is said once, where it comes into being.
+        case edit(RecordEdit)
+        /// A source says something new, who may read it among that.
+        case change(RecordChange)
+    }
+
+    private static func acts(_ count: Int, _ generator: inout SeededGenerator) -> [Act] {
+        let lists: [[String]?] = [nil, nil, nil, ["alice"], ["bob"], ["bob", "alice"], []]
+        return (0..<count).map { _ in
+            let name = "r\(Int.random(in: 0..<6, using: &generator))"
+            let fields: RecordFields = ["price": .integer(.random(in: 0..<10, using: &generator))]
+            let readers = lists[Int.random(in: 0..<lists.count, using: &generator)]
+            switch Int.random(in: 0..<5, using: &generator) {
+            case 0, 1: return .edit(LiveScenario.edit(.forceDelete, name))
+            case 2:
+                var change = RecordChange(
+                    .update, of: LiveScenario.type,
+                    RecordID(recordName: Fixtures.identifier(name)))
+                change.after = RecordImage(fields)
+                change.readers = readers
+                return .change(change)
+            default:
+                return .edit(LiveScenario.edit(.forceReplace, name, fields, readers: readers))
+            }
+        }
+    }
+
+    private static func perform(_ acts: [Act], in scenario: LiveScenario) async throws {
+        for act in acts {
+            switch act {
+            case .edit(let edit): try await scenario.modify([edit])
+            case .change(let change): try await scenario.append(change)
+            }
+        }
+    }
+
+    private static func check(
+        _ client: ModelClient, _ scenario: LiveScenario, _ comment: Comment
+    ) async throws {
+        let shown = client.state.withLock { $0.shown }
+        for (id, query) in queries {
+            let oracle = try await scenario.oracle(query, for: client.reader, fits: fits(id))
+            #expect(shown[id] ?? [:] == oracle, "\(id) of \(client.number) \(comment)")
+        }
+    }
+
+    @Test("what each sees is what they may read of what fits, at every stop", arguments: 0..<16)
+    func showsEachTheirOwn(seed: Int) async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
+        let clients = [
+            ModelClient.of(1), ModelClient.of(2, "bob"), ModelClient(3, as: .server),
+        ]
+        var generator = SeededGenerator(seed: UInt64(seed) &+ 7_000)
+        for life in 1...6 {
+            // In the end all come.
+            let coming = clients.filter { _ in life == 6 || Bool.random(using: &generator) }
+            let rounds = (0..<Int.random(in: 0...3, using: &generator)).map { _ in
+                Self.acts(Int.random(in: 1...4, using: &generator), &generator)
+            }
+            try await scenario.withEngine { engine in
+                for client in coming {
+                    try await client.come(Self.queries, version: Int64(life), to: engine)
+                    try await Self.check(client, scenario, "as life \(life) begins")
+                }
+                for acts in rounds {
+                    try await Self.perform(acts, in: scenario)
+                    for client in coming {
+                        // Where who looks decides now, each is told a result of their own.
+                        try await engine.fence("f", of: client.number)
+                        await client.wait { $0.isComplete }
+                        try await engine.fence("g", of: client.number)
+                        try await Self.check(client, scenario, "in life \(life)")
+                    }
+                }
+            }
+            // While nobody follows.
+            try await Self.perform(Self.acts(3, &generator), in: scenario)
+        }
+        for client in clients {
+            let resets = client.state.withLock { $0.resets }
+            #expect(resets.allSatisfy { $0 == "readers" }, "\(resets)")
+        }
+    }
+}
