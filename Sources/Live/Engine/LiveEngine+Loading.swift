@@ -176,7 +176,7 @@ extension LiveEngine {
         }
 
         /// Those that are looked for no more because a record took too much: as in
-        /// ``LiveEngine/asking(in:of:_:)``.
+        /// ``LiveEngine/asking(in:_:of:)``.
         private func blamed(for change: DearChange, isWhole: Bool) -> [UInt64] {
             let blamed = change.blamed { owners[$0] }
             guard blamed.isEmpty || isWhole else { return blamed }
@@ -337,9 +337,10 @@ extension LiveEngine {
         }
         for (id, change) in changed where !isAhead.contains(id) {
             guard let record = change.record else { continue }
-            let results = { container.results(on: tableKey) }
-            let asked = asking(in: container, of: results) { () throws(DearChange) -> [UInt32] in
+            let asked = asking(in: container) { () throws(DearChange) -> [UInt32] in
                 try container.results(of: record, on: tableKey)
+            } of: {
+                container.results(on: tableKey)
             }
             guard let all = asked else {
                 return give(up: there, tableKey, in: container, .unasked)

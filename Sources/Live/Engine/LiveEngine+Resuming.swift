@@ -263,10 +263,11 @@ extension LiveEngine {
         guard let container = containers[entry.container], past[entry.container] != nil else {
             return
         }
-        let asked = { container.groups(asked: entry) }
-        let isAdded = asking(in: container, of: asked) { () throws(DearChange) -> Bool in
+        let isAdded = asking(in: container) { () throws(DearChange) -> Bool in
             try past[entry.container]?.add(entry, in: container, settings)
             return true
+        } of: {
+            container.groups(asked: entry)
         }
         if isAdded == nil { past[entry.container]?.giveUp() }
     }

@@ -128,12 +128,12 @@ extension LiveEngine {
     ///
     /// - Parameters:
     ///   - container: whose indexes are asked.
-    ///   - asked: the groups whose conditions they are.
     ///   - ask: asks.
+    ///   - asked: the groups whose conditions they are.
     /// - Returns: `nil` if it took too much each time.
     func asking<Answer>(
-        in container: LiveContainer, of asked: () -> [LiveGroup],
-        _ ask: () throws(DearChange) -> Answer
+        in container: LiveContainer, _ ask: () throws(DearChange) -> Answer,
+        of asked: () -> [LiveGroup]
     ) -> Answer? {
         for left in (0..<LiveSettings.questionsPerChange).reversed() {
             do throws(DearChange) {

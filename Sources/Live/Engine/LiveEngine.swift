@@ -240,9 +240,10 @@ package actor LiveEngine {
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
-        let asked = asking(in: container, of: { container.groups(mayBeTold: change) }) {
-            () throws(DearChange) -> [LiveTold] in
+        let asked = asking(in: container) { () throws(DearChange) -> [LiveTold] in
             try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+        } of: {
+            container.groups(mayBeTold: change)
         }
         guard let heard = asked else {
             return end(unasked: container.groups(mayBeTold: change), in: container)
@@ -319,10 +320,11 @@ package actor LiveEngine {
             .map { container.granted($0, on: tableKey) }
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        let found = asking(in: container, of: { container.results(on: tableKey) }) {
-            () throws(DearChange) -> [UInt32] in
+        let found = asking(in: container) { () throws(DearChange) -> [UInt32] in
             guard let later else { return [] }
             return try container.results(of: later, on: tableKey)
+        } of: {
+            container.results(on: tableKey)
         }
         guard let matched = found else {
             let groups = container.results(on: tableKey)
