@@ -62,13 +62,13 @@ final class PartsRoom: Sendable {
 
     /// Takes room for so many bytes, and says whether there was some.
     func enter(_ bytes: Int) -> Bool {
-        guard used.add(bytes, ordering: .relaxed).newValue > most else { return true }
+        guard used.wrappingAdd(bytes, ordering: .relaxed).newValue > most else { return true }
         leave(bytes)
         return false
     }
 
     /// Gives it back.
-    func leave(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
+    func leave(_ bytes: Int) { used.wrappingSubtract(bytes, ordering: .relaxed) }
 
     /// The bytes that are taken.
     var bytes: Int { used.load(ordering: .relaxed) }
