@@ -107,4 +107,77 @@ import Testing
         #expect(state.resets == ["expired"])
         #expect(state.changes["all"]?.last == Int64(clamping: head.rawValue))
     }
+
+    // MARK: Many containers
+
+    private static func container(_ number: Int) -> ContainerKey {
+        ContainerKey(
+            container: Fixtures.identifier("iCloud.com.example.c\(number)"),
+            environment: .development)
+    }
+
+    @Test("what is read for many containers at once leaves out those with most of it, but one")
+    func postpones() async throws {
+        let scenario = try await LiveScenario()
+        let start = try await scenario.store.head()
+        try await scenario.append(Self.creations(3))
+        let entries = try await scenario.store.followedEntries(after: start, limit: 3)
+        let container = LiveContainer(Fixtures.container, seed: 1, mostSteps: 1_000_000)
+        try container.insert(
+            LiveGroup(
+                1, LiveScenario.query(.changes), identity: "all", grant: .world, reader: nil))
+        var reading = PastReading(after: start)
+        for number in 1...3 {
+            var past = PastChanges(for: [1])
+            for entry in entries.prefix(number) {
+                try past.add(entry, in: container, LiveSettings())
+            }
+            reading.past[Self.container(number)] = past
+        }
+        let bytes = (1...3).map { reading.past[Self.container($0)]?.bytes ?? 0 }
+        #expect(bytes[0] > 0 && bytes[0] < bytes[1] && bytes[1] < bytes[2])
+        reading.postpone(beyond: bytes.reduce(0, +))
+        #expect(reading.past.count == 3)
+        reading.postpone(beyond: bytes[0] + bytes[1])
+        #expect(Set(reading.past.keys) == [Self.container(1), Self.container(2)])
+        reading.postpone(beyond: 0)
+        #expect(Set(reading.past.keys) == [Self.container(1)])
+    }
+
+    @Test("who comes back beside many other containers is told each change once")
+    func comesBackBesideMany() async throws {
+        let scenario = try await LiveScenario()
+        let places = (0..<6).map { number in
+            (container: Self.container(number), client: ModelClient.of(UInt64(number) + 1))
+        }
+        for place in places {
+            try await scenario.make(place.container)
+            try await scenario.modify([LiveScenario.edit(.create, "r")], in: place.container)
+        }
+        @Sendable func come(_ version: Int64, to engine: LiveEngine) async throws {
+            for (container, client) in places {
+                client.leave()
+                var query = LiveScenario.query(.changes)
+                query.subscription.container = container
+                await engine.connect(client.number, at: client, of: container, as: client.reader)
+                try await engine.declare(["new": query], version: version, by: client)
+            }
+            for place in places { await place.client.wait { $0.isComplete } }
+        }
+        try await scenario.withEngine { try await come(1, to: $0) }
+        let start = try await scenario.store.head()
+        for place in places {
+            try await scenario.modify(
+                (0..<3).map { LiveScenario.edit(.create, "r\($0)") }, in: place.container)
+        }
+        let entries = try await scenario.store.followedEntries(after: start, limit: 18)
+        var settings = LiveSettings()
+        // Together there is room for four of the six.
+        settings.bytesPerResume = entries.prefix(3).reduce(10) { $0 + $1.bytes }
+        try await scenario.withEngine(settings) { try await come(2, to: $0) }
+        for place in places {
+            let state = place.client.state.withLock { $0 }
+            #expect(state.resets == [] && state.changes["new"]?.count == 3)
+        }
+    }
 }

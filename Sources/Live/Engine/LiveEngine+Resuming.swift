@@ -214,26 +214,6 @@ extension LiveEngine {
         meter.countResume(entries: reading.count)
     }
 
-    /// What has been read of the log for those who come back.
-    private struct PastReading {
-        var past: [ContainerKey: PastChanges] = [:]
-        /// All until here has been read.
-        var at: LogPosition
-        /// The first entry that is there, and behind which all are.
-        var first: LogPosition?
-        var count = 0
-
-        init(after start: LogPosition) {
-            at = start
-        }
-
-        /// Notes which entry is next: positions have no gaps, so that what would stand before it
-        /// has been pruned, perhaps while what came before that was read.
-        mutating func note(next: LogPosition) {
-            if first == nil || next > at.next { first = next }
-        }
-    }
-
     /// Reads on to where the engine stands.
     private func read(_ reading: inout PastReading) async throws {
         while reading.at < position {
@@ -256,6 +236,7 @@ extension LiveEngine {
             reading.at = last.position
             reading.count += entries.count
             for entry in entries { add(entry, to: &reading.past) }
+            reading.postpone(beyond: settings.bytesPerReading)
         }
     }
 

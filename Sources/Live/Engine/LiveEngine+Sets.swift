@@ -136,7 +136,7 @@ extension LiveEngine {
         let new = set.queries.filter { !kept.contains($0.id) }
         // All before the first, so that what has been told is a part of them.
         clients[number]?.waiting.formUnion(new.map(\.id))
-        // In one line for each reason: a set has a hundred queries, and may be declared at any time.
+        // In one line for each reason: a set has a hundred queries, and may come at any time.
         var anew: [LiveReset: (group: LiveGroup, queries: Int)] = [:]
         for declared in new {
             guard let (reset, group) = begin(declared, for: number, in: container) else { continue }

@@ -38,6 +38,8 @@ package struct LiveSettings: Sendable, Hashable {
     package var entriesReadPerResume = 200_000
     /// Bytes of the entries that are read for the clients of one container who come back.
     package var bytesPerResume = 32 * 1024 * 1024
+    /// Those of all containers together; the others have another reading.
+    var bytesPerReading: Int { 4 * bytesPerResume }
     /// Bytes that are written of these entries for the queries of one user, about.
     var bytesToldPerResume: Int { 2 * bytesPerResume }
     /// How often, in all, one of these entries belongs to what a group is told.

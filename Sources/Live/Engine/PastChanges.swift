@@ -34,7 +34,8 @@ struct PastChanges {
     private var forgotten: [RecordType: LogPosition] = [:]
     private var weights: [UserID: Int] = [:]
     private var weight = 0
-    private var bytes = 0
+    /// The bytes of the entries.
+    private(set) var bytes = 0
 
     init(for targets: Set<UInt32>) {
         self.targets = targets
@@ -155,7 +156,38 @@ struct PastChanges {
             members[group] = nil
         }
         guard tooFar.count == targets.count else { return }
-        (entries, touches) = ([], [:])
+        (entries, touches, bytes) = ([], [:], 0)
+    }
+}
+
+/// What has been read of the log for those who come back.
+struct PastReading {
+    var past: [ContainerKey: PastChanges] = [:]
+    /// All until here has been read.
+    var at: LogPosition
+    /// The first entry that is there, and behind which all are.
+    var first: LogPosition?
+    var count = 0
+
+    init(after start: LogPosition) {
+        at = start
+    }
+
+    /// Notes which entry is next: positions have no gaps, so that what would stand before it has
+    /// been pruned, perhaps while what came before that was read.
+    mutating func note(next: LogPosition) {
+        if first == nil || next > at.next { first = next }
+    }
+
+    /// Leaves containers for another reading where all together have more than `most` bytes, those
+    /// with most of them first: one is always left.
+    mutating func postpone(beyond most: Int) {
+        var bytes = past.values.reduce(0) { $0 + $1.bytes }
+        while bytes > most, past.count > 1,
+            let largest = past.max(by: { $0.value.bytes < $1.value.bytes })?.key
+        {
+            bytes -= past.removeValue(forKey: largest)?.bytes ?? 0
+        }
     }
 }
 
