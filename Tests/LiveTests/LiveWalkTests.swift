@@ -176,6 +176,7 @@ import Testing
     @Test("a fence waits for what a client was not sent because it fell behind")
     func fencesBehind() async throws {
         let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "first")])
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
         let hub = Lagging(client)
         try await scenario.withEngine { engine in
