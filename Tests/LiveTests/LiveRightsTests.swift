@@ -117,4 +117,30 @@ import Testing
             #expect(resets.allSatisfy { $0 == "readers" }, "\(resets)")
         }
     }
+
+    @Test("what is somebody's own counts as theirs, whoever asked for the same first")
+    func belongsToWhoLooks() async throws {
+        let scenario = try await LiveScenario()
+        let first = Self.queries.filter { $0.key == "first" }
+        try await scenario.withEngine { engine in
+            for client in [ModelClient.of(1), ModelClient.of(2, "bob")] {
+                try await client.come(first, to: engine)
+            }
+            let shared = await engine.owners
+            #expect(shared == ["alice"])
+            try await scenario.modify([
+                LiveScenario.edit(.create, "bobs", ["price": .integer(1)], readers: ["bob"])
+            ])
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            let owners = await engine.owners
+            #expect(owners == ["alice", "bob"])
+        }
+    }
+}
+
+private extension LiveEngine {
+    /// To whom the groups belong.
+    var owners: [String] {
+        containers.values.flatMap(\.groups.values).map(\.owner.rawValue).sorted()
+    }
 }

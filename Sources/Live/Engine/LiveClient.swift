@@ -177,7 +177,7 @@ final class LiveGroup {
     /// Whether ``shown`` is of the members as they are.
     private var isShown = false
     let traits: LiveShown.Traits
-    /// Who asked for it first.
+    /// Whose own it is, or else who asked for it first.
     let owner: UserID
     /// Whose own it is, where what is shown depends on who looks.
     let reader: LiveReader?
@@ -226,7 +226,8 @@ final class LiveGroup {
         self.number = number
         content = LiveShown(query, grant: grant)
         traits = content.traits
-        owner = query.subscription.owner
+        // What a query says it may have said for somebody else before.
+        if case .user(let user)? = reader { owner = user } else { owner = query.subscription.owner }
         ownBytes = query.ownBytes
         self.identity = identity
         self.reader = reader

@@ -122,7 +122,7 @@ extension LiveEngine {
             }
             // Others may be too dear there.
             for (number, group) in isShared ? container.groups : [:] {
-                owners[UInt64(number)] = group.query.subscription.owner
+                owners[UInt64(number)] = group.owner
             }
             for group in groups {
                 let serial = UInt64(group.number)

@@ -171,7 +171,7 @@ extension LiveEngine {
         for (key, groups) in Dictionary(grouping: groups, by: \.container.key) {
             var counts: [UserID: Int] = [:]
             let ofContainer = groups.map { returning -> (place: Int, returning: Returning) in
-                let owner = returning.group.query.subscription.owner
+                let owner = returning.group.owner
                 defer { counts[owner, default: 0] += 1 }
                 return (counts[owner, default: 0], returning)
             }.sorted {

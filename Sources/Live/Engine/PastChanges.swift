@@ -138,15 +138,14 @@ struct PastChanges {
 
     private mutating func weigh(_ group: LiveGroup) {
         weight += 1
-        weights[group.query.subscription.owner, default: 0] += 1
+        weights[group.owner, default: 0] += 1
     }
 
     private mutating func forgetMost(in container: LiveContainer) {
         guard let most = weights.max(by: { $0.value < $1.value }) else { return }
         weight -= most.value
         weights[most.key] = nil
-        forget(
-            targets.filter { container.groups[$0]?.query.subscription.owner == most.key })
+        forget(targets.filter { container.groups[$0]?.owner == most.key })
     }
 
     private mutating func forget(_ groups: Set<UInt32>) {
