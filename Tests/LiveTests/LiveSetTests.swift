@@ -136,6 +136,40 @@ import Testing
         }
     }
 
+    @Test("what a query says is kept once for all who ask for it, whatever they are told first")
+    func keepsQueriesOnce() async throws {
+        let scenario = try await LiveScenario()
+        var asked = LiveScenario.query(.result, owner: "bob")
+        asked.beginning = .none
+        let quiet = ["q": asked]
+        try await scenario.withEngine { engine in
+            try await ModelClient.of(1).come(["q": LiveScenario.query(.result)], to: engine)
+            try await ModelClient.of(2, "bob").come(quiet, to: engine)
+            let queries = await engine.queries(of: 2)
+            let known = try #require(queries["q"])
+            #expect(known.beginning == LiveQuery.Beginning.none)
+            #expect(known.subscription.owner.rawValue == "alice")
+        }
+    }
+
+    @Test("two queries are the same whatever their condition was written in")
+    func comparesConditions() {
+        let query = LiveScenario.query(.changes, where: "price < 5")
+        func asked(_ change: (inout SubscriptionQuery) -> Void) -> LiveQuery {
+            var asked = LiveScenario.query(.changes, where: "price < 5", owner: "bob")
+            guard case .query(var condition, let zoneID) = asked.subscription.scope else {
+                return asked
+            }
+            change(&condition)
+            asked.subscription.scope = .query(condition, zoneID: zoneID)
+            return asked
+        }
+        let rewritten = asked { $0.source = .string("5 > price") }
+        let other = asked { $0.canonical = "price < 6" }
+        #expect(query.shows(theSameAs: rewritten))
+        #expect(!query.shows(theSameAs: other))
+    }
+
     @Test("fences that wait are bounded")
     func bounds() async throws {
         let scenario = try await LiveScenario()

@@ -106,7 +106,9 @@ extension LiveEngine {
         var query = declared.query
         query.isOnce = true
         clients[number]?.queries[name] = LiveClient.Declared(
-            shown: LiveShown(query, grant: declared.grant), group: group.number, fingerprint: "",
+            shown: group.grant == declared.grant
+                ? group.content.declared(as: query) : LiveShown(query, grant: declared.grant),
+            group: group.number, fingerprint: "",
             declaration: DeclaredQuery.Declaration(version: 0, since: nil, reset: nil))
         enter(LiveWaiter(client: number, query: name), group, in: container)
     }

@@ -233,9 +233,9 @@ extension LiveEngine {
             let group = group(for: declared.query, declared.grant, reader: reader, in: container)
         else { return }
         clients[number]?.queries[declared.id]?.group = group.number
-        if group.query.shows(theSameAs: declared.query), group.grant == declared.grant {
-            clients[number]?.queries[declared.id]?.shown = group.content
-        }
+        guard group.grant == declared.grant else { return }
+        let shown = group.content.declared(as: declared.query)
+        clients[number]?.queries[declared.id]?.shown = shown
     }
 
     func group(

@@ -62,11 +62,19 @@ package struct LiveQuery: Sendable, Hashable {
     /// Whether what it shows stands in an order, so that one record's place depends on others.
     package var isOrdered: Bool { !order.isEmpty || firebase != nil || limit != nil }
 
-    /// Whether another query is this one, whoever of those who look at the public database asks.
+    /// Whether another query is this one, whatever its condition was written in, and whoever of
+    /// those who look at the public database asks.
     package func shows(theSameAs other: LiveQuery) -> Bool {
-        guard subscription.database == .public, kind != .notifications else { return self == other }
+        guard kind != .notifications else { return self == other }
         var other = other
-        other.subscription.owner = subscription.owner
+        if subscription.database == .public { other.subscription.owner = subscription.owner }
+        if case .query(let own, _) = subscription.scope,
+            case .query(let asked, let zoneID) = other.subscription.scope,
+            own.recordType == asked.recordType,
+            own.canonical.utf8.elementsEqual(asked.canonical.utf8)
+        {
+            other.subscription.scope = .query(own, zoneID: zoneID)
+        }
         return self == other
     }
 

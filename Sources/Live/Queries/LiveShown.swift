@@ -27,4 +27,15 @@ final class LiveShown: Sendable {
             isOrdered: query.isOrdered, isLimited: query.limit != nil,
             coalesces: query.coalesces)
     }
+
+    /// What a query shows that has been declared as `other`: all that it says is kept once, which
+    /// may be most of a megabyte, and only what it is told first is its own.
+    func declared(as other: LiveQuery) -> LiveShown {
+        guard query.beginning != other.beginning || query.isOnce != other.isOnce else {
+            return self
+        }
+        var query = query
+        (query.beginning, query.isOnce) = (other.beginning, other.isOnce)
+        return LiveShown(query, grant: grant)
+    }
 }
