@@ -20,12 +20,14 @@ final class LiveAccounts: Sendable {
         private let known: Known
 
         /// An object: who works a set keeps entries while it waits, and a subscription is half a
-        /// kilobyte.
+        /// kilobyte; its condition may be most of a megabyte, and the ledger does not ask for it.
         private final class Known: Sendable {
             let subscription: Subscription
 
             init(_ subscription: Subscription) {
-                self.subscription = subscription
+                var known = subscription
+                known.scope = .database(recordType: subscription.recordType)
+                self.subscription = known
             }
         }
 
