@@ -12,6 +12,7 @@ extension Follower {
         _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry
     ) async throws {
         try await handOver(finished: LogPosition(entry.position.rawValue - 1))
+        try await makeRoomForOne()
         judge(change, isStale: isStale, entry)
         try await handOverAsPutOff(entry)
     }
@@ -21,12 +22,14 @@ extension Follower {
         guard putOff.holds(entry.container) else { return false }
         if entry.isChange {
             try await handOver(finished: LogPosition(entry.position.rawValue - 1))
+            try await makeRoomForOne()
             // What it would wait for may have been made up for that.
             guard putOff.holds(entry.container) else { return false }
             try await handOverAsPutOff(entry)
         }
         putOff.hold(entry)
-        if putOff.isFull { try await makeUpAll() }
+        // Until there is room again and no longer: what comes next may be others'.
+        while putOff.isFull { try await makeUpNext() }
         return true
     }
 
@@ -64,14 +67,24 @@ extension Follower {
         }
     }
 
+    /// The same for one more that is put off, whose place keeps a place of the room.
+    private mutating func makeRoomForOne() async throws {
+        if let beside, putOff.handedOver >= beside.room { try await makeUpAll() }
+    }
+
     /// Waits until all that was put off is judged, and makes it up.
     mutating func makeUpAll() async throws {
+        while !putOff.isEmpty { try await makeUpNext() }
+    }
+
+    /// Makes up what is judged by now; if that is nothing, waits until something may be.
+    private mutating func makeUpNext() async throws {
         guard let beside else { return }
-        while !putOff.isEmpty {
-            try await makeUpJudged()
-            // Judging ends by its budget, also for one who is cancelled.
-            if !putOff.isEmpty { await Task { await beside.judge.wait() }.value }
-        }
+        let before = putOff.worked
+        try await makeUpJudged()
+        guard putOff.worked == before, !putOff.isEmpty else { return }
+        // Judging ends by its budget, also for one who is cancelled.
+        await Task { await beside.judge.wait() }.value
     }
 
     /// Makes up what is judged by now.

@@ -38,7 +38,7 @@ package struct Follower: ~Copyable {
     var handedOver = LogPosition.start
     private var turns = LogTurns()
     /// What is judged beside the log, and what waits for it.
-    var putOff = PutOffEntries()
+    var putOff: PutOffEntries
     private let identity: DeliveryIdentity
     let log: any ShardLog
     private let progress: any ShardProgress
@@ -79,6 +79,7 @@ package struct Follower: ~Copyable {
         watch: ChangeWatch? = nil, beside: BesideLog? = nil, take: @escaping Taker
     ) {
         self.beside = beside
+        putOff = PutOffEntries(most: beside?.mostChanges ?? 1)
         state = ShardState(
             indexSeed: indexSeed, badges: badges, directory: directory, mostSteps: mostSteps)
         self.pulse = pulse

@@ -8,29 +8,66 @@ import Storage
 /// beside the log, everything waits in its order.
 struct PutOffEntries {
     private struct Line {
-        /// The place of the change that is judged.
+        /// The place of the change that is judged, and its bytes.
         var judged: LogPosition
-        var waiting: [FollowedEntry] = []
-        /// The changes among those that wait.
-        var changes = 0
+        var judgedBytes: Int
+        private var waiting: [FollowedEntry] = []
+        /// How many of these have been taken.
+        private var taken = 0
+
+        init(_ entry: FollowedEntry) {
+            judged = entry.position
+            judgedBytes = entry.heldBytes
+        }
+
+        mutating func hold(_ entry: FollowedEntry) {
+            waiting.append(entry)
+        }
+
+        /// The entry that comes next; `nil` if none waits.
+        mutating func takeNext() -> FollowedEntry? {
+            guard taken < waiting.count else { return nil }
+            let next = waiting[taken]
+            taken += 1
+            if taken >= 64, taken * 2 > waiting.count {
+                waiting.removeFirst(taken)
+                taken = 0
+            }
+            judged = next.position
+            judgedBytes = 0
+            return next
+        }
     }
 
-    /// Changes of all containers that may be put off; then the log waits.
-    private static let mostChanges = 16
     /// Entries that may wait for them.
     private static let mostEntries = 1024
+    /// Bytes that changes may have that are put off.
+    private static let mostBytes = 16 * 1024 * 1024
 
+    /// Changes of all containers that may be put off; then the log waits.
+    private let mostChanges: Int
     private var lines: [ContainerKey: Line] = [:]
     private var entries = 0
     private var changes = 0
+    private var bytes = 0
     /// What was handed over since the first of them was put off, those themselves too.
     private(set) var handedOver = 0
+    /// Changes that were worked after they were put off, since the start.
+    private(set) var worked: UInt64 = 0
+
+    /// None; as many changes may be put off as `most` says.
+    init(most: Int) {
+        mostChanges = most
+    }
 
     /// Whether there are none.
     var isEmpty: Bool { lines.isEmpty }
 
     /// Whether as many are put off as may be.
-    var isFull: Bool { changes >= Self.mostChanges || entries >= Self.mostEntries }
+    var isFull: Bool {
+        !lines.isEmpty
+            && (changes >= mostChanges || entries >= Self.mostEntries || bytes >= Self.mostBytes)
+    }
 
     /// The containers with the first entry of each that is not worked.
     var first: [ContainerKey: LogPosition] { lines.mapValues(\.judged) }
@@ -43,14 +80,21 @@ struct PutOffEntries {
     /// A change is judged beside the log.
     mutating func judge(_ entry: FollowedEntry) {
         if lines.isEmpty { handedOver = 0 }
-        lines[entry.container, default: Line(judged: entry.position)].judged = entry.position
+        if lines[entry.container] == nil {
+            lines[entry.container] = Line(entry)
+        } else {
+            lines[entry.container]?.judged = entry.position
+            lines[entry.container]?.judgedBytes = entry.heldBytes
+        }
         changes += 1
+        bytes += entry.heldBytes
     }
 
     /// An entry waits for those of its container that were put off.
     mutating func hold(_ entry: FollowedEntry) {
-        lines[entry.container]?.waiting.append(entry)
+        lines[entry.container]?.hold(entry)
         entries += 1
+        bytes += entry.heldBytes
         if entry.isChange { changes += 1 }
     }
 
@@ -61,21 +105,22 @@ struct PutOffEntries {
 
     /// The change of a container that was judged is worked.
     mutating func finish(_ container: ContainerKey) {
-        if lines[container] != nil { changes -= 1 }
+        guard let line = lines[container] else { return }
+        changes -= 1
+        bytes -= line.judgedBytes
+        worked += 1
     }
 
     /// The entry of a container that comes next; `nil` if none waits, and then the log goes on with
     /// the container.
     mutating func next(of container: ContainerKey) -> FollowedEntry? {
-        guard var line = lines[container], !line.waiting.isEmpty else {
+        guard let next = lines[container]?.takeNext() else {
             lines[container] = nil
             return nil
         }
-        let next = line.waiting.removeFirst()
         entries -= 1
+        bytes -= next.heldBytes
         if next.isChange { changes -= 1 }
-        line.judged = next.position
-        lines[container] = line
         return next
     }
 }
@@ -83,5 +128,34 @@ struct PutOffEntries {
 extension FollowedEntry {
     var isChange: Bool {
         if case .change = body { true } else { false }
+    }
+
+    /// What a change takes in memory while it is put off, about.
+    var heldBytes: Int {
+        guard case .change(let logged, _) = body else { return 0 }
+        switch logged {
+        case .stored(let text): return text.utf8.count
+        case .read(let change):
+            return [change.before, change.after, change.kept?.image].reduce(256) { bytes, image in
+                (image?.fields ?? [:]).reduce(bytes) {
+                    $0 + $1.key.utf8.count + $1.value.heldBytes
+                }
+            }
+        }
+    }
+}
+
+private extension FieldValue {
+    /// What a value takes in memory, about.
+    var heldBytes: Int {
+        switch self {
+        case .string(let text): 16 + text.utf8.count
+        case .bytes(let bytes): 32 + bytes.count
+        case .list(let values): values.reduce(32) { $0 + $1.heldBytes }
+        case .set(let values): values.reduce(32) { $0 + $1.heldBytes }
+        case .map(let members):
+            members.reduce(32) { $0 + $1.key.utf8.count + $1.value.heldBytes }
+        default: 16
+        }
     }
 }

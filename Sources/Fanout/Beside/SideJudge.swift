@@ -23,6 +23,8 @@ package struct BesideLog: Sendable {
     let room: Int
     /// Steps that a change may take in the log's turn while there are others.
     let stepsInTurn: Int
+    /// Changes that may be put off, each of which takes a place of the room; then the log waits.
+    var mostChanges: Int { max(1, min(256, room / 2)) }
 
     /// 2 ms.
     package static let stepsInTurn = 1_000_000
