@@ -21,11 +21,14 @@ package final class FollowerPulse: Sendable {
         package var entries = 0
         /// How long the follower was at them.
         package var time = Duration.zero
+        /// How many of them took too long for the log's turn, and were judged beside it.
+        package var dear = 0
 
         /// Says what entries took.
-        package init(entries: Int = 0, time: Duration = .zero) {
+        package init(entries: Int = 0, time: Duration = .zero, dear: Int = 0) {
             self.entries = entries
             self.time = time
+            self.dear = dear
         }
     }
 
@@ -108,6 +111,7 @@ package final class FollowerPulse: Sendable {
             guard let since = state.beside.removeValue(forKey: entry.position) else { return }
             state.work[entry.container, default: Work()].entries += 1
             state.work[entry.container]?.time += now - since
+            state.work[entry.container]?.dear += 1
         }
     }
 

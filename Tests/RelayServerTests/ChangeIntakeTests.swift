@@ -9,6 +9,55 @@ import Testing
 
 /// What is prepared ahead of changes, and what is done when they are taken.
 @Suite struct ChangeIntakeTests {
+    private static let quiet = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
+
+    private static func keyed(_ count: Int) -> DecodedBatch {
+        DecodedBatch(
+            items: (0..<count).map { index in
+                .change(
+                    Fixtures.change(.create, "r\(index)"),
+                    key: DedupeKey(kind: .delivery, text: "d#\(index)", digest: [1], window: nil))
+            })
+    }
+
+    @Test func `beside others a webhook of changes that may be dear goes in part by part`()
+        async throws
+    {
+        let store = try TemporaryStore(in: .memory).open()
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: []), at: Fixtures.moment)
+        let clock = TestClock()
+        let turns = IntakeTurns(clock: clock)
+        _ = try await turns.run(Self.quiet, changes: 1) { ((), nil) }
+        let intake = ChangeIntake(
+            log: store, shadow: store, registry: store, turns: ContainerTurns(turns: turns))
+        let source = try ChangeSource(
+            json: ["name": "shop", "preset": "belfry", "verification": ["scheme": "none"]])
+        let post: @Sendable () async throws -> ChangeResults = {
+            try await intake.take(
+                Self.keyed(40), from: source, of: Fixtures.container, at: Fixtures.moment)
+        }
+        // Nobody follows: the first sixteen go in, and the next wait until patience ends.
+        let first = Task { try await post() }
+        #expect(await Turns.yield { clock.sleeperCount == 1 })
+        clock.advance(by: .seconds(2))
+        let throttled = try await first.value
+        #expect(throttled.failure?.httpStatus == 429 && throttled.failure?.retryAfter == 1)
+        #expect(throttled.applied == 16 && throttled.entries.count == 40)
+        let appended = try await store.head()
+        // What is repeated goes on where it ended.
+        turns.followed(upTo: appended)
+        let second = Task { try await post() }
+        #expect(await Turns.yield { clock.sleeperCount == 1 })
+        let head = try await store.head()
+        #expect(head.rawValue - appended.rawValue == 16)
+        turns.followed(upTo: head)
+        let all = try await second.value
+        #expect(all.failure == nil && all.applied == 24 && all.entries.count == 40)
+        await store.close()
+    }
+
     @Test(arguments: [false, true])
     func `what was prepared counts as long as the schema is the same`(
         changes: Bool

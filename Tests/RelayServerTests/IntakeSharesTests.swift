@@ -219,8 +219,41 @@ import Testing
         #expect(portion(after: nil) == 16)
         #expect(portion(after: .milliseconds(190)) == 1)
         #expect(portion(after: .milliseconds(1)) == 5)
-        #expect(portion(after: .microseconds(50)) == .max)
+        // What is cheap comes in parts that are followed as long as others may wait.
+        #expect(portion(after: .microseconds(50)) == 100)
+        #expect(portion(after: .microseconds(300)) == 64)
+        #expect(portion(after: .microseconds(1)) == IntakeShares.widths.most)
         #expect(portion(after: .milliseconds(190), besideOthers: false) == .max)
+    }
+
+    @Test func `who had a dear change has sixteen unfollowed, however cheap others are`() {
+        func entering(after silence: Duration, dear: Int) -> (count: Int, portion: Int) {
+            var shares = IntakeShares()
+            _ = shares.ask(Self.quiet, changes: 1, at: .zero)
+            _ = shares.ask(Self.busy, changes: 1, at: .zero)
+            _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1))
+            _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(2))
+            let first = [
+                Self.busy: FollowerPulse.Work(entries: 1, time: .milliseconds(100), dear: dear)
+            ]
+            _ = shares.followed(upTo: LogPosition(2), work: first, at: .zero)
+            // On the average they are cheap by now.
+            let cheap = FollowerPulse.Work(entries: 1000, time: .milliseconds(20))
+            _ = shares.followed(upTo: nil, work: [Self.busy: cheap], at: .zero)
+            _ = shares.followed(upTo: nil, at: silence)
+            _ = shares.ask(Self.quiet, changes: 1, at: silence)
+            let portion = shares.portion(of: Self.busy, at: silence)
+            let count = (0..<60).count { _ in
+                shares.ask(Self.busy, changes: 1, at: silence) == .enters
+            }
+            return (count, portion)
+        }
+        let dear = entering(after: .seconds(50), dear: 1)
+        #expect(dear.count == 16 && dear.portion == 16)
+        let remembered = entering(after: .seconds(3000), dear: 1)
+        #expect(remembered.count == 16 && remembered.portion == 16)
+        let never = entering(after: .seconds(50), dear: 0)
+        #expect(never.count > 16 && never.portion == 250)
     }
 
     @Test func `pushes of somebody else, or of before the start, count for nobody`() {
@@ -288,6 +321,27 @@ import Testing
             return
         }
         #expect(refusals.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `the parts of a request take ten seconds together at the most`() throws {
+        let clock = TestClock()
+        let refusals = Atomic(0)
+        let turns = IntakeTurns(clock: clock) { refusals.add(1, ordering: .relaxed) }
+        var time = PartedTime(turns)
+        clock.advance(by: .seconds(60))
+        try time.check()
+        time.note()
+        clock.advance(by: .seconds(9))
+        time.note()
+        try time.check()
+        clock.advance(by: .seconds(2))
+        let late = time
+        #expect(throws: StorageError.self) { try late.check() }
+        #expect(refusals.load(ordering: .relaxed) == 1)
+        // Where nobody follows, nobody waits either.
+        var alone = PartedTime(nil)
+        alone.note()
+        try alone.check()
     }
 
     @Test func `who stops waiting leaves the line`() async throws {

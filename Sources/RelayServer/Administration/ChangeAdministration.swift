@@ -155,7 +155,7 @@ struct ChangeAdministration: AdministrationTable {
         }
         let results = try await intake.take(
             batch, prepared: prepared, from: source, of: container, at: request.receivedAt)
-        if results.conflicts + results.refusals == 0 {
+        if results.failure == nil {
             _ = try await registry.deleteParkedChange(parked.number, of: container)
         }
         return results.answer(requiredAnswer: nil, uuid: request.uuid)

@@ -34,7 +34,8 @@ struct ChangeIntake: Sendable {
     /// their keys, and nothing is parked twice.
     ///
     /// A conflict is answered 409; where that would stop the source, `webhook` is parked instead.
-    /// What was prepared of the batch counts if it still means the same.
+    /// What was prepared of the batch counts if it still means the same. Beside others, what may be
+    /// dear goes in part by part; where not all of it did, nothing is parked.
     func take(
         _ batch: DecodedBatch, prepared: Prepared? = nil, from source: ChangeSource,
         of container: ContainerKey, posted webhook: (() -> WebhookRequest)? = nil, at now: Timestamp
@@ -52,19 +53,17 @@ struct ChangeIntake: Sendable {
             } else {
                 normalized(batch, by: schema)
             }
-        var outcomes: [AppendOutcome] = []
-        if !changes.isEmpty {
-            outcomes = try await turns.run(
-                of: container, changes: changes.count, last: { $0.lastAppended }
-            ) {
-                try await log.append(
-                    changes, delivery: batch.key, container: container, source: source.name,
-                    at: now)
-            }
+        let (outcomes, refusal) = try await append(
+            changes, of: batch, from: source, container, at: now)
+        let gone = refusal == nil ? changes : Array(changes.prefix(outcomes.count))
+        try await learn(from: gone, of: container)
+        var results = ChangeResults()
+        if let refusal {
+            for outcome in outcomes { results.add(outcome) }
+            results.addThrottled(refusal, changes: changes.count - outcomes.count)
+            return results
         }
         var remaining = outcomes[...]
-        try await learn(from: changes, of: container)
-        var results = ChangeResults()
         for item in batch.items {
             switch item {
             case .change: results.add(remaining.popFirst())
@@ -83,6 +82,41 @@ struct ChangeIntake: Sendable {
             results.parkConflicts(try await park(body, source, container, at: now), body)
         }
         return results
+    }
+
+    /// Appends the changes, in parts where they may be dear.
+    ///
+    /// - Returns: What became of them, and why the rest did not go in, if so.
+    /// - Throws: What refuses the first part, and what is more than a refusal.
+    private func append(
+        _ changes: [ChangeToAppend], of batch: DecodedBatch, from source: ChangeSource,
+        _ container: ContainerKey, at now: Timestamp
+    ) async throws -> ([AppendOutcome], APIError?) {
+        var outcomes: [AppendOutcome] = []
+        outcomes.reserveCapacity(changes.count)
+        var time = turns.partedTime
+        while outcomes.count < changes.count {
+            let rest = changes[outcomes.count...]
+            let most = turns.portion(of: container)
+            let part = most < rest.count ? Array(rest.prefix(most)) : Array(rest)
+            do {
+                try time.check()
+                let gone = try await turns.run(
+                    of: container, changes: part.count, last: { $0.lastAppended }
+                ) {
+                    try await log.append(
+                        part, delivery: batch.key, container: container, source: source.name,
+                        at: now)
+                }
+                outcomes += gone
+                // What is known already is no news that would be followed: whoever repeats a long
+                // request comes further each time.
+                if gone.lastAppended != nil { time.note() }
+            } catch StorageError.bounded(let bound, let reason) where !outcomes.isEmpty {
+                return (outcomes, APIError(bound: bound, reason: reason))
+            }
+        }
+        return (outcomes, nil)
     }
 
     /// The changes in the form in which clients' own are: the zones of private databases, and what

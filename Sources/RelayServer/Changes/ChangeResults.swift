@@ -13,6 +13,8 @@ struct ChangeResults: Sendable {
     private(set) var older = 0
     /// Changes that are in the log now, and are the newest of their records.
     private(set) var applied = 0
+    /// Why the rest of them did not go in, if they came too fast: the sender is to repeat all.
+    private(set) var throttling: APIError?
 
     mutating func add(_ outcome: AppendOutcome?) {
         switch outcome {
@@ -38,6 +40,14 @@ struct ChangeResults: Sendable {
         refusals += 1
         entries.append(
             ["status": "refused", "path": .string(path), "reason": .string(reason)])
+    }
+
+    /// Changes did not go in, though some before them did.
+    mutating func addThrottled(_ error: APIError, changes: Int) {
+        throttling = error
+        for _ in 0..<changes {
+            entries.append(["status": "throttled", "reason": .string(error.reason)])
+        }
     }
 
     mutating func addIgnored(reason: String) {
@@ -71,7 +81,7 @@ struct ChangeResults: Sendable {
     }
 
     /// The answer to the webhook: 409 for a conflict and 422 for a refusal, with every result, else
-    /// 200.
+    /// 200; 429 before these where not all went in, because whoever repeats it hears of them then.
     ///
     /// A batch with a refused change is answered 422 although its other changes are appended: a
     /// source that looks at nothing but the status must not believe that all went well, and what it
@@ -86,6 +96,7 @@ struct ChangeResults: Sendable {
 
     /// Why the webhook as a whole is not accepted.
     var failure: APIError? {
+        if let throttling { return throttling }
         if conflicts > 0 {
             return APIError(.conflict, "\(conflicts) of \(entries.count) changes conflict")
         }

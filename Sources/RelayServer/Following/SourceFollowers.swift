@@ -277,6 +277,10 @@ package final class SourceFollowers: Sendable {
             let results = try await intake.take(
                 current?.batch ?? source.decode(rows), prepared: current?.prepared, from: source,
                 of: place.container, posted: { Self.webhook(rows, at: now) }, at: now)
+            // What did not go in is told again, as after an error.
+            if let throttling = results.throttling {
+                return .not(.relayUnreachable(throttling.reason))
+            }
             if let failure = results.failure { return refused(failure, place, at: now) }
             ledger.noteAccepted(place.source, of: place.container, results, at: now)
             return results.older > 0 ? .takenAsOlder(results.older) : .taken

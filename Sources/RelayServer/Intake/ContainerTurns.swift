@@ -11,6 +11,9 @@ struct ContainerTurns: Sendable {
         turns?.portion(of: container) ?? .max
     }
 
+    /// The time of a request that goes in part by part.
+    var partedTime: PartedTime { PartedTime(turns) }
+
     /// Runs `body`, which appends so many changes, once it is the container's turn; `last` says
     /// where the last of them stands.
     func run<Value: Sendable>(

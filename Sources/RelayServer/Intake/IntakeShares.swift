@@ -44,6 +44,8 @@ struct IntakeShares: Sendable {
 
     /// Unfollowed changes at the beginning, and the most.
     static let widths = (first: 16, most: 4096)
+    /// The fewest changes that a part of a request has whose container's changes are cheap.
+    static let leastPart = 64
     /// How long it is remembered of a container that is silent that its changes are dear.
     static let longRemembrance = Duration.seconds(3600)
 
@@ -62,6 +64,8 @@ struct IntakeShares: Sendable {
         var seen: Duration
         /// What the follower takes for one change, as far as it is known.
         var cost: Duration?
+        /// When a change of it last took too long for the log's turn; forgotten after an hour.
+        var dearAt: Duration?
         /// What is with the gateway.
         var pushes: PushPace
         /// Pushes that began since changes were last followed, and how many one change makes.
@@ -109,14 +113,15 @@ struct IntakeShares: Sendable {
 
     /// How many changes of a request that can be parted are to go in at a time.
     ///
-    /// A request goes in whole, however many changes it has, and others wait for all of them. Where
-    /// they may be dear, as long as nobody knows what they take too, no more than the container may
-    /// have unfollowed.
+    /// Others wait for all that goes in at once: so no more than the container may have unfollowed,
+    /// as long as nobody knows what they take too. Who has had cheap changes only may send dear
+    /// ones all the same: after the first part of them that is known.
     func portion(of container: ContainerKey, at now: Duration) -> Int {
         guard contention.isContended(by: container, at: now) else { return .max }
         guard let share = shares[container] else { return Self.widths.first }
-        let isCheap = share.cost != nil && share.width >= Self.widths.first
-        return isCheap ? .max : max(1, share.width)
+        let isCheap =
+            share.cost != nil && share.dearAt == nil && share.width >= Self.widths.first
+        return isCheap ? max(Self.leastPart, share.width) : max(1, share.mostOpen)
     }
 
     /// A request that went in has come to its end: its last change stands at `position`, or none
@@ -156,7 +161,10 @@ struct IntakeShares: Sendable {
     ) -> [UInt64] {
         followedUpTo = max(followedUpTo, position ?? .start)
         self.behind = behind
-        for (container, work) in work { shares[container]?.learn(work, settings.wait) }
+        for (container, work) in work {
+            shares[container]?.learn(work, settings.wait)
+            if work.dear > 0 { shares[container]?.dearAt = now }
+        }
         var released: [UInt64] = []
         for container in Array(shares.keys) {
             guard var share = shares.removeValue(forKey: container) else { continue }
@@ -165,10 +173,13 @@ struct IntakeShares: Sendable {
                 share.open -= first.changes
                 share.learnPushes(of: first.changes)
             }
+            if let dearAt = share.dearAt, now - dearAt > Self.longRemembrance {
+                share.dearAt = nil
+            }
             released += share.release()
             // Whoever has been silent for long is forgotten, with what was learned of it: of whose
             // changes are dear, later, or these would come as many at once every minute anew.
-            let isDear = share.width < Self.widths.first
+            let isDear = share.width < Self.widths.first || share.dearAt != nil
             let isGone =
                 share.open == 0 && share.pushes.open == 0
                 && now - share.seen > (isDear ? Self.longRemembrance : Contention.remembrance)
@@ -218,8 +229,14 @@ extension IntakeShares.Share {
     var hasRoom: Bool {
         guard pushes.room > 0 else { return false }
         return open == 0
-            || (open < width && Double(open) * pushesPerChange < Double(pushes.room))
+            || (open < mostOpen && Double(open) * pushesPerChange < Double(pushes.room))
     }
+
+    /// The unfollowed changes that it may have.
+    ///
+    /// What its changes took on the average says little of the next ones where some are dear: after
+    /// many cheap ones, hundreds of dear ones would go in at once.
+    var mostOpen: Int { dearAt == nil ? width : min(width, IntakeShares.widths.first) }
 
     /// Learns how many pushes changes make, from some that are followed now.
     mutating func learnPushes(of changes: Int) {

@@ -121,11 +121,19 @@ package final class IntakeTurns: Sendable {
             try Task.checkCancellation()
         case .refused: break
         }
+        throw refusal()
+    }
+
+    /// Notes that a request is refused, or the rest of one, and says why.
+    func refusal() -> StorageError {
         refused()
-        throw StorageError.bounded(
+        return StorageError.bounded(
             .share,
             reason: "the container's changes come faster than they are followed, beside others'")
     }
+
+    /// The moment by the clock that waits are measured by.
+    var moment: Duration { elapsed() }
 
     /// Waits until the request is let in; `false` if it was not in time, or nobody waits any more.
     private func turnCame(_ number: UInt64, of container: ContainerKey) async -> Bool {

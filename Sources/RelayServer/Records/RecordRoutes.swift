@@ -44,9 +44,12 @@ struct RecordRoutes: Sendable {
             return try await modify(part: edits, modification, caller, at: now)
         }
         var parts = RecordParts(edits)
+        var time = turns.partedTime
         while let part = parts.next(most: turns.portion(of: caller.place.container)) {
             do {
+                try time.check()
                 parts.note(try await modify(part: part, modification, caller, at: now))
+                time.note()
             } catch StorageError.bounded(let bound, let reason) where parts.isBegun {
                 parts.end(.bounded(bound, reason: reason))
             }
