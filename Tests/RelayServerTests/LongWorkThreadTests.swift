@@ -1,5 +1,7 @@
 import Foundation
+import RelayModel
 import RelayTestKit
+import Storage
 import Testing
 
 @testable import RelayServer
@@ -21,6 +23,32 @@ import Testing
             #expect(inside == before + 5)
             #expect(await niceness() == before)
         }
+    }
+
+    private static func request(_ body: String) -> RelayRequest {
+        RelayRequest(
+            method: "POST", target: "/", body: Array(body.utf8), uuid: "1",
+            receivedAt: Fixtures.moment)
+    }
+
+    @Test func `a long body of a client is parsed ahead, and what is wrong with it told later`()
+        async throws
+    {
+        let bodies = LongBodies(
+            line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.test"))
+        func parsed(_ body: String) async throws -> RelayRequest {
+            try await bodies.parsed(
+                Self.request(body), of: Fixtures.container, by: .strangers)
+        }
+        let short = try await parsed(#"{"a": 1}"#)
+        #expect(short.json == nil)
+        #expect(try short.jsonBody().integer("a") == 1)
+        let spaces = String(repeating: " ", count: LongBodies.least)
+        let long = try await parsed(#"{"a": 2}"# + spaces)
+        #expect(try long.json?.get() == ["a": 2])
+        #expect(try long.jsonBody().integer("a") == 2)
+        let broken = try await parsed(#"{"a": "# + spaces)
+        #expect(throws: JSONSyntaxError.self) { try broken.jsonBody() }
     }
 
     @Test func `what was begun is done though nobody holds the thread any more`() async {

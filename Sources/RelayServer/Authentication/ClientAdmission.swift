@@ -17,6 +17,8 @@ struct ClientAdmission: Sendable {
     let turnstile: Turnstile
     /// Where users sign in.
     let signIn: SignInAddress
+    /// Parses long bodies, once it is known whose they are.
+    let bodies: LongBodies
 
     /// A client's call, for those who may make it.
     func route(
@@ -138,10 +140,12 @@ struct ClientAdmission: Sendable {
         let admitted = AdmittedCaller(
             settings: judge.settings, database: database, caller: caller,
             redirectURL: judge.redirectURL)
+        let read = try await bodies.parsed(
+            request, of: judge.settings.key, by: admitted.party)
         let answer = try await turnstile.compiling(
             for: caller.user, of: judge.settings.key
         ) {
-            try await respond(request, admitted)
+            try await respond(read, admitted)
         }
         guard rule.tokens == .renewed else { return answer }
         return answer.handing(

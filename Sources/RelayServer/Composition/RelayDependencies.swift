@@ -81,6 +81,9 @@ package struct RelayDependencies: Sendable {
     let longWebhooks = ReaderLine(turns: 1)
     /// Decodes them, when nobody else wants the processor.
     let longWebhookThread = LongWorkThread(name: "belfry.webhooks")
+    /// Parses long bodies of clients, in the same way and beside these.
+    let longBodies = LongBodies(
+        line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.bodies"))
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?
     /// The schema of the store, which courier URLs name also where it is the only one: others may

@@ -16,7 +16,8 @@ struct RouteTable: Sendable {
             registry: relay.registry, randomBytes: relay.randomBytes, logger: relay.logger)
         clients = ClientAdmission(
             registry: relay.registry, sessions: sessions, turnstile: relay.turnstile,
-            signIn: SignInAddress(configured: relay.signInURL, publicURL: relay.publicURL))
+            signIn: SignInAddress(configured: relay.signInURL, publicURL: relay.publicURL),
+            bodies: relay.longBodies)
         intake = ChangeIntake(
             log: relay.log, shadow: relay.shadow, registry: relay.registry,
             turns: ContainerTurns(turns: relay.turns))

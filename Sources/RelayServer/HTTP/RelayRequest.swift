@@ -33,6 +33,8 @@ package struct RelayRequest: Sendable {
     package var parameters: [String: String]
     /// The body, byte for byte; empty where ``upload`` has it.
     package var body: [UInt8]
+    /// What the body says, where it was parsed ahead.
+    var json: Result<JSONValue, any Error>?
     /// The lines of a body that is read as it comes.
     var upload: UploadedLines?
     /// Names this one request in answers and logs.
@@ -133,6 +135,7 @@ package struct RelayRequest: Sendable {
         guard !body.isEmpty else {
             throw APIError(.badRequest, "a JSON object is expected as the body, found nothing")
         }
+        if let json { return try JSONReader(try json.get()) }
         return try JSONReader(try JSONValue(parsing: body))
     }
 

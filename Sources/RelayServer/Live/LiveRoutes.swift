@@ -97,7 +97,10 @@ struct LiveRoutes: Sendable {
     private func answer(
         _ request: RelayRequest, isCounted: Bool, _ respond: Respond
     ) async throws -> RelayAnswer {
-        let request = try named(request)
+        // Who a stranger is stands in the body.
+        let request = try named(
+            await access.clients.bodies.parsed(
+                request, of: request.containerKey(), by: .strangers))
         let mark = try access.revocations
         let admission = try await admission(request)
         if !isCounted {
@@ -314,6 +317,7 @@ struct LiveRoutes: Sendable {
     static func kept(_ request: RelayRequest, by identity: LiveIdentity) -> RelayRequest {
         var kept = request
         kept.headers = LiveSockets.kept(request.headers)
+        kept.json = nil
         // What a server has signed is all of it.
         if !identity.isServer { kept.body = [] }
         return kept
