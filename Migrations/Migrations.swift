@@ -118,6 +118,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0026_markIndexed",
             sql: EmbeddedFile("v0026_markIndexed.sql").text,
             checksum: "3f630a7950569b7205933734f6cc4508fb477542db96c8f432d43768787c85c9"),
+        Migration(
+            name: "v0027_findOwn",
+            sql: EmbeddedFile("v0027_findOwn.sql").text,
+            checksum: "81856794ece3499f2ffd7778662a1809b05d37cba0a5f138fab3d6e62f9176a6"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -152,5 +156,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0007_markIndexed",
             sql: EmbeddedFile("p0007_markIndexed.sql").text,
             checksum: "dab514825d8ed7a26d858a6e128cf6750748b06d41068f56cd159365e51d899a"),
+        Migration(
+            name: "p0008_findOwn",
+            sql: EmbeddedFile("p0008_findOwn.sql").text,
+            checksum: "81856794ece3499f2ffd7778662a1809b05d37cba0a5f138fab3d6e62f9176a6"),
     ]
 }

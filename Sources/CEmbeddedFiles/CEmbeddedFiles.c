@@ -179,6 +179,9 @@ static const unsigned char v0025_checkByComparing_sql[] = {
 static const unsigned char v0026_markIndexed_sql[] = {
 #embed "../../Migrations/sql/v0026_markIndexed.sql"
 };
+static const unsigned char v0027_findOwn_sql[] = {
+#embed "../../Migrations/sql/v0027_findOwn.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -199,6 +202,9 @@ static const unsigned char p0006_nameMachines_sql[] = {
 };
 static const unsigned char p0007_markIndexed_sql[] = {
 #embed "../../Migrations/postgresql/p0007_markIndexed.sql"
+};
+static const unsigned char p0008_findOwn_sql[] = {
+#embed "../../Migrations/postgresql/p0008_findOwn.sql"
 };
 
 static const struct {
@@ -263,6 +269,7 @@ static const struct {
     {"v0024_keepThrottles.sql", v0024_keepThrottles_sql, sizeof v0024_keepThrottles_sql},
     {"v0025_checkByComparing.sql", v0025_checkByComparing_sql, sizeof v0025_checkByComparing_sql},
     {"v0026_markIndexed.sql", v0026_markIndexed_sql, sizeof v0026_markIndexed_sql},
+    {"v0027_findOwn.sql", v0027_findOwn_sql, sizeof v0027_findOwn_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
@@ -270,6 +277,7 @@ static const struct {
     {"p0005_tellSettings.sql", p0005_tellSettings_sql, sizeof p0005_tellSettings_sql},
     {"p0006_nameMachines.sql", p0006_nameMachines_sql, sizeof p0006_nameMachines_sql},
     {"p0007_markIndexed.sql", p0007_markIndexed_sql, sizeof p0007_markIndexed_sql},
+    {"p0008_findOwn.sql", p0008_findOwn_sql, sizeof p0008_findOwn_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

@@ -38,13 +38,12 @@ extension RelayStore {
     package func devices(
         of container: ContainerKey, owner: UserID?, limit: Int
     ) async throws -> [DeviceVersion] {
-        // Two statements, because one for both cases would look at every device.
-        let condition = owner == nil ? "?2 IS NULL" : "user.name = ?2"
+        let condition = VersionTable.liveDevices(ofOne: owner != nil)
         return try await readableRows(
             of: container, in: "device",
             sql: """
                 \(VersionTable.device.select())
-                WHERE device.container = ?1 AND ended IS NULL AND \(condition)
+                WHERE \(condition)
                 ORDER BY serial LIMIT ?3
                 """, arguments: [owner?.rawValue, max(0, limit)]
         ) { try DeviceVersion(row: $0) }

@@ -53,8 +53,7 @@ extension RelayStore {
     package func devicePage(
         of container: ContainerKey, owner: UserID?, after serial: UInt64, _ bounds: PageBounds
     ) async throws -> Page<DeviceVersion> {
-        // Two statements, because one for both cases would look at every device.
-        let condition = owner == nil ? "?2 IS NULL" : "user.name = ?2"
+        let condition = VersionTable.liveDevices(ofOne: owner != nil)
         return try await read { [unreadable] db in
             guard let container = try db.containerIfKnown(container) else {
                 return Page([], hasMore: false)
@@ -63,7 +62,7 @@ extension RelayStore {
                 db,
                 sql: """
                     \(VersionTable.device.select())
-                    WHERE device.container = ?1 AND ended IS NULL AND \(condition) AND serial > ?3
+                    WHERE \(condition) AND serial > ?3
                     ORDER BY serial
                     """, arguments: [container.id, owner?.rawValue, serial.stored])
             return try bounds.page(of: rows) { row in

@@ -47,7 +47,7 @@ import Testing
         ),
         (
             DeviceStep.surplusStatement, "device",
-            "SEARCH device USING INDEX deviceOwner (owner=?)"
+            "SEARCH device USING INDEX deviceActiveOwner (owner=?)"
         ),
         (
             InboxStep.sharingStatement, "notification",
@@ -59,6 +59,30 @@ import Testing
     ) async throws {
         let steps = try await plan(of: statement)
         #expect(steps.filter { $0.contains(" \(table) ") } == [search])
+    }
+
+    /// A user who asks for their own devices is not to have all of the container read.
+    @Test func `the devices of a user are found by the user`() async throws {
+        let steps = try await plan(
+            of: """
+                \(VersionTable.device.select())
+                WHERE \(VersionTable.liveDevices(ofOne: true)) AND serial > ?3
+                ORDER BY serial LIMIT 9
+                """, arguments: [1, "ann", 0])
+        #expect(
+            steps.filter { $0.contains(" device ") } == [
+                "SEARCH device USING INDEX deviceActiveOwner (owner=? AND serial>?)"
+            ])
+        #expect(steps.allSatisfy { !$0.contains("TEMP B-TREE") })
+    }
+
+    /// What goes with a courier is looked for in all that was queued, for each that ends.
+    @Test func `what was queued for a courier is found by it`() async throws {
+        for statement in ["DELETE FROM courier WHERE id = ?", DeviceStep.forgettingCourier] {
+            let steps = try await plan(of: statement)
+            #expect(steps.contains { $0.contains("courierNotificationCourier (courier=?)") })
+            #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
+        }
     }
 
     /// Whatever a list is narrowed by, its rows come from an index in the order of the list:

@@ -49,12 +49,30 @@ extension DeviceStep {
             commit.db, sql: Self.surplusStatement,
             arguments: [container.id, owner.rawValue, Limits.maximumCouriersPerUser])
         try endAndTell(serials.sorted(), in: &commit)
+        let forget = try commit.db.cachedStatement(sql: Self.forgettingCourier)
+        for serial in serials { try forget.execute(arguments: [serial.stored]) }
     }
 
-    /// Begins with the user, because a search that begins with the container reads all its devices.
+    /// Forgets the courier of a device that has ended, unless another device has it, or what was
+    /// queued in it may be repeated still.
+    ///
+    /// A day later it would go anyway. Until then whoever creates one after the other would fill
+    /// the store.
+    static let forgettingCourier = """
+        DELETE FROM courier
+        WHERE token = (SELECT ending.token FROM device AS ending WHERE ending.serial = ?)
+            AND NOT EXISTS (
+                SELECT 1 FROM device WHERE device.token = courier.token
+                    AND device.ended IS NULL AND device.gateway = 'courier')
+            AND NOT EXISTS (
+                SELECT 1 FROM courierNotification AS queued WHERE queued.courier = courier.id)
+        """
+
+    /// Begins with the user, because a search that begins with the container reads all its devices;
+    /// and reads none of those that the user had, which may be many more.
     static let surplusStatement = """
         SELECT device.serial FROM user
-            CROSS JOIN device INDEXED BY deviceOwner ON device.owner = user.id
+            CROSS JOIN device INDEXED BY deviceActiveOwner ON device.owner = user.id
             CROSS JOIN courier ON courier.token = device.token
         WHERE user.container = ? AND user.name = ? AND device.ended IS NULL
             AND device.gateway = 'courier'

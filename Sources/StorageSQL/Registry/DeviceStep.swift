@@ -66,7 +66,8 @@ struct DeviceStep {
             surplus = try UInt64.fetchAll(
                 commit.db.cachedStatement(
                     sql: """
-                        SELECT serial FROM device WHERE owner = ? AND ended IS NULL
+                        SELECT serial FROM device INDEXED BY deviceActiveOwner
+                        WHERE owner = ? AND ended IS NULL
                         ORDER BY registeredAt, serial LIMIT 1
                         """), arguments: [owner])
             guard limit > 0, !surplus.isEmpty else {

@@ -24,4 +24,19 @@ enum VersionTable: String, Sendable, CaseIterable {
             JOIN container ON container.id = \(rawValue).container
         """
     }
+
+    /// The condition of the live devices of a container, whose number is the first argument, or of
+    /// one of its users, whose name is the second.
+    ///
+    /// Two statements, because one for both would look at every device; and by the user's number
+    /// alone, which is of one container, because SQLite takes the container's devices in the order
+    /// that is asked for.
+    static func liveDevices(ofOne isOne: Bool) -> String {
+        isOne
+            ? """
+            ended IS NULL
+                AND device.owner = (SELECT id FROM user WHERE container = ?1 AND name = ?2)
+            """
+            : "device.container = ?1 AND ended IS NULL AND ?2 IS NULL"
+    }
 }

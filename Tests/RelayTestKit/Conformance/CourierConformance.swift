@@ -259,6 +259,9 @@ package enum CourierConformance {
         let devices = try await store.devices(of: Sample.container, owner: nil, limit: 1000)
         #expect(devices.count == limit)
         #expect(!devices.map(\.device.id.rawValue).contains("tab-1"))
+        // It goes with its device, so that nobody fills the store with them.
+        #expect(try await store.courier(Sample.token(2)) == nil)
+        #expect(try await store.courier(Sample.token(3))?.isRegistered == true)
     }
 
     static func idling(_ factory: any StoreFactory) async throws {
