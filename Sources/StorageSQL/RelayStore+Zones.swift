@@ -97,33 +97,30 @@ extension RelayStore {
         }
     }
 
-    /// Records of a zone that one transaction deletes, with which it keeps the writer from others.
-    private static let deletedAtATime = 32
-
     /// The records go first, some at a time, so that a crash leaves a zone with fewer records and
     /// never records without a zone; whoever deletes it again goes on.
     package func deleteZone(
-        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
-    ) async throws -> Bool {
-        while true {
-            let isGone: Bool? = try await write(
-                of: place.container, changes: Self.deletedAtATime * WriteRequest.changesPerEdit
-            ) { commit in
+        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
+        at now: Timestamp
+    ) async throws -> ZoneDeletion {
+        let most = max(1, limit)
+        return try await admitted(place.container) { store in
+            try await store.write(
+                .intake, of: place.container, changes: most * WriteRequest.changesPerEdit
+            ) { commit -> ZoneDeletion in
                 let container = try commit.container(place.container)
                 let shadowRows = ShadowRows(place: place, container: container)
-                guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return false }
+                guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return .unknown }
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
-                let records = try shadowRows.liveRecords(
-                    of: zoneID, limit: Self.deletedAtATime, in: commit.db)
+                let records = try shadowRows.liveRecords(of: zoneID, limit: most, in: commit.db)
                 for record in records {
                     let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
                     _ = try step.apply(edit, in: &commit)
                 }
-                guard records.count < Self.deletedAtATime else { return nil }
+                guard records.count < most else { return .begun }
                 try shadowRows.save(zoneID, position: .start, deletedAt: now, in: commit.db)
-                return true
+                return .done
             }
-            if let isGone { return isGone }
         }
     }
 }

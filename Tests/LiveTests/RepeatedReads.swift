@@ -76,8 +76,9 @@ struct RepeatedReads: Shadow {
     }
 
     func deleteZone(
-        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
-    ) async throws -> Bool {
-        try await store.deleteZone(zoneID, in: place, by: editor, at: now)
+        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
+        at now: Timestamp
+    ) async throws -> ZoneDeletion {
+        try await store.deleteZone(zoneID, in: place, by: editor, limit: limit, at: now)
     }
 }

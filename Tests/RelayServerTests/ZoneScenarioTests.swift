@@ -26,6 +26,42 @@ import Testing
         return zones.map { text($0.value(at: ["zoneID", "zoneName"])) }
     }
 
+    @Test func `beside others the records of a zone go by the share of their container`()
+        async throws
+    {
+        // Nobody follows but this test, so that whoever waits is refused, however soon.
+        let turns = IntakeTurns(clock: ContinuousClock(), patience: .milliseconds(1))
+        let other = ContainerKey(
+            container: known("iCloud.com.example.Music"), environment: .development)
+        try await TestRelay.with(adjusting: { $0.turns = turns }) { relay in
+            func delete() async throws -> JSONValue? {
+                let answer = try await relay.post(
+                    "zones/modify", Self.zone("delete", "notes"), database: "private")
+                return answer.json.value(at: ["zones", "0"])
+            }
+            _ = try await relay.post(
+                "zones/modify", Self.zone("create", "notes"), database: "private")
+            for number in 0..<20 {
+                let saved = try await relay.post(
+                    "records/modify", Self.create("n\(number)", in: "notes"),
+                    database: "private")
+                #expect(saved.status == 200, "\(saved.text)")
+            }
+            _ = try await turns.run(other, changes: 1) { ((), nil) }
+            let early = try await delete()
+            #expect(early?.value(at: ["serverErrorCode"]) == "THROTTLED", "\(early?.text ?? "")")
+            let full = try await relay.store.head()
+            turns.followed(upTo: full)
+            let half = try await delete()
+            #expect(half?.value(at: ["serverErrorCode"]) == "THROTTLED", "\(half?.text ?? "")")
+            let head = try await relay.store.head()
+            #expect(head.rawValue - full.rawValue == 16)
+            turns.followed(upTo: head)
+            let gone = try await delete()
+            #expect(gone?.value(at: ["deleted"]) == true, "\(gone?.text ?? "")")
+        }
+    }
+
     @Test func `a zone is created, filled, followed and deleted`() async throws {
         try await TestRelay.with { relay in
             func post(_ path: String, _ body: String) async throws -> TestRelay.Answer {

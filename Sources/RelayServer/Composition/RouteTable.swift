@@ -90,7 +90,9 @@ struct RouteTable: Sendable {
                 calls: calls, queries: relay.queries, sessions: relay.registry,
                 randomBytes: relay.randomBytes
             ).routes
-            + ZoneRoutes(calls: calls).routes
+            + ZoneRoutes(
+                calls: calls, log: relay.log, turns: ContainerTurns(turns: relay.turns)
+            ).routes
     }
 
     private var live: [RelayRoute] {

@@ -4,6 +4,8 @@ import Storage
 /// CloudKit's calls on zones.
 struct ZoneRoutes: Sendable {
     let calls: RecordCalls
+    let log: any ShardLog
+    let turns: ContainerTurns
 
     var routes: [RelayRoute] {
         return [
@@ -138,14 +140,30 @@ struct ZoneRoutes: Sendable {
         return .object(zone.json(for: caller))
     }
 
+    /// Records of a zone that one transaction deletes, with which it keeps the writer from others.
+    private static let deletedAtATime = 32
+
+    /// A zone may have a million records, each of which is a change that is followed: they go some
+    /// at a time, by the share of their container. Who is told to come later goes on then.
     private func delete(
         _ zoneID: ZoneID, _ caller: RecordCaller, _ request: RelayRequest
     ) async throws -> JSONValue {
-        guard
-            try await calls.shadow.deleteZone(
-                zoneID, in: caller.place, by: caller.editor, at: request.receivedAt)
-        else { throw APIError.zoneNotFound(zoneID) }
-        return ["zoneID": caller.json(zoneID), "deleted": true]
+        let container = caller.place.container
+        while true {
+            let limit = min(Self.deletedAtATime, turns.portion(of: container))
+            let deletion = try await turns.run(
+                of: container, changes: limit, last: { _ in try await log.head() }
+            ) {
+                try await calls.shadow.deleteZone(
+                    zoneID, in: caller.place, by: caller.editor, limit: limit,
+                    at: request.receivedAt)
+            }
+            switch deletion {
+            case .unknown: throw APIError.zoneNotFound(zoneID)
+            case .begun: try Task.checkCancellation()
+            case .done: return ["zoneID": caller.json(zoneID), "deleted": true]
+            }
+        }
     }
 
     private func answer(_ entries: [JSONValue], _ request: RelayRequest) -> RelayAnswer {

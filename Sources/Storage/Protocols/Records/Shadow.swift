@@ -65,10 +65,22 @@ package protocol Shadow: Sendable {
     func zoneHead(of place: RecordPlace) async throws -> ZoneHead
     /// Creates zones; one that is there already stays. Returns the zones as they are.
     func createZones(_ zones: [ZoneID], in place: RecordPlace) async throws -> [ZoneMark]
-    /// Deletes a zone with its records, each of which fires; returns whether there was one.
+    /// Deletes at most `limit` records of a zone, each of which fires, and the zone once it has
+    /// fewer.
     func deleteZone(
-        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
-    ) async throws -> Bool
+        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
+        at now: Timestamp
+    ) async throws -> ZoneDeletion
+}
+
+/// How far the deletion of a zone has come.
+package enum ZoneDeletion: Sendable, Hashable {
+    /// There is no such zone.
+    case unknown
+    /// Records of it are gone, and there may be more.
+    case begun
+    /// The zone is gone, and its records.
+    case done
 }
 
 /// One database of one container: where records lie.
