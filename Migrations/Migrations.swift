@@ -121,7 +121,7 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0027_findOwn",
             sql: EmbeddedFile("v0027_findOwn.sql").text,
-            checksum: "81856794ece3499f2ffd7778662a1809b05d37cba0a5f138fab3d6e62f9176a6"),
+            checksum: "b1046ef6b9c5fd3dc6590d1d303abd674029feee19b1943344ccf9931e6c14bd"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -159,6 +159,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0008_findOwn",
             sql: EmbeddedFile("p0008_findOwn.sql").text,
-            checksum: "81856794ece3499f2ffd7778662a1809b05d37cba0a5f138fab3d6e62f9176a6"),
+            checksum: "b1046ef6b9c5fd3dc6590d1d303abd674029feee19b1943344ccf9931e6c14bd"),
     ]
 }

@@ -43,16 +43,7 @@ extension RelayStore {
         since: Timestamp, at now: Timestamp, _ limit: Int, in commit: inout OpenCommit
     ) throws -> Int {
         let idle = try Row.fetchAll(
-            commit.db,
-            sql: """
-                SELECT device.serial, container.id, container.name AS containerName,
-                    container.environment
-                FROM courier JOIN device ON device.token = courier.token
-                    JOIN container ON container.id = device.container
-                WHERE courier.polledAt <= ? AND device.ended IS NULL
-                    AND device.gateway = 'courier'
-                ORDER BY courier.polledAt LIMIT ?
-                """, arguments: [since.stored, limit])
+            commit.db, sql: idleStatement, arguments: [since.stored, limit])
         for row in idle {
             let key = try StoredRow(row: row, table: "container").containerKey()
             let container = StoredContainer(id: row["id"], key: key)
@@ -60,14 +51,29 @@ extension RelayStore {
                 .endAndTell([UInt64(clamping: row["serial"] as Int64)], in: &commit)
         }
         let orphans = try commit.db.executeCounting(
-            sql: """
-                DELETE FROM courier WHERE id IN (
-                    SELECT id FROM courier
-                    WHERE polledAt <= ?1 AND NOT EXISTS (
-                        SELECT 1 FROM device
-                        WHERE device.token = courier.token AND device.ended IS NULL
-                            AND device.gateway = 'courier') LIMIT ?2)
-                """, arguments: [max(since, now.advanced(by: .zero - orphanGrace)).stored, limit])
+            sql: orphanStatement,
+            arguments: [max(since, now.advanced(by: .zero - orphanGrace)).stored, limit])
         return idle.count + orphans
     }
+
+    /// Begins with the couriers that nobody polls: a search that begins with the devices reads all
+    /// that there are, of all containers, while everybody waits to write.
+    static let idleStatement = """
+        SELECT device.serial, container.id, container.name AS containerName,
+            container.environment
+        FROM courier INDEXED BY courierPolled
+            CROSS JOIN device ON device.token = courier.token
+            CROSS JOIN container ON container.id = device.container
+        WHERE courier.polledAt <= ? AND device.ended IS NULL AND device.gateway = 'courier'
+        ORDER BY courier.polledAt LIMIT ?
+        """
+
+    static let orphanStatement = """
+        DELETE FROM courier WHERE id IN (
+            SELECT id FROM courier INDEXED BY courierPolled
+            WHERE polledAt <= ?1 AND NOT EXISTS (
+                SELECT 1 FROM device
+                WHERE device.token = courier.token AND device.ended IS NULL
+                    AND device.gateway = 'courier') LIMIT ?2)
+        """
 }

@@ -83,6 +83,11 @@ import Testing
             #expect(steps.contains { $0.contains("courierNotificationCourier (courier=?)") })
             #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
         }
+        for statement in [RelayStore.idleStatement, RelayStore.orphanStatement] {
+            let steps = try await plan(of: statement, arguments: [1, 9])
+            #expect(steps.contains { $0.contains("courierPolled (polledAt<?)") }, "\(steps)")
+            #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
+        }
     }
 
     /// Whatever a list is narrowed by, its rows come from an index in the order of the list:
