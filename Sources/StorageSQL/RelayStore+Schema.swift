@@ -37,7 +37,10 @@ extension RelayStore {
                 try Self.tell(of: row, withItsType: true, at: now, in: &commit)
             }
             try step.replace(with: schema, in: commit.db)
-            if !unkept.isEmpty { try step.expireTokens(upTo: commit.head, in: commit.db) }
+            // To look for records that are kept no more reads all of the container, and everybody
+            // waits to write meanwhile: whoever saves what keeps the same has none.
+            guard !unkept.isEmpty else { return }
+            try step.expireTokens(upTo: commit.head, in: commit.db)
             try step.forgetUnkept(in: commit.db)
         }
         schemas.forget(container)
