@@ -116,6 +116,9 @@ public enum Limits {
     /// Deliveries of one subscription to one device that are held back each for itself; what is
     /// held beyond is told together.
     public static let maximumHeldDeliveries = 20
+    /// Deliveries to one user of one container that are held back each for itself; and digests of
+    /// what is told together, beyond which subscriptions share those of their devices.
+    public static let maximumHeldDeliveriesOfUser = 5000
     /// Sends of one delivery before it becomes a dead letter.
     public static let maximumDeliveryAttempts = 24
 

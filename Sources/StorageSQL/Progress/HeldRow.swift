@@ -47,21 +47,33 @@ struct HeldRow {
     ///
     /// If what held it back was edited meanwhile it is due at once, to be judged by what counts
     /// now: the edit made due what was there, and this was not.
-    func save(of container: Int64, isOutdated: Bool, in db: Database) throws {
-        if isOutdated {
+    func save(of container: Int64, _ use: inout HeldUse, in db: Database) throws {
+        if use.outdated.contains(retry.delivery.delivery.id) {
             var due = retry
             due.dueAt = retry.decidedAt ?? retry.dueAt
             return try RetryRow(due, stored).save(for: group, of: container, in: db)
         }
-        let isTogether = retry.reason.hold?.isTogether == true
-        // What waits for a connection waits for moments, and is bounded where that is known.
-        let isBrief = retry.reason.hold == .connected
-        guard try isTogether || !isBrief && isOverfull(container, in: db) else {
+        guard try isToldTogether(container, &use, in: db) else {
             return try RetryRow(retry, stored).save(for: group, of: container, in: db)
         }
         try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")
             .execute(arguments: [id])
-        try fold(container, in: db)
+        let subscription = try use.subscription(
+            of: retry.delivery.delivery, group, container, in: db)
+        try fold(container, subscription, in: db)
+    }
+
+    private func isToldTogether(
+        _ container: Int64, _ use: inout HeldUse, in db: Database
+    ) throws -> Bool {
+        if retry.reason.hold?.isTogether == true { return true }
+        // What waits for a connection waits for moments, and is bounded where that is known.
+        if retry.reason.hold == .connected { return false }
+        if try isOverfull(container, in: db) { return true }
+        guard try use.isFull(retry.delivery.delivery, container, in: db) else { return false }
+        // One that has its row keeps it.
+        let own = try db.cachedStatement(sql: "SELECT 1 FROM retry WHERE deliveryID = ?")
+        return try Int.fetchOne(own, arguments: [id]) == nil
     }
 
     /// Whether the group has as many rows as it may have without this one.
@@ -81,8 +93,8 @@ struct HeldRow {
     }
 
     /// Puts it into the digest of its group, which begins with it if there is none; the time of one
-    /// that is open stays.
-    private func fold(_ container: Int64, in db: Database) throws {
+    /// that is open stays. The group is that of `subscription` and the device.
+    private func fold(_ container: Int64, _ subscription: String, in db: Database) throws {
         let decidedAt = (retry.decidedAt ?? retry.dueAt).stored
         let owed = retry.delivery
         try db.cachedStatement(
@@ -98,7 +110,7 @@ struct HeldRow {
                     openedAt = min(digest.openedAt, excluded.openedAt)
                 """
         ).execute(arguments: [
-            container, group.owner, group.subscription, group.device,
+            container, group.owner, subscription, group.device,
             retry.reason.hold?.rawValue ?? "", decidedAt, retry.dueAt.stored, decidedAt,
             owed.delivery.standsFor ?? 1, id, owed.delivery.ordinal.position.stored,
             Int64(owed.delivery.ordinal.offset), owed.subscriptionSerial.stored,
@@ -112,7 +124,7 @@ struct HeldRow {
                     AND closedAt IS NULL AND (position, "offset") < (?6, ?7)
                 """
         ).execute(arguments: [
-            container, group.owner, group.subscription, group.device, id,
+            container, group.owner, subscription, group.device, id,
             owed.delivery.ordinal.position.stored, Int64(owed.delivery.ordinal.offset),
             owed.subscriptionSerial.stored, owed.deviceSerial.stored, stored.body,
         ])

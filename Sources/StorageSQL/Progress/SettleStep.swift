@@ -40,9 +40,10 @@ struct SettleStep: Sendable {
             sql: "DELETE FROM retry WHERE deliveryID = ?")
         // First what is to be kept, then what ended: an end is final, whatever else the step says.
         let containers = try containers(in: commit.db)
-        let outdated = try HeldRow.outdated(among: retries.map(\.retry), in: commit.db)
+        var held = HeldUse(
+            outdated: try HeldRow.outdated(among: retries.map(\.retry), in: commit.db))
         for (retry, delivery) in retries {
-            try save(retry, delivery, outdated, containers, commit.db)
+            try save(retry, delivery, containers, &held, commit.db)
         }
         for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
         for (letter, delivery) in deadLetters {
@@ -103,13 +104,12 @@ struct SettleStep: Sendable {
     }
 
     private func save(
-        _ retry: Retry, _ delivery: StoredDelivery, _ outdated: Set<DeliveryID>,
-        _ containers: [ContainerKey: Int64], _ db: Database
+        _ retry: Retry, _ delivery: StoredDelivery, _ containers: [ContainerKey: Int64],
+        _ held: inout HeldUse, _ db: Database
     ) throws {
         let container = try Self.number(of: delivery.owed.delivery.container, containers)
         if retry.reason.hold != nil {
-            let isOutdated = outdated.contains(delivery.owed.delivery.id)
-            try HeldRow(retry, delivery).save(of: container, isOutdated: isOutdated, in: db)
+            try HeldRow(retry, delivery).save(of: container, &held, in: db)
         } else {
             try RetryRow(retry, delivery).save(of: container, in: db)
         }

@@ -61,8 +61,8 @@ package protocol ShardProgress: Sendable {
     func withdrawals(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Withdrawal]
 
     // Deliveries that are held back for their recipients' sake. Each is a row of its own, among the
-    // retries, until a subscription has `Limits.maximumHeldDeliveries` of them for a device. What
-    // comes then is told together: a digest counts it and keeps the newest, and becomes one retry
+    // retries, until a subscription has `Limits.maximumHeldDeliveries` of them for a device, or a
+    // user has `Limits.maximumHeldDeliveriesOfUser`. What comes then is told together: a digest counts it and keeps the newest, and becomes one retry
     // when its time has come. A delivery is always in one place: a retry, or counted by a digest
     // that is open.
 

@@ -1,0 +1,55 @@
+import RelayModel
+import Storage
+import Testing
+
+/// A user has so much held back, with however many subscriptions and devices.
+extension HeldConformance {
+    /// A delivery that is held back of one of very many subscriptions.
+    private static func held(
+        _ number: Int, _ reason: HoldReason, by bench: Bench
+    ) -> Retry {
+        var retry = bench.held(UInt64(number), reason)
+        retry.delivery.delivery.subscriptionID = Sample.identifier("s\(number)")
+        retry.judgedBy = nil
+        return retry
+    }
+
+    static func rowsOfUser(_ factory: any StoreFactory) async throws {
+        let bench = try await Bench(factory)
+        let most = Limits.maximumHeldDeliveriesOfUser
+        try await bench.hold((1...most).map { held($0, .paused, by: bench) })
+        #expect(try await bench.store.nextDigestDue() == nil)
+        try await bench.hold([held(most + 1, .quietHours, by: bench)])
+        let digests = try await bench.store.dueDigests(at: Sample.moment(1000), limit: 9)
+        #expect(digests.map(\.deliveries) == [1])
+        // One that has its row keeps it, and what waits for a connection waits for moments.
+        var step = SettledStep(from: .start, to: .start)
+        step.retries = [held(1, .quietHours, by: bench)]
+        try await bench.store.settle(step)
+        try await bench.hold([held(most + 2, .connected, by: bench)])
+        #expect(
+            try await bench.store.heldCounts() == [
+                .paused: most - 1, .quietHours: 2, .connected: 1,
+            ])
+    }
+
+    static func digestsOfUser(_ factory: any StoreFactory) async throws {
+        let bench = try await Bench(factory)
+        let most = Limits.maximumHeldDeliveriesOfUser
+        try await bench.hold((1...most).map { held($0, .digest, by: bench) })
+        // What has none yet goes to that of another subscription, and what has one to its own.
+        try await bench.hold([held(most + 1, .digest, by: bench)])
+        var again = held(most + 2, .digest, by: bench)
+        again.delivery.delivery.subscriptionID = Sample.identifier("s9")
+        try await bench.hold([again])
+        let digests = try await bench.store.dueDigests(
+            at: Sample.moment(1000), limit: most + 10)
+        #expect(digests.count == most)
+        #expect(digests.count { $0.deliveries == 2 } == 2)
+        let own = digests.first {
+            $0.newest.delivery.subscriptionID == again.delivery.delivery.subscriptionID
+        }
+        #expect(own?.deliveries == 2)
+        #expect(try await bench.store.heldCounts() == [.digest: most + 2])
+    }
+}
