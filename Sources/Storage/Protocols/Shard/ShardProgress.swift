@@ -62,9 +62,9 @@ package protocol ShardProgress: Sendable {
 
     // Deliveries that are held back for their recipients' sake. Each is a row of its own, among the
     // retries, until a subscription has `Limits.maximumHeldDeliveries` of them for a device, or a
-    // user has `Limits.maximumHeldDeliveriesOfUser`. What comes then is told together: a digest counts it and keeps the newest, and becomes one retry
-    // when its time has come. A delivery is always in one place: a retry, or counted by a digest
-    // that is open.
+    // user has `Limits.maximumHeldDeliveriesOfUser`. What comes then is told together: a digest
+    // counts it and keeps the newest, and becomes one retry when its time has come. A delivery is
+    // always in one place: a retry, or counted by a digest that is open.
 
     /// What may hold deliveries back that waited, by the settings of now; those that nothing holds
     /// are not there.
