@@ -31,14 +31,20 @@ extension RelayStore {
         }
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         if let age = retention.receiptAge {
-            counts.clientReceipts = try await delete(
-                ClientReceiptStep.forgetting, [now.advanced(by: .zero - age).stored, portion],
-                portion)
+            let cutoff = now.advanced(by: .zero - age)
+            counts.clientReceipts = try await inPortions(portion) { store in
+                try await store.write { commit in
+                    try ClientReceiptStep.forget(before: cutoff, limit: portion, in: commit.db)
+                }
+            }
             counts.digests = try await delete(
                 "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
         }
-        counts.throttlePlaces = try await delete(
-            ThrottlePast.forgetting, [now.stored, portion], portion)
+        counts.throttlePlaces = try await inPortions(portion) { store in
+            try await store.write { commit in
+                try ThrottlePast.forget(before: now, limit: portion, in: commit.db)
+            }
+        }
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
         counts.quarantined = try await pruneQuarantine(retention, at: now, portion)
@@ -101,12 +107,10 @@ extension RelayStore {
     /// Forgets dedupe keys whose window has passed at `now`; returns how many, at most `limit`.
     package func pruneDedupeKeys(at now: Timestamp, limit: Int = 1000) async throws -> Int {
         try await write { commit in
-            return try commit.db.executeCounting(
-                sql: """
-                    DELETE FROM dedupe WHERE (container, source, kind, key) IN (
-                        SELECT container, source, kind, key FROM dedupe
-                        WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?)
-                    """, arguments: [now.stored, max(0, limit)])
+            return try commit.db.deleteRows(
+                of: "dedupe", by: ["container", "source", "kind", "key"],
+                "WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?",
+                [now.stored, max(0, limit)])
         }
     }
 

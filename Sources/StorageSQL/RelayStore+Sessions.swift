@@ -32,14 +32,12 @@ extension RelayStore {
                 return known
             }
             let owner = try Self.save(session, of: container, in: commit.db)
-            let statement = try commit.db.cachedStatement(
-                sql: """
-                    DELETE FROM userSession WHERE (container, id) IN (
-                        SELECT container, id FROM userSession
-                        WHERE owner = ? AND revokedAt IS NULL
-                        ORDER BY startedAt DESC, id LIMIT -1 OFFSET ?)
-                    """)
-            try statement.execute(arguments: [owner, Limits.maximumSessionsPerUser])
+            _ = try commit.db.deleteRows(
+                of: "userSession", by: ["container", "id"],
+                """
+                WHERE owner = ? AND revokedAt IS NULL
+                ORDER BY startedAt DESC, id LIMIT -1 OFFSET ?
+                """, [owner, Limits.maximumSessionsPerUser])
             return session
         }
     }
@@ -84,12 +82,10 @@ extension RelayStore {
 
     package func pruneSessions(at now: Timestamp, limit: Int = 1000) async throws -> Int {
         try await write { commit in
-            return try commit.db.executeCounting(
-                sql: """
-                    DELETE FROM userSession WHERE (container, id) IN (
-                        SELECT container, id FROM userSession
-                        WHERE endsAt <= ?1 AND coalesce(tokenEndsAt, 0) <= ?1 LIMIT ?2)
-                    """, arguments: [now.stored, max(0, limit)])
+            return try commit.db.deleteRows(
+                of: "userSession", by: ["container", "id"],
+                "WHERE endsAt <= ?1 AND coalesce(tokenEndsAt, 0) <= ?1 LIMIT ?2",
+                [now.stored, max(0, limit)])
         }
     }
 
@@ -99,13 +95,9 @@ extension RelayStore {
         try await write { commit in
             let number = try commit.container(container).id
             // Each one that comes takes a few that are too old with it, so that none pile up.
-            try commit.db.cachedStatement(
-                sql: """
-                    DELETE FROM usedSignature WHERE (container, nonce) IN (
-                        SELECT container, nonce FROM usedSignature
-                        WHERE rememberedUntil < ? LIMIT 16)
-                    """
-            ).execute(arguments: [now.stored])
+            _ = try commit.db.deleteRows(
+                of: "usedSignature", by: ["container", "nonce"],
+                "WHERE rememberedUntil < ? LIMIT 16", [now.stored])
             return try commit.db.cachedStatement(
                 sql: """
                     INSERT INTO usedSignature (container, nonce, rememberedUntil) VALUES (?, ?, ?)

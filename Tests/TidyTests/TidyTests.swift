@@ -206,6 +206,22 @@ import Testing
         #expect(finds == [])
     }
 
+    /// Of several columns that are compared together with what a question finds, SQLite looks rows
+    /// up by the first alone, which is the container mostly.
+    @Test func `rows are looked up by all columns of their key`() {
+        // Zones are few, and these statements are rare.
+        let rare = ["RelayStore+Marks.swift", "SchemaStep.swift"]
+        var finds: [String] = []
+        for file in Repository.sources where file.room == "StorageSQL" {
+            guard !rare.contains(where: { file.path.hasSuffix($0) }) else { continue }
+            for (number, line) in file.numbered where !isComment(line) {
+                guard line.has(") IN ("), line.contains(/\(\w+(, \w+)+\) IN \(/) else { continue }
+                finds.append(place(file, number, "(…, …) IN: use deleteRows(of:by:_:_:)"))
+            }
+        }
+        #expect(finds == [])
+    }
+
     /// The standard library's own takes four times as long for a word.
     @Test func `bytes become texts by the way that is quick for ASCII`() {
         var finds: [String] = []

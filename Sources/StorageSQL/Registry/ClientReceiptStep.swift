@@ -78,12 +78,12 @@ struct ClientReceiptStep: Sendable {
         ).execute(arguments: [owner, last])
     }
 
-    /// Deletes what was said before a moment.
-    static let forgetting = """
-        DELETE FROM clientReceipt WHERE (owner, position, deviceID, subscriptionSerial) IN (
-            SELECT owner, position, deviceID, subscriptionSerial FROM clientReceipt
-            WHERE markedAt <= ? ORDER BY markedAt LIMIT ?)
-        """
+    /// Deletes what was said before a moment, at most so many; returns how many.
+    static func forget(before moment: Timestamp, limit: Int, in db: Database) throws -> Int {
+        try db.deleteRows(
+            of: "clientReceipt", by: ["owner", "position", "deviceID", "subscriptionSerial"],
+            "WHERE markedAt <= ? ORDER BY markedAt LIMIT ?", [moment.stored, limit])
+    }
 }
 
 extension ClientReceipt {
