@@ -3,6 +3,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQL
 import Testing
 
 /// Zones, and what changed since a token.
