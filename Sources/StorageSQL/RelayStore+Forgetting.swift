@@ -21,6 +21,13 @@ extension RelayStore {
         while true {
             try Task.checkCancellation()
             CrashPoint.prune.reach()
+            // To find that there are none all records are read, for which nobody has to wait.
+            let isAny = try await read { db in
+                try Int.fetchOne(
+                    try db.cachedStatement(sql: "SELECT 1 \(Self.forgotten) LIMIT 1"),
+                    arguments: [cutoff, SourceName.cloudKit.rawValue]) != nil
+            }
+            guard isAny else { return total }
             let count = try await write { commit in
                 try Self.forgetShadows(upTo: cutoff, at: now, limit: portion, in: &commit)
             }
@@ -29,14 +36,14 @@ extension RelayStore {
         }
     }
 
+    /// The records of sources that nothing changed for long.
+    private static let forgotten =
+        "FROM shadowRecord WHERE position <= ? AND isDeleted = 0 AND source <> ?"
+
     private static func forgetShadows(
         upTo cutoff: Int64, at now: Timestamp, limit: Int, in commit: inout OpenCommit
     ) throws -> Int {
-        let statement = try commit.db.cachedStatement(
-            sql: """
-                SELECT * FROM shadowRecord
-                WHERE position <= ? AND isDeleted = 0 AND source <> ? LIMIT ?
-                """)
+        let statement = try commit.db.cachedStatement(sql: "SELECT * \(forgotten) LIMIT ?")
         let cursor = try Row.fetchCursor(
             statement, arguments: [cutoff, SourceName.cloudKit.rawValue, limit])
         var rows: [Row] = []
