@@ -230,29 +230,6 @@ struct OutboxTests {
             ])
     }
 
-    @Test func `an outbox that an earlier version made gets the function of this one`()
-        async throws
-    {
-        let server = try PostgresServer.plain()
-        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
-        let settings = try server.outbox(name)
-        try await Followed().follow(settings) { followed in
-            await followed.until { $0.words.last == "following" }
-        }
-        try server.sql(
-            """
-            CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger LANGUAGE plpgsql
-            AS 'BEGIN RETURN NULL; END'
-            """, in: name)
-        let rows = try await Followed().follow(settings) { followed in
-            await followed.until { $0.words.last == "following" }
-            try server.sql("INSERT INTO t VALUES (1)", in: name)
-            await followed.until { $0.rows.count == 1 }
-            return followed.seen.rows
-        }
-        #expect(rows.map(line) == [#"create t[id] - {"id":1}"#])
-    }
-
     /// Following would end there for ever otherwise.
     @Test(arguments: [
         ("{{id,23},{v,25}}", "(1)"), ("{{id,23},{v,25}}", "(1,a"), ("{{id,text}}", "(1)"),

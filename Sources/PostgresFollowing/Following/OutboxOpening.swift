@@ -60,8 +60,8 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             for statement in OutboxSQL(tables: []).makes {
                 try catalogue.connection.query(statement)
             }
-        } else {
-            try renewFunction(catalogue.connection)
+        } else if try isEarlier(catalogue.connection) {
+            try catalogue.connection.query(OutboxSQL.function)
         }
         for table in settings.tables {
             // A partition has the trigger of what it is a part of, and may have none of its own.
@@ -70,25 +70,6 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
                 try catalogue.connection.query(statement)
             }
         }
-        if isThere, try isEarlier(catalogue.connection) {
-            try catalogue.connection.query(OutboxSQL.function)
-        }
-    }
-
-    /// Replaces the function of an outbox that another version made, where the role may: what was
-    /// mended in it would reach no outbox that is there.
-    private static func renewFunction(_ connection: PostgresConnection) throws {
-        let found = try connection.query(
-            """
-            SELECT prosrc FROM pg_proc
-            WHERE oid = to_regprocedure('belfry.note_change()') AND pg_has_role(proowner, 'USAGE')
-            """)
-        let makes = OutboxSQL(tables: []).makes
-        guard let written = found.first?[0],
-            let function = makes.first(where: { $0.contains("FUNCTION belfry.note_change()") }),
-            !function.contains(written)
-        else { return }
-        try connection.query(function)
     }
 
     private static func hasOutbox(_ connection: PostgresConnection) throws -> Bool {
@@ -96,7 +77,8 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             .first?.first == "t"
     }
 
-    /// Whether an earlier version made it, and its function can be replaced.
+    /// Whether another version made it, and its function can be replaced: what was mended in it
+    /// would reach no outbox that is there.
     private static func isEarlier(_ connection: PostgresConnection) throws -> Bool {
         try connection.query(OutboxSQL.functionDiffers, [OutboxSQL.functionBody]).first?.first
             == "t"
