@@ -109,19 +109,19 @@ let package = Package(
         .target(
             name: "PostgresLink",
             dependencies: [
-                "Threads", .target(name: "CPQ", condition: .when(traits: ["PostgreSQL"])), "CNoPQ",
+                "Platform", .target(name: "CPQ", condition: .when(traits: ["PostgreSQL"])), "CNoPQ",
             ]),
         .target(name: "Storage", dependencies: ["RelayModel", crypto]),
         .target(name: "StorageSQL", dependencies: ["RelayModel", "Storage", crypto]),
         .target(
             name: "StorageSQLite",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQL", "Migrations", "Threads", "CSQLite",
+                "RelayModel", "Storage", "StorageSQL", "Migrations", "Platform", "CSQLite",
             ]),
         .target(
             name: "StoragePostgreSQL",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", "Threads",
+                "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", "Platform",
                 crypto,
             ]),
         .target(
@@ -136,7 +136,7 @@ let package = Package(
             ]),
         .target(
             name: "Gateway",
-            dependencies: ["RelayModel", "Threads", "CCurl", collections, crypto]),
+            dependencies: ["RelayModel", "Platform", "CCurl", collections, crypto]),
         .target(
             name: "Delivery",
             dependencies: [
@@ -159,7 +159,7 @@ let package = Package(
                 configuration, crypto, cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioTLS,
-                serviceLifecycle, "Threads", "CMalloc",
+                serviceLifecycle, "Platform", "CMalloc",
             ],
             exclude: [
                 "OpenAPI/openapi.json", "Live/belfry-live.js", "Live/belfry-live.d.ts",
@@ -185,7 +185,7 @@ let package = Package(
             // Commands wait for people and for answers: they are to be small, and not quick.
             swiftSettings: [.unsafeFlags(["-Osize"], .when(configuration: .release))]),
 
-        .target(name: "Threads", dependencies: ["CThreads"]),
+        .target(name: "Platform", dependencies: ["CPlatform"]),
 
         // What is not Swift, and the schema.
         .target(name: "CBuildStamp"),
@@ -194,7 +194,7 @@ let package = Package(
         .target(name: "CPQ", linkerSettings: [.linkedLibrary("pq")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
-        .target(name: "CThreads"),
+        .target(name: "CPlatform"),
         .systemLibrary(name: "CMalloc"),
         .target(name: "CEmbeddedFiles"),
         .target(name: "EmbeddedFiles", dependencies: ["CEmbeddedFiles"]),

@@ -1,6 +1,6 @@
 import FoundationEssentials
+import Platform
 import Synchronization
-import Threads
 
 /// A thread of its own for calls of libpq, which wait.
 package final class PostgresThread: Sendable {

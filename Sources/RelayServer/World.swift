@@ -1,6 +1,5 @@
-// Where the compiler finds the members of `timespec`.
-import CoreFoundation
 import FoundationEssentials
+import Platform
 package import RelayModel
 
 /// The clocks and the chance of a running relay; everything else gets them handed in.
@@ -30,10 +29,8 @@ package struct World: Sendable {
     /// The real world.
     package static let real = World(
         now: {
-            var moment = timespec()
-            unsafe clock_gettime(CLOCK_REALTIME, &moment)
-            return Timestamp(
-                seconds: Int64(moment.tv_sec), nanoseconds: Int32(moment.tv_nsec))
+            let (seconds, nanoseconds) = timeOfDay()
+            return Timestamp(seconds: seconds, nanoseconds: nanoseconds)
         }, clock: ContinuousClock(), generator: SystemRandomNumberGenerator(),
         machine: ProcessInfo.processInfo.hostName)
 

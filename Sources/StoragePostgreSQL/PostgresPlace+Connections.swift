@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
+import Platform
 import PostgresLink
 package import Storage
-import Threads
 
 extension PostgresPlace {
     /// How often is looked, and how long it waits in between, until the server has let go of

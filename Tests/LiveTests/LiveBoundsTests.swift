@@ -372,6 +372,8 @@ private extension LiveEngine {
                 throw DearChange(steps: 9, costs: costs)
             }
             return asked
+        } of: {
+            Array(container.groups.values)
         }
     }
 }

@@ -13,29 +13,29 @@ import Testing
         "RegularExpressions": ["RelayModel", "PredicateLanguage", "CRE2"],
         "Matching": ["RelayModel", "PredicateLanguage", "RegularExpressions"],
         "ChangeSources": ["RelayModel"],
-        "PostgresLink": ["Threads", "CPQ", "CNoPQ"],
+        "PostgresLink": ["Platform", "CPQ", "CNoPQ"],
         "PostgresFollowing": ["RelayModel", "ChangeSources", "PostgresLink"],
         "Storage": ["RelayModel"],
         "StoragePostgreSQL": [
-            "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", "Threads",
+            "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", "Platform",
         ],
         "StorageSQL": ["RelayModel", "Storage"],
         "StorageSQLite": [
-            "RelayModel", "Storage", "StorageSQL", "Migrations", "Threads", "CSQLite",
+            "RelayModel", "Storage", "StorageSQL", "Migrations", "Platform", "CSQLite",
         ],
         "LogShipping": ["RelayModel", "Storage", "StorageSQL", "StorageSQLite"],
         "Fanout": ["RelayModel", "PredicateLanguage", "Matching", "Storage"],
-        "Gateway": ["RelayModel", "Threads", "CCurl"],
+        "Gateway": ["RelayModel", "Platform", "CCurl"],
         "Delivery": ["RelayModel", "Storage", "Gateway"],
         "GatewaySimulator": [],
         "EmbeddedFiles": ["CEmbeddedFiles"],
         "Migrations": ["EmbeddedFiles"],
-        "Threads": ["CThreads"],
+        "Platform": ["CPlatform"],
     ]
 
     static let rooms: Set<String> = Set(neighbours.keys).union([
         "RelayServer", "belfry", "CCurl", "CEmbeddedFiles", "CRE2", "CSQLite", "CPQ", "CNoPQ",
-        "CThreads",
+        "CPlatform",
     ])
 
     @Test func `a room imports only its neighbours`() {
@@ -113,7 +113,7 @@ import Testing
         "Sources/Matching/Index/IndexCore", "Sources/Matching/Index/MatchOrder.swift",
         "Sources/Matching/Values/KeyBytes.swift", "Sources/Matching/Values/TextWords.swift",
         "Sources/Matching/Values/Value", "Sources/Matching/Planning/Planner+Estimates.swift",
-        "Sources/PostgresLink", "Sources/StorageSQLite/Access", "Sources/Threads",
+        "Sources/PostgresLink", "Sources/StorageSQLite/Access", "Sources/Platform",
     ]
 
     @Test func `pointers occur in few files`() {

@@ -1,5 +1,5 @@
+import Platform
 package import RelayModel
-import Threads
 
 /// APNs, or anything that speaks its provider API, over libcurl.
 ///

@@ -144,7 +144,9 @@ struct ZoneRoutes: Sendable {
     private static let deletedAtATime = 32
 
     /// A zone may have a million records, each of which is a change that is followed: they go some
-    /// at a time, by the share of their container. Who is told to come later goes on then.
+    /// at a time, by the share of their container.
+    ///
+    /// Who is told to come later goes on then.
     private func delete(
         _ zoneID: ZoneID, _ caller: RecordCaller, _ request: RelayRequest
     ) async throws -> JSONValue {

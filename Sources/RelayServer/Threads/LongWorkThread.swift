@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
+import Platform
 import Storage
 import Synchronization
-import Threads
 
 /// A thread for what takes a processor for long, behind everything else that the process does.
 ///

@@ -1,7 +1,7 @@
 import FoundationEssentials
+import Platform
 import PostgresLink
 import Synchronization
-import Threads
 
 /// Looks now and then whether another host was promoted, as long as a store is owned.
 ///

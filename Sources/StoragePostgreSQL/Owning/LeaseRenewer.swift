@@ -1,9 +1,9 @@
 import FoundationEssentials
+import Platform
 import PostgresLink
 import Storage
 import StorageSQL
 import Synchronization
-import Threads
 
 /// Renews the lease of a store, on a connection and a thread of its own, and knows how much room
 /// the store takes.

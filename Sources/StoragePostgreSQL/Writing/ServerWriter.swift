@@ -1,10 +1,10 @@
 import FoundationEssentials
+import Platform
 import PostgresLink
 import RelayModel
 import Storage
 import StorageSQL
 import Synchronization
-import Threads
 
 /// The one writer of a store on a server: takes what callers want written, and commits it together.
 ///

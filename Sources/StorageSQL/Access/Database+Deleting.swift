@@ -1,6 +1,8 @@
 extension Database {
     /// Deletes the rows of a table that `selection`, what follows its name in a question, finds;
-    /// `key` are the columns of its primary key. Returns how many.
+    /// `key` are the columns of its primary key.
+    ///
+    /// It returns how many they are.
     ///
     /// Of several columns that are compared together with what a question finds, SQLite looks the
     /// rows up by the first alone, and reads all of a container for a few of them: there each goes

@@ -93,7 +93,9 @@ struct HeldRow {
     }
 
     /// Puts it into the digest of its group, which begins with it if there is none; the time of one
-    /// that is open stays. The group is that of `subscription` and the device.
+    /// that is open stays.
+    ///
+    /// The group is that of `subscription` and the device.
     private func fold(_ container: Int64, _ subscription: String, in db: Database) throws {
         let decidedAt = (retry.decidedAt ?? retry.dueAt).stored
         let owed = retry.delivery

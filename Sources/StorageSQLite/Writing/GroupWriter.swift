@@ -1,9 +1,9 @@
 import FoundationEssentials
+import Platform
 import RelayModel
 import Storage
 import StorageSQL
 import Synchronization
-import Threads
 
 /// The one writer: takes what callers want written, and commits it together.
 ///

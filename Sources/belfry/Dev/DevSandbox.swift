@@ -73,8 +73,9 @@ struct DevSandbox: Sendable {
     // MARK: Furnishing
 
     /// Writes container, keys, source and devices into the store, as an operator would, unless the
-    /// container is there with these keys: what was changed in a folder that is kept stays. Where
-    /// its keys were lost, the new ones take their places.
+    /// container is there with these keys: what was changed in a folder that is kept stays.
+    ///
+    /// Where its keys were lost, the new ones take their places.
     func furnish(at now: Timestamp) async throws {
         let store = try RelayStore.open(path: storePath)
         do {

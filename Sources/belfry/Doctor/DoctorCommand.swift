@@ -2,6 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import RelayModel
 import RelayServer
+import Storage
 
 /// Looks at everything that goes wrong quietly, and says what to do next.
 struct DoctorCommand: AsyncParsableCommand {
@@ -112,7 +113,7 @@ struct DoctorCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(
                 .input,
-                "--backups: the folder \(folder) cannot be read: \(error.localizedDescription)")
+                "--backups: the folder \(folder) cannot be read: \(error.systemReason)")
         }
     }
 }

@@ -49,8 +49,8 @@ enum StandardStreams {
     ///
     /// - Throws: As ``write(_:_:)``.
     static func flush() throws {
-        guard unsafe fflush(nil) != 0 else { return }
-        throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+        guard fflush(nil) != 0 else { return }
+        throw POSIXError.last
     }
 
     /// Writes all of `bytes`.

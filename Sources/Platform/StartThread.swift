@@ -1,4 +1,4 @@
-import CThreads
+import CPlatform
 import Glibc
 
 /// Runs `body` on a thread of its own, for what waits in calls of the system and would occupy one

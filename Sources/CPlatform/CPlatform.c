@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "CThreads.h"
+#include "CPlatform.h"
 
 #include <errno.h>
 #include <pthread.h>
