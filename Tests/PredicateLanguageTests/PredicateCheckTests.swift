@@ -149,11 +149,11 @@ import Testing
             try RecordPredicate(format: "NAME == 'x'").check(
                 schema: RecordSchema(["name": .init(.string)]))
         }
-        #expect(
-            error
-                == PredicateError(
-                    .check, "the field NAME is unknown", at: SourceSpan(offset: 0, length: 4),
-                    found: "`NAME`", expected: "one of name", hint: "did you mean name?"))
+        var expected = PredicateError(
+            .check, "the field NAME is unknown", at: SourceSpan(offset: 0, length: 4),
+            found: "`NAME`", expected: "one of name", hint: "did you mean name?")
+        expected.comparison = 0
+        #expect(error == expected)
     }
 
     @Test(arguments: [

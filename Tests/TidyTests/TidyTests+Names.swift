@@ -1,6 +1,26 @@
 import Testing
 
 extension TidyTests {
+    /// Foundation brings 10 MB into the executable (docs/decisions/0101): FoundationEssentials does
+    /// not. On Apple's systems there is nothing else, for the public libraries.
+    @Test func `no source imports all of Foundation`() {
+        var finds: [String] = []
+        for file in Repository.sources {
+            var isOther = false
+            for (number, line) in file.numbered {
+                if line.has("#if ") { isOther = line.has("canImport(Darwin)") }
+                if line.has("#else") { isOther.toggle() }
+                if line.has("#endif") { isOther = false }
+                let words = line.split(separator: " ")
+                guard words.dropLast().last == "import", !isOther,
+                    ["Foundation", "CoreFoundation", "FoundationNetworking"].contains(words.last)
+                else { continue }
+                finds.append(place(file, number, "FoundationEssentials does without \(line)"))
+            }
+        }
+        #expect(finds == [])
+    }
+
     /// Pictures of a house that took the place of "manager"; decision 59 has the field's words for
     /// them.
     static let pictures = [
