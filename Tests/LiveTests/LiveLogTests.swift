@@ -95,6 +95,7 @@ import Testing
             log.shrink(to: LogPosition(start.rawValue + 400))
             try await scenario.append(Self.creations(600))
             try await engine.reachHead()
+            await engine.beat([1])
             #expect(client.state.withLock { $0.gone } == ["all"])
             // Nothing is in the way of declaring it again.
             await engine.disconnect(1)

@@ -113,9 +113,9 @@ import Testing
             (
                 [
                     "comparator": "EQUALS", "fieldName": "f",
-                    "fieldValue": ["value": 1, "type": "INT"],
+                    "fieldValue": ["value": 1, "type": "NUMBER"],
                 ],
-                "filterBy[0].fieldValue.type", "\"INT\" is unknown; allowed are STRING"
+                "filterBy[0].fieldValue.type", "\"NUMBER\" is unknown; allowed are STRING"
             ),
             (
                 [

@@ -5,13 +5,14 @@ extension TidyTests {
     static let wallClocks = [
         "Date()", "Date.now", "NSDate()", "timeIntervalSinceNow", "CFAbsoluteTime",
         "CLOCK_REALTIME", "CLOCK_TAI", "gettimeofday", "timespec_get", "time(nil)", "ftime(",
-        "DispatchWallTime",
+        "DispatchWallTime", "timeOfDay()",
     ]
 
     /// Where it is read: once for the relay and its commands, once for the simulator, which may
     /// share nothing with them.
     static let wallClockPlaces = [
-        "Sources/RelayServer/World.swift", "Sources/GatewaySimulator/Settings/MachineClock.swift",
+        "Sources/RelayServer/World.swift", "Sources/Platform/TimeOfDay.swift",
+        "Sources/GatewaySimulator/Settings/MachineClock.swift",
     ]
 
     @Test func `the time of day is read in two places`() {
