@@ -1,9 +1,14 @@
 import FoundationEssentials
 package import RelayModel
 
-/// How far the clocks of time zones are ahead of UTC, by the zones' names.
+/// How far the clocks of time zones are ahead of UTC, by the zones' names, as the system's database
+/// has them (Debian's package `tzdata`), which is brought up to date while a relay stays as it is.
 package struct ZoneClock: Sendable {
-    private var zones: [String: TimeZone] = [:]
+    private var zones: [String: ZoneRules] = [:]
+    /// Where the system has the database.
+    private static let folder = "/usr/share/zoneinfo"
+    /// The largest file has some thousands.
+    private static let mostBytes = 65_536
 
     /// The IANA has about six hundred.
     private static let mostZones = 1024
@@ -23,12 +28,11 @@ package struct ZoneClock: Sendable {
             if zones.count >= Self.mostZones { zones.removeAll() }
             zones[name] = Self.zone(name)
         }
-        let date = Date(timeIntervalSince1970: Double(moment.seconds))
-        return Int64(zones[name]?.secondsFromGMT(for: date) ?? 0)
+        return zones[name]?.offset(at: moment.seconds) ?? 0
     }
 
     /// Names of the database alone, which nothing reads as a path, a rule or an abbreviation.
-    private static func zone(_ name: String) -> TimeZone? {
+    private static func zone(_ name: String) -> ZoneRules? {
         let isName = name.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
@@ -41,6 +45,9 @@ package struct ZoneClock: Sendable {
         guard isName, (3...longestName).contains(name.utf8.count),
             name == "UTC" || name.contains("/")
         else { return nil }
-        return TimeZone(identifier: name)
+        guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)"),
+            data.count <= mostBytes
+        else { return nil }
+        return ZoneRules(Array(data))
     }
 }

@@ -29,9 +29,9 @@ package struct ConfigurationValues: Sendable {
         var providers: [any ConfigProvider] = [flags, variables]
         var problems = problems(with: arguments)
         if let path = ConfigReader(providers: providers).string(forKey: "config") {
-            problems += try Self.problems(withFile: path)
-            // What is no object has no settings to be read.
-            if problems.isEmpty { providers.append(try await file(path)) }
+            let file = try Self.leaves(ofFile: path)
+            problems += Self.problems(with: file, in: path)
+            if problems.isEmpty { providers.append(Self.provider(of: file)) }
         }
         guard problems.isEmpty else { throw ConfigurationError(problems) }
         let reader = ConfigReader(providers: providers)
@@ -57,11 +57,30 @@ package struct ConfigurationValues: Sendable {
         }
     }
 
-    private static func file(_ path: String) async throws -> FileProvider<JSONSnapshot> {
-        let place = InMemoryProvider(values: [
-            "filePath": ConfigValue(.string(path), isSecret: false)
-        ])
-        return try await FileProvider(config: ConfigReader(provider: place))
+    /// The settings of a file, with numbers as texts.
+    ///
+    /// The package's own reader of JSON is left out, because it brings all of Foundation along.
+    private static func provider(of file: [Leaf]) -> InMemoryProvider {
+        let values = file.map { leaf in
+            let content: ConfigContent =
+                if case .array(let list) = leaf.value {
+                    .stringArray(list.map(text))
+                } else {
+                    .string(text(leaf.value))
+                }
+            return (
+                AbsoluteConfigKey(ConfigKey(leaf.name)), ConfigValue(content, isSecret: false)
+            )
+        }
+        return InMemoryProvider(values: Dictionary(values, uniquingKeysWith: { first, _ in first }))
+    }
+
+    private static func text(_ value: JSONValue) -> String {
+        switch value {
+        case .string(let text): text
+        case .number(let number): Int64(exactly: number).map(String.init) ?? String(number)
+        default: value.text
+        }
     }
 
     private mutating func take(_ key: ConfigurationKey, from reader: ConfigReader) {
@@ -154,8 +173,11 @@ package struct ConfigurationValues: Sendable {
     /// More than these say nothing new.
     private static let maximumRemarks = 20
 
-    /// What in the file names no setting, or is no kind of value that a setting has.
-    private static func problems(withFile path: String) throws -> [String] {
+    /// A value of a file that is no object, and its name with those of the objects around it.
+    private typealias Leaf = (name: String, value: JSONValue)
+
+    /// What a file says.
+    private static func leaves(ofFile path: String) throws -> [Leaf] {
         let text: [UInt8]
         do {
             text = Array(try Data(contentsOf: URL(filePath: path)))
@@ -169,25 +191,31 @@ package struct ConfigurationValues: Sendable {
         if let mark = marks.first(where: { text.starts(with: $0.bytes) }) {
             throw ConfigurationError(["the file \(path) \(mark.meaning)"])
         }
+        let value: JSONValue
         do throws(JSONSyntaxError) {
-            let keys = Dictionary(
-                ConfigurationKeys.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first }
-            )
-            let value = try JSONValue(parsing: text)
-            guard case .object = value else { return ["the file \(path) is no object of JSON"] }
-            return leaves(value, below: "").compactMap { name, value in
-                guard let key = keys[name] else {
-                    return noSetting(name, in: path, among: ConfigurationKeys.all.map(\.name))
-                }
-                // The reader of the file would take true for 1, and pass null over.
-                switch value {
-                case .bool(let flag): return "\(name) in \(path): \(flag) must be \(key.rule)"
-                case .null: return "\(name) in \(path): null must be \(key.rule)"
-                default: return nil
-                }
-            }
+            value = try JSONValue(parsing: text)
         } catch {
             throw ConfigurationError(["the file \(path) is \(error.description)"])
+        }
+        guard case .object = value else {
+            throw ConfigurationError(["the file \(path) is no object of JSON"])
+        }
+        return leaves(value, below: "")
+    }
+
+    /// What in the file names no setting, or is no kind of value that a setting has.
+    private static func problems(with file: [Leaf], in path: String) -> [String] {
+        let keys = Dictionary(
+            ConfigurationKeys.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        return file.compactMap { name, value in
+            guard let key = keys[name] else {
+                return noSetting(name, in: path, among: ConfigurationKeys.all.map(\.name))
+            }
+            switch value {
+            case .bool(let flag): return "\(name) in \(path): \(flag) must be \(key.rule)"
+            case .null: return "\(name) in \(path): null must be \(key.rule)"
+            default: return nil
+            }
         }
     }
 
@@ -198,9 +226,7 @@ package struct ConfigurationValues: Sendable {
         ([0xFE, 0xFF], "is UTF-16: save it as UTF-8"),
     ]
 
-    private static func leaves(
-        _ value: JSONValue, below path: String
-    ) -> [(name: String, value: JSONValue)] {
+    private static func leaves(_ value: JSONValue, below path: String) -> [Leaf] {
         guard case .object(let object) = value else { return [(path, value)] }
         return object.members.flatMap { member in
             leaves(member.value, below: path.isEmpty ? member.name : "\(path).\(member.name)")
