@@ -54,8 +54,11 @@ private final class EmbeddedFunction {
                 context, text, UInt64(text.utf8.count), transient, UInt8(SQLITE_UTF8))
         case .bytes(let bytes):
             Array(bytes).withUnsafeBytes { bytes in
-                sqlite3_result_blob64(
-                    context, bytes.baseAddress, UInt64(bytes.count), transient)
+                // Without an address the value would be NULL.
+                guard let address = bytes.baseAddress, !bytes.isEmpty else {
+                    return sqlite3_result_zeroblob(context, 0)
+                }
+                sqlite3_result_blob64(context, address, UInt64(bytes.count), transient)
             }
         }
     }

@@ -15,6 +15,8 @@ final class EmbeddedPool: Sendable {
 
     private struct Readers {
         var idle: [ReaderConnection] = []
+        /// Those that somebody has.
+        var out: [ReaderConnection] = []
         /// How many may still be made.
         var left: Int
         var waiting: [(number: Int, reader: CheckedContinuation<ReaderConnection?, Never>)] = []
@@ -49,13 +51,13 @@ final class EmbeddedPool: Sendable {
         guard let reader = try await reader() else {
             throw EmbeddedError(SQLITE_MISUSE, "the connection is closed")
         }
-        defer { giveBack(reader) }
         let turn = ReaderTurn()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                reader.queue.async { [open] in
-                    continuation.resume(
-                        with: Result { try reader.read(turn, opening: open, body) })
+                reader.queue.async { [self] in
+                    let result = Result { try reader.read(turn, opening: open, body) }
+                    giveBack(reader)
+                    continuation.resume(with: result)
                 }
             }
         } onCancel: {
@@ -74,15 +76,17 @@ final class EmbeddedPool: Sendable {
         for reader in idle { reader.close() }
     }
 
-    /// Closes all; whoever reads still does so to the end.
+    /// Closes all; whoever reads still does so to the end, which it waits for: the writer closes
+    /// last, and nobody has the file any more when this returns.
     func close() {
-        let waiting = readers.withLock { readers in
+        let (waiting, out) = readers.withLock { readers in
             readers.isClosed = true
             defer { readers.waiting = [] }
-            return readers.waiting
+            return (readers.waiting, readers.out)
         }
         for (_, waiter) in waiting { waiter.resume(returning: nil) }
         forgetReaders()
+        for reader in out { reader.end() }
         writer.use { $0.close() }
     }
 
@@ -108,10 +112,15 @@ final class EmbeddedPool: Sendable {
     ) {
         let (isNow, reader) = readers.withLock { readers -> (Bool, ReaderConnection?) in
             if readers.isClosed || Task.isCancelled { return (true, nil) }
-            if let reader = readers.idle.popLast() { return (true, reader) }
+            if let reader = readers.idle.popLast() {
+                readers.out.append(reader)
+                return (true, reader)
+            }
             if readers.left > 0 {
                 readers.left -= 1
-                return (true, ReaderConnection(generation: readers.generation))
+                let reader = ReaderConnection(generation: readers.generation)
+                readers.out.append(reader)
+                return (true, reader)
             }
             readers.waiting.append((number, continuation))
             return (false, nil)
@@ -127,13 +136,19 @@ final class EmbeddedPool: Sendable {
         waiter?.resume(returning: nil)
     }
 
+    /// On the reader's queue, which closing waits for.
     private func giveBack(_ reader: ReaderConnection) {
         let (isOld, waiter, next) = readers.withLock { readers in
             let isOld = readers.isClosed || reader.generation != readers.generation
             let next = isOld ? ReaderConnection(generation: readers.generation) : reader
             let waiter = readers.waiting.isEmpty ? nil : readers.waiting.removeFirst().reader
-            if waiter == nil {
-                if isOld { readers.left += 1 } else { readers.idle.append(reader) }
+            readers.out.removeAll { $0 === reader }
+            if waiter != nil {
+                readers.out.append(next)
+            } else if isOld {
+                readers.left += 1
+            } else {
+                readers.idle.append(reader)
             }
             return (isOld, waiter, next)
         }
@@ -163,6 +178,7 @@ private final class ReaderConnection: @unchecked Sendable {
     let generation: Int
     let queue = DispatchQueue(label: "belfry.reader")
     private var connection: EmbeddedConnection?
+    private var isEnded = false
 
     init(generation: Int) {
         self.generation = generation
@@ -172,11 +188,13 @@ private final class ReaderConnection: @unchecked Sendable {
         _ turn: ReaderTurn, opening: () throws -> EmbeddedConnection,
         _ body: (EmbeddedConnection) throws -> Value
     ) throws -> Value {
+        guard !isEnded else { throw EmbeddedError(SQLITE_MISUSE, "the connection is closed") }
         let connection = try self.connection ?? opening()
         self.connection = connection
+        // After the turn's end: whoever cancels it must not interrupt what was closed.
+        defer { if connection.isInsideTransaction { close() } }
         try turn.begin(on: connection)
         defer { turn.end(on: connection) }
-        defer { if connection.isInsideTransaction { close() } }
         do {
             return try connection.inTransaction(.deferred) { try body(connection) }
         } catch let error as EmbeddedError where error.code == SQLITE_INTERRUPT {
@@ -188,6 +206,14 @@ private final class ReaderConnection: @unchecked Sendable {
         connection?.close()
         connection = nil
     }
+
+    /// Closes it once whoever reads has done so; nobody reads on it afterwards.
+    func end() {
+        queue.sync {
+            isEnded = true
+            close()
+        }
+    }
 }
 
 /// One use of a reader, which another thread may end.
@@ -197,6 +223,9 @@ final class ReaderTurn: Sendable {
         /// The connection, while it is used.
         nonisolated(unsafe) var pointer: OpaquePointer?
     }
+
+    /// Operations of SQLite's machine: some milliseconds.
+    private static let operationsBetweenLooks: Int32 = 100_000
 
     private let state = Mutex(State())
 
@@ -208,6 +237,14 @@ final class ReaderTurn: Sendable {
             return state.isCancelled
         }
         connection.turn = self
+        // Where an interruption comes just before a statement begins, SQLite forgets it.
+        sqlite3_progress_handler(
+            connection.pointer, Self.operationsBetweenLooks,
+            { place in
+                guard let place else { return 0 }
+                let turn = Unmanaged<ReaderTurn>.fromOpaque(place).takeUnretainedValue()
+                return turn.isCancelled ? 1 : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
         if isCancelled {
             end(on: connection)
             throw CancellationError()
@@ -215,6 +252,7 @@ final class ReaderTurn: Sendable {
     }
 
     func end(on connection: EmbeddedConnection) {
+        sqlite3_progress_handler(connection.pointer, 0, nil, nil)
         connection.turn = nil
         state.withLock { $0.pointer = nil }
     }

@@ -20,8 +20,18 @@ final class EmbeddedStatement: SQLStatement {
         try connection.check(sql)
         var prepared: OpaquePointer?
         let flags = UInt32(keeping ? SQLITE_PREPARE_PERSISTENT : 0)
-        let code = sqlite3_prepare_v3(connection.pointer, sql, -1, flags, &prepared, nil)
+        let (code, isAlone) = sql.withCString { text -> (Int32, Bool) in
+            var rest: UnsafePointer<CChar>?
+            let code = sqlite3_prepare_v3(connection.pointer, text, -1, flags, &prepared, &rest)
+            let left = rest.map { String(cString: $0) } ?? ""
+            return (code, left.allSatisfy { $0.isWhitespace || $0 == ";" })
+        }
         guard code == SQLITE_OK else { throw connection.failure(sql) }
+        // SQLite says nothing of what it leaves out.
+        guard isAlone else {
+            sqlite3_finalize(prepared)
+            throw EmbeddedError(SQLITE_MISUSE, "there are several statements", sql: sql)
+        }
         guard let prepared else {
             throw EmbeddedError(SQLITE_MISUSE, "there is no statement", sql: sql)
         }
