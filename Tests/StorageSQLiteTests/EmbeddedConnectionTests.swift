@@ -57,6 +57,14 @@ import Testing
         }
     }
 
+    private static func refuse(_ value: SQLValue, _ text: String) throws -> SQLValue {
+        throw Missed()
+    }
+
+    private static func empty(_ value: SQLValue, _ text: String) -> SQLValue { .bytes(Data()) }
+
+    private static func echo(_ value: SQLValue, _ text: String) -> SQLValue { value }
+
     // MARK: Transactions
 
     @Test func `after a transaction that SQLite has undone nothing is written by itself`() throws {
@@ -378,7 +386,7 @@ import Testing
         try Self.fill(pool, 1...3)
         try pool.write { db in
             #expect(throws: Missed.self) {
-                try db.withFunction(named: "refuse", { _, _ in throw Missed() }) {
+                try db.withFunction(named: "refuse", Self.refuse) {
                     try db.execute(sql: "UPDATE item SET body = refuse(body, 'p')")
                 }
             }
@@ -395,11 +403,11 @@ import Testing
     @Test func `an empty blob of a function is no NULL`() throws {
         let pool = try Self.pool()
         try pool.write { db in
-            let found = try db.withFunction(named: "emptied", { _, _ in .bytes(Data()) }) {
+            let found = try db.withFunction(named: "emptied", Self.empty) {
                 try String.fetchOne(db.database, sql: "SELECT typeof(emptied(x'01', 'p'))")
             }
             #expect(found == "blob")
-            let text = try db.withFunction(named: "echo", { value, _ in value }) {
+            let text = try db.withFunction(named: "echo", Self.echo) {
                 try String.fetchOne(
                     db.database, sql: "SELECT echo(?, 'p')", arguments: ["a\0b"])
             }
