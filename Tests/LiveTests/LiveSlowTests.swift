@@ -17,7 +17,7 @@ import Testing
             /// Of how many that it is told the last makes it fall behind; 0 for none.
             var pace: Int
             var told = 0
-            var lagging: LogPosition?
+            var lagging: LiveLag?
             var isCatchingUp = false
             var answered: Set<String> = []
         }
@@ -59,21 +59,21 @@ import Testing
             case .deliver(_, _, let position), .close(_, _, let position):
                 guard state.withLock({ $0.lagging == nil }) else { return }
                 client.post([command])
-                let fallsBehind = state.withLock { state -> Bool in
+                let lag = state.withLock { state -> LiveLag? in
                     state.told += 1
                     let isLast = state.pace > 0 && state.told.isMultiple(of: state.pace)
-                    if isLast { state.lagging = position }
-                    return isLast
+                    if isLast { state.lagging = LiveLag(position, count: state.told) }
+                    return isLast ? state.lagging : nil
                 }
-                if fallsBehind { fallBehind(at: position) }
+                if let lag { fallBehind(at: lag) }
             case .caughtUp: state.withLock { ($0.lagging, $0.isCatchingUp) = (nil, false) }
             default: client.post([command])
             }
         }
 
-        private func fallBehind(at position: LogPosition, untold: [LiveFrame] = []) {
+        private func fallBehind(at lag: LiveLag, untold: [LiveFrame] = []) {
             Task { [engine, client] in
-                await engine.fallBehind(client.number, at: position, untold: untold)
+                await engine.fallBehind(client.number, at: lag, untold: untold)
             }
         }
 
@@ -82,7 +82,7 @@ import Testing
 
         /// Takes what was under way, so that what happened since is told.
         func drain() {
-            let lagging = state.withLock { state -> LogPosition? in
+            let lagging = state.withLock { state -> LiveLag? in
                 guard !state.isCatchingUp, let lagging = state.lagging else { return nil }
                 state.isCatchingUp = true
                 return lagging

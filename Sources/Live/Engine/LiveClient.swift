@@ -50,10 +50,10 @@ struct LiveClient {
     var quarters: UInt8 = 0
     /// Whether it is told from the log what happened since it fell behind.
     var isCatchingUp = false
-    /// Where its hub said last that it fell behind, so that nothing goes out to it.
-    var behind = LogPosition.start
-    /// From where it caught up last.
-    var caughtUp = LogPosition.start
+    /// When it fell behind last, as its hub said, so that nothing goes out to it.
+    var behind = LiveLag(.start, count: 0)
+    /// After which time it caught up last.
+    var caughtUp = LiveLag(.start, count: 0)
 
     /// Whether it fell behind, and has not begun to catch up: what is told of changes now, it is
     /// told later.

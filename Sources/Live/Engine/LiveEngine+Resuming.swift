@@ -1,24 +1,25 @@
 import Logging
 import Matching
-package import RelayModel
+import RelayModel
 import Storage
 
 extension LiveEngine {
-    /// Notes that a client fell behind there, and is sent nothing more of changes; `fences` are
-    /// answers that it was not sent, because they would say that it was.
+    /// Notes that a client fell behind, and is sent nothing more of changes; `fences` are answers
+    /// that it was not sent, because they would say that it was.
     package func fallBehind(
-        _ number: UInt64, at position: LogPosition, untold fences: [LiveFrame] = []
+        _ number: UInt64, at lag: LiveLag, untold fences: [LiveFrame] = []
     ) {
         guard let client = clients[number] else { return }
-        clients[number]?.behind = max(client.behind, position)
+        clients[number]?.behind = max(client.behind, lag)
         clients[number]?.fences += fences
         // It may have caught up meanwhile.
         answerFences(of: number)
     }
 
     /// Tells a client that fell behind, and has read what was under way, what happened since.
-    package func catchUp(_ number: UInt64, from since: LogPosition) {
-        clients[number]?.caughtUp = since
+    package func catchUp(_ number: UInt64, from lag: LiveLag) {
+        let since = lag.position
+        clients[number]?.caughtUp = lag
         takeUp(number, after: since)
         guard let client = clients[number], let container = containers[client.container] else {
             clients[number]?.hub.post([.caughtUp(number)])

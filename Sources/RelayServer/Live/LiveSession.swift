@@ -54,10 +54,10 @@ final class LiveSession: Sendable {
 
     /// Has a stream's client that fell behind told from the log what happened since.
     func lag(at hub: StreamHub) {
-        hub.lag { [access, number] position, untold in
-            Task { await access.engine.fallBehind(number, at: position, untold: untold) }
-        } until: { [access, number] position in
-            Task { await access.engine.catchUp(number, from: position) }
+        hub.lag { [access, number] lag, untold in
+            Task { await access.engine.fallBehind(number, at: lag, untold: untold) }
+        } until: { [access, number] lag in
+            Task { await access.engine.catchUp(number, from: lag) }
         }
     }
 

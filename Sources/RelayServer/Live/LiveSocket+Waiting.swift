@@ -1,6 +1,5 @@
 import Live
 import NIOCore
-import RelayModel
 import Storage
 
 extension LiveSocket {
@@ -13,9 +12,9 @@ extension LiveSocket {
     }
 
     /// Has the engine know that the client fell behind, and what it was not sent for that.
-    func fallBehind(at position: LogPosition, untold fences: [LiveFrame] = []) {
+    func fallBehind(at lag: LiveLag, untold fences: [LiveFrame] = []) {
         Task { [engine = access.engine, number] in
-            await engine.fallBehind(number, at: position, untold: fences)
+            await engine.fallBehind(number, at: lag, untold: fences)
         }
     }
 

@@ -42,8 +42,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var isTouched = false
     /// Who looks, once it was asked and known.
     var known: Looker?
-    /// Where the client stands that fell behind, and has been told nothing of changes since.
-    var lagging: LogPosition?
+    /// When the client fell behind that has been told nothing of changes since.
+    var lagging: LiveLag?
+    /// How often it fell behind.
+    private var lags = 0
     /// When the connection last took something of what waits.
     private var taken: NIODeadline
     private var isCatchingUp = false
@@ -277,8 +279,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             flush()
         }
         guard !context.channel.isWritable || !outbox.isEmpty else { return }
-        lagging = position
-        fallBehind(at: position)
+        lags += 1
+        let lag = LiveLag(position, count: lags)
+        lagging = lag
+        fallBehind(at: lag)
     }
 
     /// Ends a client for whom too much is queued.

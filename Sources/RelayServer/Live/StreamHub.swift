@@ -14,7 +14,7 @@ final class StreamHub: LiveHub {
     /// Bytes of one answer to a poll.
     static let bytesOfAnAnswer = 32 * 1024 * 1024
 
-    typealias FallBehind = @Sendable (_ position: LogPosition, _ untold: [LiveFrame]) -> Void
+    typealias FallBehind = @Sendable (_ lag: LiveLag, _ untold: [LiveFrame]) -> Void
 
     private struct State {
         var groups: Set<UInt32> = []
@@ -34,9 +34,11 @@ final class StreamHub: LiveHub {
         var untold: [LiveFrame] = []
         /// Has the client told from the log what happened after a position; `nil` for polls, which
         /// are told once.
-        var catchUp: (@Sendable (LogPosition) -> Void)?
-        /// Where the client stands that has been told nothing since.
-        var lagging: LogPosition?
+        var catchUp: (@Sendable (LiveLag) -> Void)?
+        /// When the client fell behind that has been told nothing since.
+        var lagging: LiveLag?
+        /// How often it fell behind.
+        var lags = 0
         var isCatchingUp = false
         var waiter: CheckedContinuation<Void, Never>?
         /// How much waits, as far as the others know.
@@ -45,7 +47,7 @@ final class StreamHub: LiveHub {
         var hasEnough: Bool { isOver || isComplete && (hasNews || isReleased) }
 
         /// Has others know that the client fell behind; `nil` if it did so before, or did not.
-        mutating func lag(after former: LogPosition?) -> (@Sendable () -> Void)? {
+        mutating func lag(after former: LiveLag?) -> (@Sendable () -> Void)? {
             let fences = untold
             untold = []
             guard let lagging, lagging != former || !fences.isEmpty, let fallBehind else {
@@ -76,7 +78,7 @@ final class StreamHub: LiveHub {
     /// then, and `catchUp` once it has taken that.
     func lag(
         _ fallBehind: @escaping FallBehind,
-        until catchUp: @escaping @Sendable (LogPosition) -> Void
+        until catchUp: @escaping @Sendable (LiveLag) -> Void
     ) {
         state.withLock { ($0.fallBehind, $0.catchUp) = (fallBehind, catchUp) }
     }
@@ -165,7 +167,9 @@ final class StreamHub: LiveHub {
     private func close(_ at: LiveFrame, _ position: LogPosition, _ state: inout State) {
         guard state.lagging == nil else { return }
         append(at, &state)
-        if state.catchUp != nil, state.outbox.bytes > Self.bytesUntaken { state.lagging = position }
+        guard state.catchUp != nil, state.outbox.bytes > Self.bytesUntaken else { return }
+        state.lags += 1
+        state.lagging = LiveLag(position, count: state.lags)
     }
 
     private func append(_ frame: LiveFrame, _ state: inout State) {
