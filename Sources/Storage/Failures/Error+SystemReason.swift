@@ -44,4 +44,13 @@ extension FileManager {
         var isFolder = false
         return fileExists(atPath: path, isDirectory: &isFolder) && isFolder
     }
+
+    /// The bytes of the file at `path`; `nil` if there is none to be looked at.
+    ///
+    /// Not by its attributes, whose numbers are of another type in a process that has not loaded
+    /// all of Foundation.
+    package func bytes(at path: String) -> Int? {
+        var found = stat()
+        return stat(path, &found) == 0 ? Int(found.st_size) : nil
+    }
 }

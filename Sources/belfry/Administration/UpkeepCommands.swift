@@ -26,7 +26,7 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         do {
             let report = try RelayStore.backUp(path: database, to: file)
-            let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
+            let size = FileManager.default.bytes(at: file) ?? 0
             print(
                 json
                     ? JSONValue.object(

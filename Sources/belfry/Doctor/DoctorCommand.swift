@@ -96,7 +96,7 @@ struct DoctorCommand: AsyncParsableCommand {
             guard !noBackups.contains(where: { path.hasSuffix($0) }),
                 let attributes = try? manager.attributesOfItem(atPath: path),
                 attributes[.type] as? FileAttributeType == .typeRegular,
-                attributes[.size] as? Int ?? 0 > 0,
+                manager.bytes(at: path) ?? 0 > 0,
                 let date = attributes[.modificationDate] as? Date
             else { return nil }
             return (date, path)
