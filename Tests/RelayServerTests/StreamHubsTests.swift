@@ -12,6 +12,7 @@ import Testing
     /// What was given back because it was not told.
     private final class Untold: Sendable {
         let types = Mutex<[String]>([])
+        let lags = Mutex<[LiveLag]>([])
     }
 
     private let hubs = StreamHubs()
@@ -123,8 +124,9 @@ import Testing
     @Test func `a stream that lags is not told that everything has been told`() {
         let hub = stream(1)
         let untold = Untold()
-        hub.lag { _, frames in
+        hub.lag { lag, frames in
             untold.types.withLock { $0 += frames.map(\.type) }
+            untold.lags.withLock { $0.append(lag) }
         } until: { _ in
         }
         hubs.post([.join(1, 7), .send(1, [LiveFrame(["type": "fenced"])])])
@@ -134,6 +136,12 @@ import Testing
         hubs.post([.send(1, [LiveFrame(["type": "fenced"]), Self.frame("own")])])
         #expect(Self.heard(hub) == [long, "t1", "own"])
         #expect(untold.types.withLock { $0 } == ["fenced"])
+        // Nothing has happened since, and it lags once more.
+        hubs.post([.caughtUp(1)])
+        hubs.post([Self.deliver(Self.told(7, long), at: "t1")])
+        let first = LiveLag(LogPosition(1))
+        #expect(
+            untold.lags.withLock { $0 } == [first, first, LiveLag(LogPosition(1), count: 2)])
     }
 
     @Test func `who has gone is forgotten, and nothing that comes late brings it back`() {
