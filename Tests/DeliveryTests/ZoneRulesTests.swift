@@ -16,12 +16,14 @@ import Testing
     @Test(arguments: names) func `zones are as Foundation has them`(name: String) throws {
         let zone = try #require(TimeZone(identifier: name))
         var clock = ZoneClock()
+        var differences: [Date] = []
         // From 1972 to 2036, every seventeen hours; what is far off may be known to one of them.
         for hours in stride(from: 17_520 as Int64, to: 579_000, by: 17) {
             let date = Date(timeIntervalSince1970: Double(hours * 3600))
             let found = clock.offset(of: name, at: Timestamp(seconds: hours * 3600))
-            #expect(found == Int64(zone.secondsFromGMT(for: date)), "\(date)")
+            if found != Int64(zone.secondsFromGMT(for: date)) { differences.append(date) }
         }
+        #expect(differences == [])
     }
 
     @Test func `the rule goes on where the list of changes ends`() throws {

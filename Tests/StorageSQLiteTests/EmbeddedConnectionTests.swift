@@ -384,7 +384,7 @@ import Testing
     @Test func `what a function throws is what is thrown, and nothing is changed`() throws {
         let pool = try Self.pool()
         try Self.fill(pool, 1...3)
-        try pool.write { db in
+        pool.write { db in
             #expect(throws: Missed.self) {
                 try db.withFunction(named: "refuse", Self.refuse) {
                     try db.execute(sql: "UPDATE item SET body = refuse(body, 'p')")

@@ -1,8 +1,9 @@
 import Testing
 
 extension TidyTests {
-    /// Foundation brings 10 MB into the executable (docs/decisions/0101): FoundationEssentials does
-    /// not. On Apple's systems there is nothing else, for the public libraries.
+    /// Foundation brings 10 MB into the executable (docs/decisions/0101).
+    ///
+    /// On Apple's systems there is nothing else, for the public libraries.
     @Test func `no source imports all of Foundation`() {
         var finds: [String] = []
         for file in Repository.sources {
