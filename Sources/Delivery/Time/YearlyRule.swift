@@ -1,7 +1,7 @@
 import RelayModel
 
-/// How the clocks of a zone are changed each year, as POSIX writes it (`CET-1CEST,M3.5.0,M10.5.0/3`),
-/// with the hours that RFC 9636 adds.
+/// How the clocks of a zone are changed each year, as POSIX writes it
+/// (`CET-1CEST,M3.5.0,M10.5.0/3`), with the hours that RFC 9636 adds.
 struct YearlyRule: Sendable, Hashable {
     /// A day of each year, and the time of its clocks at which they are changed.
     private struct Change: Hashable {
