@@ -213,7 +213,12 @@ package final class ModelClient: LiveHub {
                     state.begun.remove(name)
                 }
             }
-        case "gone": state.gone.append(text(frame["id"]))
+        case "gone":
+            let id = text(frame["id"])
+            state.gone.append(id)
+            // What it was told last is where it goes on when it is declared again.
+            for group in state.names.keys { state.names[group]?.removeAll { $0 == id } }
+            (state.live, state.begun) = (state.live.subtracting([id]), state.begun.subtracting([id]))
         default: break
         }
     }
