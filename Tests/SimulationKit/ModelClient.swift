@@ -218,7 +218,8 @@ package final class ModelClient: LiveHub {
             state.gone.append(id)
             // What it was told last is where it goes on when it is declared again.
             for group in state.names.keys { state.names[group]?.removeAll { $0 == id } }
-            (state.live, state.begun) = (state.live.subtracting([id]), state.begun.subtracting([id]))
+            state.live.remove(id)
+            state.begun.remove(id)
         default: break
         }
     }
