@@ -95,12 +95,18 @@ struct ListenerMaker: Sendable {
         let http1 = HTTP1Channel.Configuration(
             additionalChannelHandlers: [limiter.watch(), ClientWatch(), WholeAnswers()]
                 + handlers())
-        guard let security else { return .http1(configuration: http1) }
+        guard let security else { return taking(http1) }
         let secured = HTTP1Channel.Configuration(
             additionalChannelHandlers: [
                 WholeClosing(), limiter.watch(), ClientWatch(), WholeAnswers(),
             ] + handlers())
-        return try .tls(.http1(configuration: secured), tlsConfiguration: security)
+        return try .tls(taking(secured), tlsConfiguration: security)
+    }
+
+    private static func taking(_ configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {
+        HTTPServerBuilder { responder in
+            TakenChannel(base: HTTP1Channel(responder: responder, configuration: configuration))
+        }
     }
 }
 

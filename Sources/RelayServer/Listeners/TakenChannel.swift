@@ -1,0 +1,45 @@
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTPTypes
+import Synchronization
+
+/// A connection's HTTP, as Hummingbird has it, for which somebody answers also if nobody takes it.
+///
+/// A connection that is accepted at the moment in which its listener ends is dropped behind the
+/// listener; NIO ends the process by a trap where a writer is dropped that nobody has finished.
+struct TakenChannel: ServerChildChannel {
+    let base: HTTP1Channel
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<TakenConnection> {
+        base.setup(channel: channel, logger: logger).map { TakenConnection($0) }
+    }
+
+    func handle(value: TakenConnection, logger: Logger) async {
+        await base.handle(value: value.take(), logger: logger)
+    }
+}
+
+/// A connection on its way to whoever serves it; it is closed if it does not come there.
+final class TakenConnection: ServerChildChannelValue {
+    private let value: HTTP1Channel.Value
+    private let isTaken = Atomic(false)
+
+    init(_ value: HTTP1Channel.Value) {
+        self.value = value
+    }
+
+    var channel: any Channel { value.channel }
+
+    /// Hands it over.
+    func take() -> HTTP1Channel.Value {
+        isTaken.store(true, ordering: .relaxed)
+        return value
+    }
+
+    deinit {
+        guard !isTaken.load(ordering: .relaxed) else { return }
+        let value = value
+        Task { try? await value.executeThenClose { _, _ in } }
+    }
+}
