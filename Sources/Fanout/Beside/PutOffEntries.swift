@@ -17,7 +17,7 @@ struct PutOffEntries {
 
         init(_ entry: FollowedEntry) {
             judged = entry.position
-            judgedBytes = entry.heldBytes
+            judgedBytes = entry.memoryBytes
         }
 
         mutating func hold(_ entry: FollowedEntry) {
@@ -84,17 +84,17 @@ struct PutOffEntries {
             lines[entry.container] = Line(entry)
         } else {
             lines[entry.container]?.judged = entry.position
-            lines[entry.container]?.judgedBytes = entry.heldBytes
+            lines[entry.container]?.judgedBytes = entry.memoryBytes
         }
         changes += 1
-        bytes += entry.heldBytes
+        bytes += entry.memoryBytes
     }
 
     /// An entry waits for those of its container that were put off.
     mutating func hold(_ entry: FollowedEntry) {
         lines[entry.container]?.hold(entry)
         entries += 1
-        bytes += entry.heldBytes
+        bytes += entry.memoryBytes
         if entry.isChange { changes += 1 }
     }
 
@@ -119,7 +119,7 @@ struct PutOffEntries {
             return nil
         }
         entries -= 1
-        bytes -= next.heldBytes
+        bytes -= next.memoryBytes
         if next.isChange { changes -= 1 }
         return next
     }
@@ -128,34 +128,5 @@ struct PutOffEntries {
 extension FollowedEntry {
     var isChange: Bool {
         if case .change = body { true } else { false }
-    }
-
-    /// What a change takes in memory while it is put off, about.
-    var heldBytes: Int {
-        guard case .change(let logged, _) = body else { return 0 }
-        switch logged {
-        case .stored(let text): return text.utf8.count
-        case .read(let change):
-            return [change.before, change.after, change.kept?.image].reduce(256) { bytes, image in
-                (image?.fields ?? [:]).reduce(bytes) {
-                    $0 + $1.key.utf8.count + $1.value.heldBytes
-                }
-            }
-        }
-    }
-}
-
-private extension FieldValue {
-    /// What a value takes in memory, about.
-    var heldBytes: Int {
-        switch self {
-        case .string(let text): 16 + text.utf8.count
-        case .bytes(let bytes): 32 + bytes.count
-        case .list(let values): values.reduce(32) { $0 + $1.heldBytes }
-        case .set(let values): values.reduce(32) { $0 + $1.heldBytes }
-        case .map(let members):
-            members.reduce(32) { $0 + $1.key.utf8.count + $1.value.heldBytes }
-        default: 16
-        }
     }
 }

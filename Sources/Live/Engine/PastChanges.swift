@@ -55,7 +55,7 @@ struct PastChanges {
         let tableKey = LiveContainer.tableKey(of: change)
         let table = container.tables[tableKey]
         guard table != nil || container.changeGroups > 0 else { return }
-        let bytes = self.bytes + entry.bytes
+        let bytes = self.bytes + entry.memoryBytes
         guard bytes <= settings.bytesPerResume, entries.count < settings.entriesPerResume
         else { return giveUp() }
         // Nothing is noted before all has been asked: what took too much is asked again.
@@ -306,21 +306,5 @@ extension Array {
             if fits(self[middle]) { high = middle } else { low = middle + 1 }
         }
         return low
-    }
-}
-
-extension FollowedEntry {
-    /// What it takes in memory while it waits to be told, about.
-    var bytes: Int {
-        guard case .change(let logged, _) = body else { return 0 }
-        switch logged {
-        case .stored(let text): return text.utf8.count
-        case .read(let change):
-            return [change.before, change.after, change.kept?.image].reduce(256) { bytes, image in
-                (image?.fields ?? [:]).reduce(bytes) {
-                    $0 + $1.key.utf8.count + $1.value.liveBytes
-                }
-            }
-        }
     }
 }

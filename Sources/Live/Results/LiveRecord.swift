@@ -15,7 +15,7 @@ package final class LiveRecord: Sendable {
     init(_ record: ShadowRecord, readers: [String]?) {
         self.record = record
         self.readers = readers
-        bytes = record.fields.reduce(256) { $0 + $1.key.utf8.count + $1.value.liveBytes }
+        bytes = record.fields.reduce(256) { $0 + $1.key.utf8.count + $1.value.memoryBytes }
     }
 
     /// Which record it is.
@@ -61,21 +61,6 @@ package final class LiveRecord: Sendable {
     func isSame(as other: LiveRecord, _ keys: [String]?) -> Bool {
         guard let keys else { return record.fields == other.record.fields }
         return keys.allSatisfy { record.fields[$0] == other.record.fields[$0] }
-    }
-}
-
-extension FieldValue {
-    /// What a value takes in memory, about.
-    var liveBytes: Int {
-        switch self {
-        case .string(let text): 16 + text.utf8.count
-        case .bytes(let bytes): 32 + bytes.count
-        case .list(let values): values.reduce(32) { $0 + $1.liveBytes }
-        case .set(let values): values.reduce(32) { $0 + $1.liveBytes }
-        case .map(let members):
-            members.reduce(32) { $0 + $1.key.utf8.count + $1.value.liveBytes }
-        default: 16
-        }
     }
 }
 

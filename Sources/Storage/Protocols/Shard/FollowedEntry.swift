@@ -73,3 +73,39 @@ package enum LoggedChange: Sendable, Hashable {
         }
     }
 }
+
+extension FollowedEntry {
+    /// What a change takes in memory while it waits to be worked, in bytes, about; 0 of another
+    /// entry.
+    ///
+    /// - Complexity: O(*n*) in the number of values, of a change that was read.
+    package var memoryBytes: Int {
+        guard case .change(let logged, _) = body else { return 0 }
+        switch logged {
+        case .stored(let text): return text.utf8.count
+        case .read(let change):
+            return [change.before, change.after, change.kept?.image].reduce(256) { bytes, image in
+                (image?.fields ?? [:]).reduce(bytes) {
+                    $0 + $1.key.utf8.count + $1.value.memoryBytes
+                }
+            }
+        }
+    }
+}
+
+extension FieldValue {
+    /// What a value takes in memory, in bytes, about.
+    ///
+    /// - Complexity: O(*n*) in the number of values within.
+    package var memoryBytes: Int {
+        switch self {
+        case .string(let text): 16 + text.utf8.count
+        case .bytes(let bytes): 32 + bytes.count
+        case .list(let values): values.reduce(32) { $0 + $1.memoryBytes }
+        case .set(let values): values.reduce(32) { $0 + $1.memoryBytes }
+        case .map(let members):
+            members.reduce(32) { $0 + $1.key.utf8.count + $1.value.memoryBytes }
+        default: 16
+        }
+    }
+}
