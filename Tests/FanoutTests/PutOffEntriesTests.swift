@@ -56,6 +56,6 @@ import Testing
         let entry = FollowedEntry(
             position: LogPosition(1), appendedAt: Fixtures.moment, container: Fixtures.container,
             body: .change(.read(change), isStale: false))
-        #expect((5000...6000).contains(entry.heldBytes))
+        #expect((5000...6000).contains(entry.memoryBytes))
     }
 }

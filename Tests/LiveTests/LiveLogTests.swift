@@ -174,7 +174,7 @@ import Testing
         let entries = try await scenario.store.followedEntries(after: start, limit: 18)
         var settings = LiveSettings()
         // Together there is room for four of the six.
-        settings.memoryBytesPerResume = entries.prefix(3).reduce(10) { $0 + $1.memoryBytes }
+        settings.bytesPerResume = entries.prefix(3).reduce(10) { $0 + $1.memoryBytes }
         try await scenario.withEngine(settings) { try await come(2, to: $0) }
         for place in places {
             let state = place.client.state.withLock { $0 }
