@@ -11,13 +11,13 @@ import Testing
 /// A log that is pruned while it is read.
 @Suite struct LiveLogTests {
     /// A log of which nothing is left up to a place once somebody has read from before it.
-    private final class ShrinkingLog: ShardLog {
+    private final class ShrinkingLog: AlteredLog {
         private struct State {
             var end = LogPosition.start
             var isGone = false
         }
 
-        private let store: RelayStore
+        let store: RelayStore
         private let state = Mutex(State())
 
         init(_ store: RelayStore) { self.store = store }
@@ -36,20 +36,6 @@ import Testing
                 return state.isGone ? state.end : position
             }
             return try await store.followedEntries(after: start, limit: limit)
-        }
-
-        func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
-            try await store.entries(after: position, limit: limit)
-        }
-
-        func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws {
-            try await store.quarantine(entry, at: now)
-        }
-
-        func head() async throws -> LogPosition { try await store.head() }
-
-        func waitForGrowth(beyond position: LogPosition) async throws {
-            try await store.waitForGrowth(beyond: position)
         }
     }
 

@@ -215,13 +215,13 @@ import Testing
     }
 
     /// A log that has been pruned, and of which nothing is left where it is read first.
-    private final class PrunedLog: ShardLog {
+    private final class PrunedLog: AlteredLog {
         private struct State {
             var end = LogPosition.start
             var meanwhile: (@Sendable () async throws -> Void)?
         }
 
-        private let store: RelayStore
+        let store: RelayStore
         private let state = Mutex(State())
 
         init(_ store: RelayStore) { self.store = store }
@@ -243,20 +243,6 @@ import Testing
                 return []
             }
             return try await store.followedEntries(after: max(position, known.end), limit: limit)
-        }
-
-        func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
-            try await store.entries(after: position, limit: limit)
-        }
-
-        func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws {
-            try await store.quarantine(entry, at: now)
-        }
-
-        func head() async throws -> LogPosition { try await store.head() }
-
-        func waitForGrowth(beyond position: LogPosition) async throws {
-            try await store.waitForGrowth(beyond: position)
         }
     }
 
