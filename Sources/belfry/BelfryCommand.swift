@@ -2,6 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import Glibc
 import RelayServer
+import Storage
 
 @main
 struct BelfryCommand: AsyncParsableCommand {
@@ -57,8 +58,7 @@ struct BelfryCommand: AsyncParsableCommand {
             return
         } catch let error as POSIXError {
             // A secret that is shown once may be lost with it.
-            let reason = unsafe String(cString: strerror(error.code.rawValue))
-            throw CommandFailure(.input, "what it reads or shows is lost: \(reason)")
+            throw CommandFailure(.input, "what it reads or shows is lost: \(error.systemReason)")
         }
     }
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Storage
 
 /// A file that a command writes.
@@ -45,12 +46,7 @@ struct InputFile {
     private func written() throws -> [UInt8] {
         do {
             guard path == "-" else { return Array(try Data(contentsOf: URL(filePath: path))) }
-            var bytes: [UInt8] = []
-            while true {
-                let piece = try StandardStreams.read()
-                if piece.isEmpty { return bytes }
-                bytes += piece
-            }
+            return try StandardStreams.readAll(STDIN_FILENO)
         } catch {
             throw Self.failure(error, path)
         }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import Storage
 
 /// A small file of JSON that is for its owner alone.
 enum PrivateFile {
@@ -26,8 +27,7 @@ enum PrivateFile {
                 attributes: [.posixPermissions: 0o600])
         else { throw Fault("\(draft.path) cannot be written") }
         guard unsafe rename(draft.path, file.path) == 0 else {
-            let reason = unsafe String(cString: strerror(errno))
-            throw Fault("\(file.path) cannot be written: \(reason)")
+            throw Fault("\(file.path) cannot be written: \(POSIXError.last.systemReason)")
         }
     }
 

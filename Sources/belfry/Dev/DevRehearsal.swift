@@ -58,13 +58,10 @@ enum Shell {
         guard let pipe = unsafe popen(script, "re") else {
             throw DevFailure("no command can be started: \(POSIXError.last.systemReason)")
         }
-        var text: [UInt8] = []
-        while true {
-            let piece = try StandardStreams.read(unsafe fileno(pipe), upTo: 65_536)
-            if piece.isEmpty { break }
-            text += piece
-        }
+        let read = Result { try StandardStreams.readAll(unsafe fileno(pipe)) }
+        // Whatever was read: the shell is waited for.
         let status = unsafe pclose(pipe)
+        let text = try read.get()
         guard status == 0 else {
             throw DevFailure("the command failed: \(String(decoding: text, as: UTF8.self))")
         }

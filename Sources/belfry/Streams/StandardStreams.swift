@@ -21,6 +21,18 @@ enum StandardStreams {
         try read(STDIN_FILENO, upTo: chunkBytes)
     }
 
+    /// Reads all there is until the end.
+    ///
+    /// - Throws: `POSIXError` if it cannot be read.
+    static func readAll(_ descriptor: Int32) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while true {
+            let piece = try read(descriptor, upTo: chunkBytes)
+            if piece.isEmpty { return bytes }
+            bytes += piece
+        }
+    }
+
     /// Reads what there is, up to `limit` bytes; nothing at the end.
     ///
     /// - Throws: `POSIXError` if it cannot be read.
