@@ -11,10 +11,10 @@ extension RelayStore {
     /// hears of the failure, as if the relay had ended between them.
     ///
     /// `body` runs a part, and may run more than once. What it leaves of `start` is what the next
-    /// part begins with.
+    /// part begins with. Of the first the time is told that as many edits take that go `along`.
     func write<Edit: Sendable, Rest: Sendable, Outcome: Sendable>(
         _ edits: [Edit], _ atomicity: EditAtomicity, _ lane: WriteRequest.Lane = .own,
-        of container: ContainerKey, from start: Rest,
+        of container: ContainerKey, along: Int = 0, from start: Rest,
         _ body: @escaping @Sendable ([Edit], inout Rest, inout OpenCommit) throws -> [Outcome]
     ) async throws -> [Outcome] {
         let parts = atomicity == .independent ? edits.inTurns : [edits]
@@ -25,7 +25,8 @@ extension RelayStore {
             let requests = parts.enumerated().map { index, part in
                 WriteRequest(
                     lane: lane, container: container,
-                    changes: part.count * WriteRequest.changesPerEdit, bytes: 0,
+                    changes: (part.count + (index == 0 ? along : 0))
+                        * WriteRequest.changesPerEdit, bytes: 0,
                     answersCaller: index == parts.count - 1,
                     perform: { commit in
                         var rest = write.rest(before: index)

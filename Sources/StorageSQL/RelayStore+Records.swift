@@ -4,23 +4,31 @@ package import Storage
 extension RelayStore: Shadow {
     package func modify(
         _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
-        atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
-    ) async throws -> [RecordEditOutcome] {
-        guard !edits.isEmpty else { return [] }
-        let outcomes = try await admitted(place.container) { store in
+        atomicity: EditAtomicity, additions: [RecordTypeDefinition], within room: CascadeRoom,
+        at now: Timestamp
+    ) async throws -> RecordEditsApplied {
+        guard !edits.isEmpty else { return RecordEditsApplied(outcomes: [], room: room) }
+        let parts = try await admitted(place.container) { store in
             try await store.write(
-                edits, atomicity, .intake, of: place.container, from: RecordEditAllowance()
+                edits, atomicity, .intake, of: place.container,
+                along: room.isResumed ? room.records : 0, from: RecordEditAllowance(room)
             ) { edits, allowance, commit in
                 let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
                 try SchemaStep(container: shadowRows.container).add(additions, in: commit.db)
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
-                return try step.run(edits, atomicity, within: &allowance, in: &commit)
+                let outcomes = try step.run(edits, atomicity, within: &allowance, in: &commit)
+                return [RecordEditsApplied(outcomes: outcomes, room: allowance.cascade)]
             }
         }
+        var applied = RecordEditsApplied(outcomes: parts.flatMap(\.outcomes), room: room)
+        applied.path = parts.last?.path ?? []
+        applied.gone = parts.last?.gone ?? 0
         if !additions.isEmpty { schemas.forget(place.container) }
-        for case .refused(.overQuota(let refusal)) in outcomes { quotaTally.count(refusal.quota) }
-        return outcomes
+        for case .refused(.overQuota(let refusal)) in applied.outcomes {
+            quotaTally.count(refusal.quota)
+        }
+        return applied
     }
 
     package func records(

@@ -101,9 +101,11 @@ extension RelayStore {
     /// never records without a zone; whoever deletes it again goes on.
     package func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
-        at now: Timestamp
+        path: [RecordName]?, at now: Timestamp
     ) async throws -> ZoneDeletion {
         let most = max(1, limit)
+        // What was begun with comes first again; the others are not read for it.
+        let wanted = path == nil ? most : 1
         return try await admitted(place.container) { store in
             try await store.write(
                 .intake, of: place.container, changes: most * WriteRequest.changesPerEdit
@@ -112,12 +114,18 @@ extension RelayStore {
                 let shadowRows = ShadowRows(place: place, container: container)
                 guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return .unknown }
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
-                let records = try shadowRows.liveRecords(of: zoneID, limit: most, in: commit.db)
+                let records = try shadowRows.liveRecords(
+                    of: zoneID, limit: wanted, in: commit.db)
+                var room = CascadeRoom(part: most, path: path)
                 for record in records {
+                    guard !room.isSpent else { return .begun(nil) }
                     let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
-                    _ = try step.apply(edit, in: &commit)
+                    let outcome = try step.apply(edit, within: &room, in: &commit)
+                    guard !outcome.isUnfinished else { return .begun(room.path) }
+                    room.path = []
+                    room.noteGone(bytes: 0)
                 }
-                guard records.count < most else { return .begun }
+                guard records.count < wanted else { return .begun(nil) }
                 try shadowRows.save(zoneID, position: .start, deletedAt: now, in: commit.db)
                 return .done
             }

@@ -32,10 +32,12 @@ struct RepeatedReads: Shadow {
 
     func modify(
         _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
-        atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
-    ) async throws -> [RecordEditOutcome] {
+        atomicity: EditAtomicity, additions: [RecordTypeDefinition], within room: CascadeRoom,
+        at now: Timestamp
+    ) async throws -> RecordEditsApplied {
         try await store.modify(
-            edits, in: place, by: editor, atomicity: atomicity, additions: additions, at: now)
+            edits, in: place, by: editor, atomicity: atomicity, additions: additions, within: room,
+            at: now)
     }
 
     func records(
@@ -77,8 +79,9 @@ struct RepeatedReads: Shadow {
 
     func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
-        at now: Timestamp
+        path: [RecordName]?, at now: Timestamp
     ) async throws -> ZoneDeletion {
-        try await store.deleteZone(zoneID, in: place, by: editor, limit: limit, at: now)
+        try await store.deleteZone(
+            zoneID, in: place, by: editor, limit: limit, path: path, at: now)
     }
 }

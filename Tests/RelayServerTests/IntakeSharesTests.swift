@@ -304,6 +304,23 @@ import Testing
         #expect(try await held.value == "in")
     }
 
+    @Test func `what a request had beside what it asked for counts`() async throws {
+        let clock = TestClock()
+        let turns = IntakeTurns(clock: clock)
+        _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
+        _ = try await turns.run(Self.busy, changes: 1, besides: { _ in 99 }) {
+            ((), LogPosition(101))
+        }
+        let held = Task { try await turns.run(Self.busy, changes: 1) { ("in", LogPosition(102)) } }
+        #expect(await Turns.yield { clock.sleeperCount == 1 })
+        turns.followed(upTo: LogPosition(101))
+        #expect(try await held.value == "in")
+        // Whoever appended nothing has nothing that could be unfollowed.
+        _ = try await turns.run(Self.busy, changes: 1, besides: { _ in 99 }) { ((), nil) }
+        turns.followed(upTo: LogPosition(102))
+        #expect(try await turns.run(Self.busy, changes: 1) { ("again", nil) } == "again")
+    }
+
     @Test func `a request that is held for too long is refused with its bound`() async throws {
         let clock = TestClock()
         let refusals = Atomic(0)

@@ -53,6 +53,37 @@ import Testing
         #expect(error.code == .throttled && error.retryAfter == 1)
     }
 
+    @Test func `a deletion that is unfinished goes on before those after it`() throws {
+        let edits = Self.edits(3)
+        var parts = RecordParts(edits)
+        let all = parts.next(most: 3)
+        #expect(all == edits)
+        let unfinished = RecordEditOutcome.refused(.unfinished)
+        var room = CascadeRoom(part: 2)
+        room.enter(Fixtures.identifier("child"), bytes: 1)
+        parts.note(
+            RecordEditsApplied(
+                outcomes: [.deleted(edits[0].recordID), unfinished, unfinished], room: room))
+        #expect(parts.path == room.path && parts.isBegun)
+        let rest = parts.next(most: 3)
+        #expect(rest == [edits[1]])
+        var ended = parts
+        ended.end(.bounded(.share, reason: "too fast"))
+        guard case .refused(.bounded(.share, let reason)) = ended.outcomes[1] else {
+            Issue.record("\(ended.outcomes)")
+            return
+        }
+        #expect(reason.contains("the same deletion goes on"))
+        #expect(ended.outcomes[2] == .refused(.bounded(.share, reason: "too fast")))
+        let done: [RecordEditOutcome] = edits.map { .deleted($0.recordID) }
+        for index in [1, 2] {
+            parts.note(RecordEditsApplied(outcomes: [done[index]], room: CascadeRoom(part: 2)))
+            #expect(parts.path == nil)
+        }
+        let more = parts.next(most: 3)
+        #expect(more == nil && parts.outcomes == done)
+    }
+
     @Test func `a request changes as many bytes of records in parts as at once`() {
         var parts = RecordParts(Self.edits(30))
         while let part = parts.next(most: 1) {

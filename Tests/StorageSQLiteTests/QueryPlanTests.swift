@@ -38,6 +38,15 @@ import Testing
             "SEARCH shadowRecord USING INDEX shadowRecordDeletedWith (\(zone) AND deletedWith=?)"
         ),
         (
+            ShadowRows.deletedWithStatement, "further",
+            "SEARCH further USING COVERING INDEX shadowRecordDeletedWith "
+                + "(\(zone) AND deletedWith=?)"
+        ),
+        (
+            ShadowRows.followingStatement, "shadowRecord",
+            "SEARCH shadowRecord USING INDEX shadowRecordName (\(zone) AND recordName=?)"
+        ),
+        (
             CourierStep.addressStatement, "device",
             "SEARCH device USING INDEX deviceActiveID (container=? AND deviceID=? AND owner=?)"
         ),

@@ -14,14 +14,14 @@ struct ContainerTurns: Sendable {
     /// The time of a request that goes in part by part.
     var partedTime: PartedTime { PartedTime(turns) }
 
-    /// Runs `body`, which appends so many changes, once it is the container's turn; `last` says
-    /// where the last of them stands.
+    /// Runs `body`, which appends so many changes, once it is the container's turn; `besides` says
+    /// how many more it appended, and `last` where the last of them stands.
     func run<Value: Sendable>(
-        of container: ContainerKey, changes: Int, last: (Value) async throws -> LogPosition?,
-        _ body: () async throws -> Value
+        of container: ContainerKey, changes: Int, besides: (Value) -> Int = { _ in 0 },
+        last: (Value) async throws -> LogPosition?, _ body: () async throws -> Value
     ) async throws -> Value {
         guard let turns else { return try await body() }
-        return try await turns.run(container, changes: changes) {
+        return try await turns.run(container, changes: changes, besides: besides) {
             let value = try await body()
             return (value, try await last(value))
         }

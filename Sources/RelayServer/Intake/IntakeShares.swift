@@ -127,11 +127,15 @@ struct IntakeShares: Sendable {
     /// A request that went in has come to its end: its last change stands at `position`, or none
     /// was appended.
     ///
+    /// `besides` says how many more it had than it asked for.
+    ///
     /// - Returns: The requests that go in now.
     mutating func appended(
-        _ container: ContainerKey, changes: Int, upTo position: LogPosition?
+        _ container: ContainerKey, changes: Int, besides: Int = 0, upTo position: LogPosition?
     ) -> [UInt64] {
         guard var share = shares[container] else { return [] }
+        share.open += besides
+        let changes = changes + besides
         if let position, !isFollowed(position, of: container) {
             // Commits answer in the order of the log, but callers come here in any.
             let place = share.passed.lastIndex { $0.position < position }.map { $0 + 1 } ?? 0

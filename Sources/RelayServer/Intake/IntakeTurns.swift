@@ -51,19 +51,20 @@ package final class IntakeTurns: Sendable {
         self.refused = refused
     }
 
-    /// Runs `body`, which appends so many changes, once it is the container's turn.
+    /// Runs `body`, which appends so many changes, once it is the container's turn; `besides` says
+    /// how many more it appended, which nobody could know before.
     ///
     /// - Returns: What `body` returned beside the position of the last change that it appended.
     /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if the turn does not come in time, and
     ///   what `body` throws.
     package func run<Value: Sendable>(
-        _ container: ContainerKey, changes: Int,
+        _ container: ContainerKey, changes: Int, besides: (Value) -> Int = { _ in 0 },
         _ body: () async throws -> (value: Value, last: LogPosition?)
     ) async throws -> Value {
         try await enter(container, changes)
         do {
             let (value, last) = try await body()
-            appended(container, changes, upTo: last)
+            appended(container, changes, besides: besides(value), upTo: last)
             return value
         } catch {
             appended(container, changes, upTo: nil)
@@ -103,11 +104,12 @@ package final class IntakeTurns: Sendable {
     }
 
     private func appended(
-        _ container: ContainerKey, _ changes: Int, upTo position: LogPosition?
+        _ container: ContainerKey, _ changes: Int, besides: Int = 0, upTo position: LogPosition?
     ) {
         let waiters = state.withLock { state in
             state.take(
-                state.shares.appended(container, changes: changes, upTo: position))
+                state.shares.appended(
+                    container, changes: changes, besides: besides, upTo: position))
         }
         for waiter in waiters { waiter.resume(returning: true) }
     }

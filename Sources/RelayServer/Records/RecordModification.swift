@@ -341,6 +341,12 @@ extension RecordRefusal {
                 "the operations before it change records of \(bytes) bytes and more; send it in a "
                     + "request of its own")
         case .bounded(let bound, let reason): return APIError(bound: bound, reason: reason)
+        case .unfinished:
+            return APIError(
+                .quotaExceeded,
+                "\(CascadeRoom.mostAtOnce) records and more, or very large ones, refer by "
+                    + "DELETE_SELF to what the atomic request deletes; send each deletion in a "
+                    + "request of its own")
         case .notWritable:
             return APIError(.accessDenied, "WRITE operation not permitted on \"\(name)\"")
         }

@@ -1,3 +1,4 @@
+import RelayModel
 import Storage
 
 /// The operations of one request, which stand for themselves, as they go in part by part.
@@ -6,24 +7,35 @@ import Storage
 /// was applied is told though a later part is refused.
 struct RecordParts {
     private let edits: [RecordEdit]
-    private var allowance = RecordEditAllowance()
+    private var allowance = RecordEditAllowance(.atOnce)
     /// What became of them so far, in their order.
     private(set) var outcomes: [RecordEditOutcome] = []
+    /// Where the first of the others goes on, if it is a deletion that is unfinished.
+    private(set) var path: [RecordName]?
 
     init(_ edits: [RecordEdit]) {
         self.edits = edits
     }
 
     /// Whether a part has gone in.
-    var isBegun: Bool { !outcomes.isEmpty }
+    var isBegun: Bool { !outcomes.isEmpty || path != nil }
 
     /// The operations that go in next, `most` at the most; `nil` after the last.
+    ///
+    /// One that is unfinished goes on alone.
     mutating func next(most: Int) -> [RecordEdit]? {
-        if allowance.appended <= 0 {
+        if allowance.appended <= 0, path == nil {
             end(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes))
         }
         let rest = edits[outcomes.count...]
-        return rest.isEmpty ? nil : Array(rest.prefix(max(1, most)))
+        return rest.isEmpty ? nil : Array(rest.prefix(path == nil ? max(1, most) : 1))
+    }
+
+    /// Notes what became of the operations that went in last, and of what goes along.
+    mutating func note(_ applied: RecordEditsApplied) {
+        let isUnfinished = applied.outcomes.contains(where: \.isUnfinished)
+        note(Array(applied.outcomes.prefix { !$0.isUnfinished }))
+        path = isUnfinished ? applied.path : nil
     }
 
     /// Notes what became of the operations that went in last.
@@ -43,6 +55,11 @@ struct RecordParts {
 
     /// Refuses what has not gone in.
     mutating func end(_ refusal: RecordRefusal) {
+        if path != nil, case .bounded(let bound, let reason) = refusal {
+            let rest = "of what refers to it some is deleted, and the same deletion goes on with it"
+            outcomes.append(.refused(.bounded(bound, reason: "\(reason); \(rest)")))
+        }
+        path = nil
         while outcomes.count < edits.count { outcomes.append(.refused(refusal)) }
     }
 }

@@ -36,19 +36,32 @@ struct RecordRoutes: Sendable {
 
     /// Changes records: those that stand for themselves come in parts where their changes may be
     /// dear, so that others' come between them.
+    ///
+    /// So does what goes along with what they delete.
     private func modify(
         _ edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
         at now: Timestamp
     ) async throws -> [RecordEditOutcome] {
-        guard modification.atomicity == .independent else {
-            return try await modify(part: edits, modification, caller, at: now)
+        // A single operation is done as a whole or not at all, whatever is asked for.
+        guard modification.atomicity == .independent || edits.count == 1 else {
+            return try await modify(
+                part: edits, .allOrNothing, modification.additions, within: .atOnce, caller,
+                at: now
+            ).outcomes
         }
         var parts = RecordParts(edits)
         var time = turns.partedTime
         while let part = parts.next(most: turns.portion(of: caller.place.container)) {
             do {
                 try time.check()
-                parts.note(try await modify(part: part, modification, caller, at: now))
+                // Whoever is gone deletes again what is unfinished.
+                if parts.path != nil { try Task.checkCancellation() }
+                let room = CascadeRoom(
+                    part: turns.portion(of: caller.place.container), path: parts.path)
+                parts.note(
+                    try await modify(
+                        part: part, .independent, modification.additions, within: room, caller,
+                        at: now))
                 time.note()
             } catch StorageError.bounded(let bound, let reason) where parts.isBegun {
                 parts.end(.bounded(bound, reason: reason))
@@ -58,17 +71,22 @@ struct RecordRoutes: Sendable {
     }
 
     private func modify(
-        part edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
-        at now: Timestamp
-    ) async throws -> [RecordEditOutcome] {
+        part edits: [RecordEdit], _ atomicity: EditAtomicity, _ additions: [RecordTypeDefinition],
+        within room: CascadeRoom, _ caller: RecordCaller, at now: Timestamp
+    ) async throws -> RecordEditsApplied {
         try await turns.run(
-            of: caller.place.container, changes: edits.count,
+            of: caller.place.container, changes: edits.count, besides: \.gone,
             // What was deleted has no position of its own any more; the head is none too low.
-            last: { $0.contains(where: \.isApplied) ? try await log.head() : nil }
+            last: { applied in
+                guard applied.gone > 0 || applied.outcomes.contains(where: \.isApplied) else {
+                    return nil
+                }
+                return try await log.head()
+            }
         ) {
             try await calls.shadow.modify(
-                edits, in: caller.place, by: caller.editor, atomicity: modification.atomicity,
-                additions: modification.additions, at: now)
+                edits, in: caller.place, by: caller.editor, atomicity: atomicity,
+                additions: additions, within: room, at: now)
         }
     }
 

@@ -151,18 +151,21 @@ struct ZoneRoutes: Sendable {
         _ zoneID: ZoneID, _ caller: RecordCaller, _ request: RelayRequest
     ) async throws -> JSONValue {
         let container = caller.place.container
+        var path: [RecordName]?
         while true {
             let limit = min(Self.deletedAtATime, turns.portion(of: container))
             let deletion = try await turns.run(
                 of: container, changes: limit, last: { _ in try await log.head() }
             ) {
                 try await calls.shadow.deleteZone(
-                    zoneID, in: caller.place, by: caller.editor, limit: limit,
+                    zoneID, in: caller.place, by: caller.editor, limit: limit, path: path,
                     at: request.receivedAt)
             }
             switch deletion {
             case .unknown: throw APIError.zoneNotFound(zoneID)
-            case .begun: try Task.checkCancellation()
+            case .begun(let reached):
+                try Task.checkCancellation()
+                path = reached
             case .done: return ["zoneID": caller.json(zoneID), "deleted": true]
             }
         }

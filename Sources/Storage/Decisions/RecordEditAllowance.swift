@@ -10,9 +10,15 @@ package struct RecordEditAllowance: Sendable {
     package var appended = maximumBytes
     /// The bytes of records in the way that they may be told.
     package var told = Limits.maximumPageBytes
+    /// The records that may go along with those that they delete.
+    package var cascade: CascadeRoom
+    /// Whether one of them is unfinished: those after it wait.
+    package var isUnfinished = false
 
-    /// All of it.
-    package init() {}
+    /// All of it, with what may go along.
+    package init(_ cascade: CascadeRoom) {
+        self.cascade = cascade
+    }
 }
 
 extension RecordEditOutcome {

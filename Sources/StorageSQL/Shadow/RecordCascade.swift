@@ -28,66 +28,129 @@ extension ShadowRecord {
 }
 
 extension RecordEditStep {
-    /// Records that go with one deletion, at most; CloudKit allows 750 references to one target.
-    private static let maximumCascade = 10_000
-    /// The bytes that they may append, each the record as it was: the writer does nothing else
-    /// meanwhile, and all of them are in memory.
-    private static let maximumCascadeBytes = 64 * 1024 * 1024
     /// Records that are read at a time, each of which may have a megabyte: few at first, and more
-    /// where they are small, because a server looks through those that have gone each time.
-    private static let cascadePortions = (first: 8, most: 64)
-    /// The bytes that a portion may append before the next one is larger.
-    private static let smallPortionBytes = 1024 * 1024
+    /// as long as none of them has to wait for what refers to it.
+    private static let portions = (fewest: 1, first: 8, most: 64)
+    /// The records of a path that are looked for before it is gone on with.
+    private static let levelsLookedFor = 64
 
-    /// Deletes the records that refer to a deleted one by `DELETE_SELF`, and those that refer to
-    /// them; each is a change of its own, made on the same device.
-    func cascade(from deleted: ShadowRecord, in commit: inout OpenCommit) throws {
-        var bytes = 0
-        var targets = [deleted.recordID]
-        var room = Self.maximumCascade
-        var portion = Self.cascadePortions.first
-        while let target = targets.last, room > 0, bytes < Self.maximumCascadeBytes {
-            // Those that are deleted are found no more.
-            let children = try shadowRows.records(
-                deletedWith: target, limit: min(room, portion), in: commit.db)
-            let before = commit.bookmark
-            var gone: [RecordID] = []
-            for child in children where child.recordID != target {
-                var edit = RecordEdit(.forceDelete, child.recordID, type: child.recordType)
-                edit.isWritableByAll = true
-                edit.deviceID = deleted.modified.deviceID
-                if case .success(let decision?) = edit.decide(
-                    on: child, in: shadowRows.place, by: editor, at: now)
-                {
-                    _ = try write(decision, in: &commit)
-                    gone.append(child.recordID)
-                }
+    /// Deletes what refers by `DELETE_SELF` to a record that is about to be deleted, and what
+    /// refers to that, as far as `room` goes; each is a change of its own, made on the same device.
+    ///
+    /// What nothing refers to goes first. So nothing is left without what it refers to, wherever
+    /// this ends, and the same deletion goes on with the rest.
+    ///
+    /// - Returns: Whether nothing refers to the record any more.
+    func deleteFollowers(
+        of deleted: ShadowRecord, within room: inout CascadeRoom, in commit: inout OpenCommit
+    ) throws -> Bool {
+        let top = deleted.recordID
+        try shadowRows.shorten(&room.path, from: top, in: commit.db, Self.levelsLookedFor)
+        var portion = Self.portions.first
+        while !room.isSpent {
+            let target = RecordID(
+                recordName: room.path.last ?? top.recordName, zoneID: top.zoneID)
+            let followers = try shadowRows.followers(
+                of: target, below: top, limit: min(portion, room.records), in: commit.db)
+            guard !followers.isEmpty else {
+                guard !room.path.isEmpty else { return true }
+                room.leave()
+                portion = Self.portions.fewest
+                continue
             }
-            let added = commit.bytes(since: before)
-            bytes += added
-            portion =
-                added < Self.smallPortionBytes
-                ? min(2 * portion, Self.cascadePortions.most) : Self.cascadePortions.first
-            room -= gone.count
-            if gone.isEmpty { targets.removeLast() }
-            targets += gone
+            portion = min(2 * portion, Self.portions.most)
+            for follower in followers where !room.isSpent {
+                let name = follower.record.recordID.recordName
+                if follower.isFollowed, room.path.count < CascadeRoom.mostLevels {
+                    room.enter(name, bytes: follower.bytes)
+                    portion = Self.portions.fewest
+                    break
+                }
+                try delete(follower.record, by: deleted.modified.deviceID, in: &commit)
+                room.noteGone(bytes: follower.bytes)
+            }
         }
+        return false
+    }
+
+    /// Deletes a record that goes along, whoever has created it.
+    private func delete(
+        _ record: ShadowRecord, by device: DeviceID?, in commit: inout OpenCommit
+    ) throws {
+        var edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
+        edit.isWritableByAll = true
+        edit.deviceID = device
+        let decision = try edit.decide(on: record, in: shadowRows.place, by: editor, at: now).get()
+        if let decision { _ = try write(decision, in: &commit) }
+    }
+}
+
+/// A record that refers to another one by `DELETE_SELF`.
+struct FollowingRecord {
+    let record: ShadowRecord
+    /// The bytes of its stored texts.
+    let bytes: Int
+    /// Whether others refer to it.
+    let isFollowed: Bool
+
+    init(row: Row) throws {
+        let scanned = try ScannedRecord(row: row)
+        record = scanned.record
+        bytes = scanned.bytes
+        isFollowed = row["isFollowed"] as Int64 != 0
     }
 }
 
 extension ShadowRows {
-    /// Live records of a zone that are deleted with `target`.
-    func records(
-        deletedWith target: RecordID, limit: Int, in db: Database
-    ) throws -> [ShadowRecord] {
-        try Row.fetchAll(
+    /// Live records of a zone that are deleted with `target`, which is `top` or below it: `top`
+    /// itself may refer to one of them.
+    func followers(
+        of target: RecordID, below top: RecordID, limit: Int, in db: Database
+    ) throws -> [FollowingRecord] {
+        let name = top.recordName.rawValue
+        let arguments: StatementArguments = [name]
+        return try Row.fetchAll(
             db.cachedStatement(sql: Self.deletedWithStatement),
-            arguments: zone(target.zoneID) + [target.recordName.rawValue, limit]
-        ).map(ShadowRecord.init(row:))
+            arguments: arguments + zone(target.zoneID)
+                + [target.recordName.rawValue, name, limit]
+        ).map(FollowingRecord.init(row:))
+    }
+
+    /// Leaves of a path from `top` what still leads there, because others change records between
+    /// the parts of a deletion; of a long one the last levels are looked for.
+    func shorten(
+        _ path: inout [RecordName], from top: RecordID, in db: Database, _ levels: Int
+    ) throws {
+        let statement = try db.cachedStatement(sql: Self.followingStatement)
+        for index in path.indices.suffix(levels) {
+            let parent = index > 0 ? path[index - 1] : top.recordName
+            let isThere =
+                try Int.fetchOne(
+                    statement,
+                    arguments: zone(top.zoneID) + [path[index].rawValue, parent.rawValue]) != nil
+            guard isThere else {
+                path.removeSubrange(index...)
+                return
+            }
+        }
     }
 
     static let deletedWithStatement = """
-        SELECT * FROM shadowRecord INDEXED BY shadowRecordDeletedWith
-        WHERE \(zoneCondition) AND deletedWith = ? LIMIT ?
+        SELECT *, CASE WHEN EXISTS (
+            SELECT 1 FROM shadowRecord AS further INDEXED BY shadowRecordDeletedWith
+            WHERE further.container = shadowRecord.container
+                AND further.database = shadowRecord.database
+                AND further.owner = shadowRecord.owner
+                AND further.zoneOwner = shadowRecord.zoneOwner
+                AND further.zoneName = shadowRecord.zoneName
+                AND further.deletedWith = shadowRecord.recordName AND further.recordName <> ?
+        ) THEN 1 ELSE 0 END AS isFollowed
+        FROM shadowRecord INDEXED BY shadowRecordDeletedWith
+        WHERE \(zoneCondition) AND deletedWith = ? AND recordName <> ? LIMIT ?
+        """
+
+    static let followingStatement = """
+        SELECT 1 FROM shadowRecord INDEXED BY shadowRecordName
+        WHERE \(zoneCondition) AND recordName = ? AND isKept = 1 AND deletedWith = ?
         """
 }

@@ -13,17 +13,24 @@ struct RecordEditStep {
     ) throws -> [RecordEditOutcome] {
         let beginning = commit.bookmark
         let outcomes = try commit.apply(edits, atomicity) { edit, commit -> RecordEditOutcome in
+            guard !allowance.isUnfinished else { return .refused(.unfinished) }
             guard commit.bytes(since: beginning) < allowance.appended else {
                 return .refused(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes))
             }
-            return try apply(edit, in: &commit).told(within: &allowance.told)
+            let outcome = try apply(edit, within: &allowance.cascade, in: &commit)
+            allowance.isUnfinished = outcome.isUnfinished
+            if !outcome.isUnfinished { allowance.cascade.path = [] }
+            return outcome.told(within: &allowance.told)
         }
         allowance.appended -= commit.bytes(since: beginning)
         return outcomes
     }
 
-    /// Applies one operation: the record, the change in the log, and the zone's mark.
-    func apply(_ edit: RecordEdit, in commit: inout OpenCommit) throws -> RecordEditOutcome {
+    /// Applies one operation: the record, what goes along if it is deleted, the changes in the log,
+    /// and the zone's mark.
+    func apply(
+        _ edit: RecordEdit, within room: inout CascadeRoom, in commit: inout OpenCommit
+    ) throws -> RecordEditOutcome {
         let zoneID = edit.recordID.zoneID
         if zoneID != .default, try shadowRows.zone(zoneID, in: commit.db) == nil {
             return .refused(.zoneNotFound)
@@ -42,7 +49,7 @@ struct RecordEditStep {
             if let refusal = try refusal(of: decision.record, replacing: current, in: commit) {
                 return .refused(.overQuota(refusal))
             }
-            return try apply(decision, in: &commit)
+            return try apply(decision, within: &room, in: &commit)
         }
     }
 
@@ -73,12 +80,15 @@ struct RecordEditStep {
     }
 
     private func apply(
-        _ decision: RecordDecision, in commit: inout OpenCommit
+        _ decision: RecordDecision, within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> RecordEditOutcome {
-        let record = try write(decision, in: &commit)
-        guard record.isDeleted else { return .saved(record) }
-        try cascade(from: record, in: &commit)
-        return .deleted(record.recordID)
+        guard decision.record.isDeleted else {
+            return .saved(try write(decision, in: &commit))
+        }
+        guard try deleteFollowers(of: decision.record, within: &room, in: &commit) else {
+            return .refused(.unfinished)
+        }
+        return .deleted(try write(decision, in: &commit).recordID)
     }
 
     /// Appends the change and writes the record.

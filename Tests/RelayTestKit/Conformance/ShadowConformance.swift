@@ -23,24 +23,24 @@ package enum ShadowConformance {
             "a schema that keeps a type no more forgets its records", check: forgotten),
     ]
 
-    private static let container = Sample.container
-    private static let type: RecordType = Sample.identifier("Artwork")
-    private static let place = RecordPlace(
+    static let container = Sample.container
+    static let type: RecordType = Sample.identifier("Artwork")
+    static let place = RecordPlace(
         container: container, database: .public, owner: nil)
-    private static let editor = RecordEditor(
+    static let editor = RecordEditor(
         userID: Sample.identifier("alice"), isServer: false)
 
-    private static func id(_ name: String) -> RecordID {
+    static func id(_ name: String) -> RecordID {
         RecordID(recordName: Sample.identifier(name))
     }
 
-    private static func create(_ name: String, _ title: String) -> RecordEdit {
+    static func create(_ name: String, _ title: String) -> RecordEdit {
         var edit = RecordEdit(.create, id(name), type: type)
         edit.fields = ["title": .string(title)]
         return edit
     }
 
-    private static func modify(
+    static func modify(
         _ store: any ConformingStore, _ edits: [RecordEdit], atomicity: EditAtomicity = .independent
     ) async throws -> [RecordEditOutcome] {
         try await store.modify(

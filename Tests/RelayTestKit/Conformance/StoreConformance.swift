@@ -33,8 +33,9 @@ package enum StoreConformance {
     package static let cases =
         ShardLogConformance.cases + SubscriptionConformance.cases + DeviceConformance.cases
         + ProgressConformance.cases + RegistryConformance.cases + CourierConformance.cases
-        + InboxConformance.cases + ShadowConformance.cases + RangeConformance.cases
-        + SnapshotConformance.cases + UpkeepConformance.cases + PastConformance.cases
+        + InboxConformance.cases + ShadowConformance.cases + ShadowConformance.cascades
+        + RangeConformance.cases + SnapshotConformance.cases + UpkeepConformance.cases
+        + PastConformance.cases
         + ListConformance.cases + HealthConformance.cases + ClientReceiptConformance.cases
         + HeldConformance.cases
 }

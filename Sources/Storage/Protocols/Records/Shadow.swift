@@ -24,10 +24,14 @@ package protocol Shadow: Sendable {
 
     /// Applies the operations of one request in order, in one transaction, and appends each change
     /// to the log. `additions` are added to the schema in the same transaction.
+    ///
+    /// What refers to a deleted record by `DELETE_SELF` goes before it, as far as `room` goes. An
+    /// operation that is unfinished then goes on when it is asked for again, as do those after it.
     func modify(
         _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
-        atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
-    ) async throws -> [RecordEditOutcome]
+        atomicity: EditAtomicity, additions: [RecordTypeDefinition], within room: CascadeRoom,
+        at now: Timestamp
+    ) async throws -> RecordEditsApplied
     /// The live records with these names, in any order; of a name that several types have, all.
     ///
     /// Reading stops after about `bytes` bytes of stored text; the names of the others are unread.
@@ -66,10 +70,10 @@ package protocol Shadow: Sendable {
     /// Creates zones; one that is there already stays. Returns the zones as they are.
     func createZones(_ zones: [ZoneID], in place: RecordPlace) async throws -> [ZoneMark]
     /// Deletes at most `limit` records of a zone, each of which fires, and the zone once it has
-    /// fewer.
+    /// fewer; it goes on where the last part of the deletion ended, `path`.
     func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
-        at now: Timestamp
+        path: [RecordName]?, at now: Timestamp
     ) async throws -> ZoneDeletion
 }
 
@@ -77,8 +81,9 @@ package protocol Shadow: Sendable {
 package enum ZoneDeletion: Sendable, Hashable {
     /// There is no such zone.
     case unknown
-    /// Records of it are gone, and there may be more.
-    case begun
+    /// Records of it are gone, and there may be more. If one was begun with that others refer to,
+    /// by `DELETE_SELF`, it goes on at this path from it.
+    case begun([RecordName]?)
     /// The zone is gone, and its records.
     case done
 }
@@ -256,6 +261,8 @@ package enum RecordRefusal: Sendable, Hashable {
     case notCreatable(RecordType)
     /// The user or the container has as much as a quota allows.
     case overQuota(QuotaRefusal)
+    /// More refers to the record by `DELETE_SELF` than goes along at once.
+    case unfinished
     /// Bytes of records that the operations before it have changed already.
     case tooMuchAtOnce(bytes: Int)
     /// Operations before it were applied, and a bound keeps this one from going in now.
@@ -322,6 +329,24 @@ extension SourceName {
 }
 
 extension Shadow {
+    /// Applies operations, in as many parts as what goes along with their deletions takes.
+    package func modify(
+        _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
+        atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
+    ) async throws -> [RecordEditOutcome] {
+        let isAtomic = atomicity == .allOrNothing
+        var outcomes: [RecordEditOutcome] = []
+        var room = isAtomic ? CascadeRoom.atOnce : CascadeRoom(part: CascadeRoom.mostOfPart)
+        while outcomes.count < edits.count {
+            let applied = try await modify(
+                Array(edits[outcomes.count...]), in: place, by: editor, atomicity: atomicity,
+                additions: additions, within: room, at: now)
+            outcomes += applied.outcomes.prefix { isAtomic || !$0.isUnfinished }
+            room = CascadeRoom(part: CascadeRoom.mostOfPart, path: applied.path)
+        }
+        return outcomes
+    }
+
     /// The live records with these names, whatever their size: for few of them.
     package func records(
         named ids: [RecordID], in place: RecordPlace
