@@ -102,6 +102,20 @@ import Testing
         PathCase(
             condition: "home.city == 'c#'", fields: ["home": .map(["city": .string("c7")])]),
         PathCase(
+            condition: "home['city'] == 'c#'", fields: ["home": .map(["city": .string("c7")])]),
+        PathCase(
+            condition: "home['city'].name BEGINSWITH[c] 'c#x'",
+            fields: ["home": .map(["city": .map(["name": .string("C7X")])])]),
+        PathCase(
+            condition: "name[1] == 'n#'",
+            fields: ["name": .list([.string("n8"), .string("n7")])]),
+        PathCase(
+            condition: "name[FIRST] IN {'n#', 'm#'}",
+            fields: ["name": .list([.string("n7"), .string("n8")])]),
+        PathCase(
+            condition: "score[LAST] >= #.25 AND score[LAST] < #.5",
+            fields: ["score": .list([.double(9.3), .double(7.3)])]),
+        PathCase(
             condition: "maker == obj('Maker', 'm#')",
             fields: ["maker": .map(["recordName": .string("m7")])]),
         PathCase(condition: #"{"name": {"$eq": "n#"}}"#, fields: ["name": .string("n7")]),

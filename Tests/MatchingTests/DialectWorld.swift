@@ -141,6 +141,11 @@ struct DialectWorld {
         "#f.b IN {1, 'a'}", "#f == obj(\"Art\", \"a\")", "#f IN {obj(\"Art\", \"a\")}",
         "ANY #f == obj(\"Art\", \"r\")", "#f == TRUE", "#f == FALSE", "#f == 1", "#f == 1.0",
         "#f.@count > 1", "#f.@count == 1", "#f == #g", "#f + 1 > 2", "#f[0] == $0",
+        "#f[1] #o $0", "#f[0] == nil", "#f['b'] == $0", "#f['b'] != $0", "#f['b'] == nil",
+        "NOT #f['b'] == $0", "#f['b'] ==[c] 'É'", "#f['b'] #o 10", "#f['b'] IN {1, 'a'}",
+        "ANY #f['b'] == $0", "#f['b'].b == $0", "#f.b['a'] == $0", "#f['_id'] BEGINSWITH 'a'",
+        "#f[FIRST] == $0", "#f[FIRST] != nil", "#f[LAST] IN $3", "#f[LAST] #o $0",
+        "#f[FIRST].b == $0", "#f['b'] == obj(\"Art\", \"a\")",
         "#f TEXT 'abc'", "#f == $0 AND #g == $1", "#f == $0 OR #g == $1", "NOT #f == $0",
         "NOT #f != $0", "NOT #f IN $3", "NOT (#f > 1 OR #g == $0)", "#f != $0 OR #f != $1",
         "#f == 'a' OR #f == 'b' OR #f == 'ab' OR #f == 'x' OR #g == 'a' OR #g == 'b' "

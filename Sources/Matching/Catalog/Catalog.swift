@@ -107,7 +107,7 @@ struct RecordTypePlan: Codable {
                 systemPaths.append(number)
                 readsSystemFields = true
             }
-        case .members, .record, .viewedMembers: needsValues = true
+        case .members, .record, .viewedMembers, .viewedSteps: needsValues = true
         case .folded, .viewed: break
         }
         if origin != .field {
@@ -192,6 +192,12 @@ struct Catalog {
     ) -> Int? {
         if !inner.isEmpty { return makePath("", .viewedMembers([field] + inner, view), plan) }
         return makePath(field, [], plan).flatMap { makePath("", .viewed($0, view), plan) }
+    }
+
+    /// The number of a value inside a field, by steps of which one is an index; `nil` if the record
+    /// type has too many already.
+    mutating func makePath(_ steps: [RealmStep], view: ValueView, plan: Int) -> Int? {
+        makePath("", .viewedSteps(steps, view), plan)
     }
 
     /// The number of the path to the whole record, which only words are looked up in.

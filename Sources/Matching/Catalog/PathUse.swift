@@ -16,11 +16,14 @@ enum PathOrigin: Hashable, Codable {
     case viewed(Int, ValueView)
     /// A member inside a field as these rules find and see it, by the names on the way.
     case viewedMembers([String], ValueView)
+    /// A value inside a field as Realm's rules find and see it, by the steps on the way, one of
+    /// which is an index.
+    case viewedSteps([RealmStep], ValueView)
 
     /// Whether values are bags of scalars.
     var isView: Bool {
         switch self {
-        case .viewed, .viewedMembers: true
+        case .viewed, .viewedMembers, .viewedSteps: true
         case .field, .members, .folded, .record: false
         }
     }

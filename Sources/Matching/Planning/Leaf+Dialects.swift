@@ -57,7 +57,18 @@ extension Leaf {
         // Order, and intervals, do not ask for case.
         let isFolded = !comparison.options.isEmpty && !test.isOrdering && !isBetween
         view = isFolded ? .realmFolded : .realm
-        guard name(path), !field.isEmpty else { return nil }
+        guard name(path) || takeSteps(of: path), !field.isEmpty else { return nil }
+    }
+
+    /// Takes the steps of a path in which there are indexes; says whether it always leads
+    /// somewhere.
+    private mutating func takeSteps(of path: RecordPredicate.RecordPath) -> Bool {
+        guard let steps = path.realmSteps, case .member(let name)? = steps.first else {
+            return false
+        }
+        field = name
+        self.steps = steps
+        return true
     }
 
     private var isBetween: Bool {

@@ -10,6 +10,9 @@ struct Leaf {
     var field: String
     /// The names on the way to a member inside it.
     var inner: [String] = []
+    /// All steps of a path one of which is an index, the field's own included; ``inner`` is then
+    /// empty.
+    var steps: [RealmStep] = []
     /// How texts are folded before they are compared.
     var folding: TextOptions = []
     var test: RowTest

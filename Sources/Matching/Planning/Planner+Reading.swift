@@ -184,6 +184,7 @@ extension Planner {
     /// The number of a comparison's field; `nil` where there are too many.
     private func path(of leaf: Leaf, _ catalog: inout Catalog) -> Int? {
         if let view = leaf.view {
+            if !leaf.steps.isEmpty { return catalog.makePath(leaf.steps, view: view, plan: plan) }
             return catalog.makePath(leaf.field, inner: leaf.inner, view: view, plan: plan)
         }
         return leaf.field.isEmpty && leaf.clue != nil

@@ -59,7 +59,7 @@ extension ProbeWriter {
         case .members(let names):
             change.fields[names[0], default: .null].value(at: names.dropFirst())
         case .record: .map(change.fields)
-        case .folded, .viewed, .viewedMembers: .null
+        case .folded, .viewed, .viewedMembers, .viewedSteps: .null
         }
     }
 

@@ -14,6 +14,7 @@ struct SlotDerivation {
             case .members(let names): members(names, path, change)
             case .viewed(let base, let view): viewed(base, view, path, change)
             case .viewedMembers(let names, let view): viewedMembers(names, view, path, change)
+            case .viewedSteps(let steps, let view): viewedSteps(steps, view, path, change)
             case .folded(let base, let options):
                 change.slots[path] = change.encoder.folded(change.slots[base], options)
             }
@@ -43,6 +44,15 @@ struct SlotDerivation {
         let record = FieldValue.map([first: value])
         let found =
             view == .minapp ? record.minappValue(at: names) : record.realmValue(at: names)
+        change.slots[path] = change.encoder.encode(found, in: view)
+    }
+
+    private func viewedSteps(
+        _ steps: [RealmStep], _ view: ValueView, _ path: Int, _ change: DecodedChange
+    ) {
+        guard case .member(let first)? = steps.first, let value = value(of: first, path, change)
+        else { return }
+        let found = FieldValue.map([first: value]).realmValue(at: steps)
         change.slots[path] = change.encoder.encode(found, in: view)
     }
 

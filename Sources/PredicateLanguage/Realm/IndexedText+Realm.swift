@@ -16,12 +16,62 @@ extension IndexedText {
     }
 }
 
+/// A step of a path that always leads somewhere by Realm's rules, if only to nil.
+package enum RealmStep: Sendable, Hashable, Codable {
+    /// The member of that name, of each element where it is asked of a list.
+    case member(String)
+    /// `["key"]` of a dictionary.
+    case key(String)
+    /// `[n]` of a list.
+    case index(Int64)
+    /// `[FIRST]`.
+    case first
+    /// `[LAST]`.
+    case last
+
+    /// The step in a path.
+    fileprivate var component: RecordPredicate.RecordPath.Component {
+        switch self {
+        case .member(let name): .member(name)
+        case .key(let key): .element(.constant(.string(key)))
+        case .index(let number): .element(.constant(.integer(number)))
+        case .first: .first
+        case .last: .last
+        }
+    }
+
+    /// `nil` for a step that may have an evaluation error, or asks for more than one value.
+    fileprivate init?(_ component: RecordPredicate.RecordPath.Component) {
+        switch component {
+        case .member(let name): self = .member(name)
+        case .element(.constant(.string(let key))): self = .key(key)
+        case .element(.constant(.integer(let number))): self = .index(number)
+        case .first: self = .first
+        case .last: self = .last
+        default: return nil
+        }
+    }
+}
+
+extension RecordPredicate.RecordPath {
+    /// The steps, if the path never has an evaluation error by Realm's rules.
+    package var realmSteps: [RealmStep]? {
+        let steps = components.compactMap { RealmStep($0) }
+        return steps.count == components.count ? steps : nil
+    }
+}
+
 extension FieldValue {
     /// The value that a path of plain member names leads to, as a comparison under Realm's rules
     /// sees it: a list where the path passes one.
     package func realmValue(at names: [String]) -> FieldValue {
-        let path = RecordPredicate.RecordPath(names.map { .member($0) })
-        // Plain members never have an evaluation error.
+        realmValue(at: names.map { RealmStep.member($0) })
+    }
+
+    /// The value that a path leads to, as a comparison under Realm's rules sees it.
+    package func realmValue(at steps: [RealmStep]) -> FieldValue {
+        let path = RecordPredicate.RecordPath(steps.map(\.component))
+        // None of these steps ever has an evaluation error.
         return (try? RealmEvaluator(record: self).operand(.path(path)).fieldValue) ?? .null
     }
 
