@@ -198,4 +198,39 @@ import Testing
         #expect(try found(near + near + "b") == [1, 2])
         #expect(try found("cb" + near + "ab") == [1, 2, 3])
     }
+
+    // MARK: Decoding
+
+    /// A megabyte of marks takes a fifth of a second to be folded, whoever is told of it.
+    @Test func `texts that take long to be folded are given up in little time`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        index.insert(
+            try subscription(1, RecordPredicate(format: "title ==[c] 'x'", arguments: [])))
+        let marks = String(repeating: "a\u{301}\u{323}", count: 20_000)
+        for (text, isSlow) in [(marks, true), (String(repeating: "É", count: 200_000), false)] {
+            let posted = try change(RecordImage(["title": .string(text)]))
+            var serials: [UInt64] = [9]
+            let dear = index.matches(for: posted, mostSteps: 1_000_000, into: &serials)
+            #expect((dear != nil) == isSlow)
+            // Nobody's condition is to blame.
+            #expect(dear?.costs.isEmpty ?? true)
+            #expect(serials == [])
+            let whole = index.matches(for: posted, into: &serials)
+            #expect(whole == nil)
+            var stored: DearChange?
+            var erring: [UInt64] = []
+            let isJudged = index.matches(
+                forStored: JSONValue.object(posted.storedForm).text,
+                appendedAt: Timestamp(seconds: 0), mostSteps: 1_000_000, into: &serials,
+                erring: &erring, dear: &stored)
+            #expect(isJudged)
+            #expect((stored != nil) == isSlow)
+        }
+        // What was given up leaves nothing behind.
+        let small = try change(RecordImage(["title": .string("X")]))
+        var serials: [UInt64] = []
+        let dear = index.matches(for: small, mostSteps: 1_000_000, into: &serials)
+        #expect(dear == nil)
+        #expect(serials == [1])
+    }
 }

@@ -109,7 +109,11 @@ package final class SubscriptionIndex: Sendable {
         erring: inout [UInt64]
     ) -> DearChange? {
         reading { content, reader in
+            reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
             content.decode(change, now: now, into: reader.change)
+            if reader.change.encoder.isGivenUp {
+                return Self.givenUp(after: mostSteps, &serials)
+            }
             reader.scratch.mostSteps = mostSteps
             let dear = content.match(reader.change, &reader.scratch, into: &serials)
             if !reader.scratch.erring.isEmpty { erring += reader.scratch.erring }
@@ -164,8 +168,13 @@ package final class SubscriptionIndex: Sendable {
         into serials: inout [UInt64], erring: inout [UInt64], dear: inout DearChange?
     ) -> Bool {
         reading { content, reader in
+            reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
             guard content.decode(text, appendedAt: appendedAt, into: reader.change) else {
                 return false
+            }
+            if reader.change.encoder.isGivenUp {
+                dear = Self.givenUp(after: mostSteps, &serials)
+                return true
             }
             if reader.change.isSnapshot {
                 serials.removeAll(keepingCapacity: true)
@@ -177,6 +186,17 @@ package final class SubscriptionIndex: Sendable {
             content.sample(reader.change, &reader.samples)
             return true
         }
+    }
+
+    /// Bytes of texts that take long to be decoded, of a change that is to be given up early; any
+    /// other is decoded however many there are, because no condition is to blame.
+    private static func slowBytes(within mostSteps: Int) -> Int {
+        mostSteps < Limits.maximumStepsPerChange ? max(mostSteps / 64, 4096) : .max
+    }
+
+    private static func givenUp(after steps: Int, _ serials: inout [UInt64]) -> DearChange {
+        serials.removeAll(keepingCapacity: true)
+        return DearChange(steps: steps + 1, costs: [])
     }
 
     /// Decodes a change as the log keeps it, to measure what that costs.

@@ -8,10 +8,26 @@ struct ValueEncoder: ~Copyable {
     var bytes = GrowingBuffer<UInt8>(capacity: 256)
     /// The elements of collections.
     var elements = GrowingBuffer<FieldSlot>()
+    /// Bytes of texts that could not be composed, folded or taken apart as quickly as they are
+    /// read.
+    private var slowBytes = 0
+    /// How many of them there is time for; values beyond are left out.
+    var mostSlowBytes = Int.max
+
+    /// Whether values are left out.
+    var isGivenUp: Bool { slowBytes > mostSlowBytes }
+
+    /// Notes that a text takes as long as so many bytes of which each takes a tenth of a
+    /// microsecond; says whether there is time for it.
+    mutating func admits(slow count: Int) -> Bool {
+        slowBytes += count
+        return !isGivenUp
+    }
 
     mutating func removeAll() {
         bytes.count = 0
         elements.count = 0
+        slowBytes = 0
     }
 
     /// Encodes a value; elements of a collection (a dictionary's are its values) become slots.
@@ -103,11 +119,22 @@ struct ValueEncoder: ~Copyable {
             return true
         }
         if isPlain == true { return string(from: start) }
-        let composed = IndexedText.composed(text)
+        guard let composed = composed(text) else { return FieldSlot(.unknown) }
         append(composed.utf8)
         var slot = string(from: start)
         if !composed.utf8.elementsEqual(text.utf8) { slot.form = .altered }
         return slot
+    }
+
+    private mutating func composed(_ text: String) -> String? {
+        if let composed = IndexedText.foldedSingly(text, []) { return composed }
+        return admits(slow: text.utf8.count) ? IndexedText.composed(text) : nil
+    }
+
+    /// A text folded; `nil` where there is no time for it.
+    mutating func folded(_ text: String, _ options: TextOptions) -> String? {
+        if let folded = IndexedText.foldedSingly(text, options) { return folded }
+        return admits(slow: text.utf8.count * 4) ? IndexedText.folded(text, options) : nil
     }
 
     /// The slot of the text whose normalised bytes were appended from `start` on.

@@ -174,6 +174,7 @@ extension ValueEncoder {
         case .bool(let flag): return boolean(flag)
         case .string(let text):
             guard view == .realmFolded else { return raw(text) }
+            guard admits(slow: text.utf8.count / 2) else { return FieldSlot(.unknown) }
             return raw(IndexedText.realmText(value, ignoringCase: true))
         case .bytes(let content): return data(content, in: view)
         case .reference(let reference):

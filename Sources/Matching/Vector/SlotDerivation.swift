@@ -103,7 +103,8 @@ extension ValueEncoder {
         } else {
             let text = String(
                 decoding: UnsafeBufferPointer(start: source, count: length), as: UTF8.self)
-            append(IndexedText.folded(text, options).utf8)
+            guard let folded = folded(text, options) else { return FieldSlot(.unknown) }
+            append(folded.utf8)
         }
         return string(from: start)
     }

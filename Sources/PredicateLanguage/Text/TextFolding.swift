@@ -13,17 +13,27 @@ enum TextFolding {
         if text.utf8Span.isKnownASCII {
             return options.contains(.ignoringCase) ? text.lowercased() : text
         }
+        return SingleFolding.fold(text, options) ?? foldWholly(text, options)
+    }
+
+    /// The composed form of `text`, folded, whatever characters it has.
+    static func foldWholly(_ text: String, _ options: RecordPredicate.TextOptions) -> String {
         var folded = String.UnicodeScalarView()
         folded.reserveCapacity(text.utf8.count)
         for scalar in text.decomposedScalars {
             if options.contains(.ignoringDiacritics), isMark(scalar) { continue }
             folded.append(options.contains(.ignoringCase) ? foldCase(scalar) : scalar)
         }
-        return composed(String(folded))
+        return composeWholly(String(folded))
     }
 
     /// The composed form of `text` (NFC), in time proportional to its length.
     static func composed(_ text: String) -> String {
+        SingleFolding.fold(text, []) ?? composeWholly(text)
+    }
+
+    /// The same, whatever characters it has.
+    private static func composeWholly(_ text: String) -> String {
         var composed = String.UnicodeScalarView()
         composed.reserveCapacity(text.utf8.count)
         for scalar in text.composedScalars { composed.append(scalar) }

@@ -1,0 +1,65 @@
+import Testing
+
+@testable import PredicateLanguage
+
+/// What folds character by character folds to what the standard library's forms make of it.
+@Suite struct SingleFoldingTests {
+    private static let all: [RecordPredicate.TextOptions] = [
+        [], .ignoringCase, .ignoringDiacritics, [.ignoringCase, .ignoringDiacritics],
+    ]
+
+    /// The characters that fold by themselves, of those that there are.
+    private func single(_ options: RecordPredicate.TextOptions) -> [Unicode.Scalar] {
+        (0...0x2FFFF as ClosedRange<UInt32>).compactMap { Unicode.Scalar($0) }
+            .filter { SingleFolding.fold(String(Character($0)), options) != nil }
+    }
+
+    private func disagree(_ text: String, _ options: RecordPredicate.TextOptions) -> Bool {
+        guard let folded = SingleFolding.fold(text, options) else { return false }
+        return !folded.utf8.elementsEqual(TextFolding.foldWholly(text, options).utf8)
+    }
+
+    @Test(arguments: all)
+    func `each character alone`(options: RecordPredicate.TextOptions) {
+        let scalars = single(options)
+        #expect(scalars.count > 80_000)
+        let wrong = scalars.filter { disagree(String(Character($0)), options) }
+        #expect(wrong == [])
+    }
+
+    @Test(arguments: all)
+    func `whatever stands beside it`(options: RecordPredicate.TextOptions) {
+        let scalars = single(options)
+        // Letters and punctuation more often than the many ideographs.
+        let letters = scalars.filter { $0.value < 0x3400 }
+        var state: UInt64 = 11
+        func draw(_ count: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33) % count
+        }
+        for _ in 0..<20_000 {
+            var text = String.UnicodeScalarView()
+            for _ in 0..<6 {
+                let pool = draw(4) == 0 ? scalars : letters
+                text.append(pool[draw(pool.count)])
+            }
+            let isWrong = disagree(String(text), options)
+            #expect(!isWrong, "\(String(text))")
+        }
+    }
+
+    @Test func `most texts fold so, and those with marks or jamo do not`() {
+        let both: RecordPredicate.TextOptions = [.ignoringCase, .ignoringDiacritics]
+        #expect(SingleFolding.fold("ÉΆйЩガ한“漢”， 😀!", both) == "eαищガ한“漢”， 😀!")
+        #expect(SingleFolding.fold("ÉΆйЩ", .ignoringCase) == "éάйщ")
+        #expect(SingleFolding.fold("Ấ", .ignoringCase) == "ấ")
+        for text in ["a\u{301}", "\u{1100}\u{1161}", "가\u{11A8}", "か\u{3099}", "\u{300}"] {
+            #expect(SingleFolding.fold(text, []) == nil)
+            #expect(SingleFolding.fold(text, both) == nil)
+        }
+        // These come to two.
+        for text in ["\u{130}", "\u{1FB3}"] {
+            #expect(SingleFolding.fold(text, .ignoringCase) == nil)
+        }
+    }
+}
