@@ -184,6 +184,60 @@ import Testing
             #expect(arrivals == ["bobs: qry q deleted a", "bobs: qry q deleted c"])
         }
     }
+
+    @Test func `a record is not its reader's who took its name before its database created it`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: "_creator"), relay)
+            try await relay.container.call(
+                "records/modify", Self.modify("create", "a"), as: "alice", in: "public"
+            ).expect(200)
+            try await Self.subscribe(relay)
+            try await relay.container.post(
+                .change(
+                    "create", "r", ["secret": "x1"], adding: ["origin": ["userRecordName": "bob"]]))
+            let arrivals = try await relay.arrivals()
+            #expect(arrivals.count == 2)
+            #expect(arrivals.allSatisfy { $0.hasPrefix("bobs: ") }, "\(arrivals)")
+            for (user, sees) in [("alice", false), ("bob", true)] {
+                let reply = try await relay.container.call(
+                    "records/lookup", ["records": [["recordName": "r"]]], as: user, in: "public"
+                ).expect(200)
+                #expect(reply.text.contains("x1") == sees, "\(user): \(reply.text)")
+            }
+        }
+    }
+
+    /// Where its source says nobody, the record is nobody's; a snapshot that comes again takes it
+    /// from nobody who has it.
+    @Test(arguments: ["alice", "bob"])
+    func `nobody writes a record because they took its name before its database created it`(
+        user: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: "_world"), relay)
+            if user == "alice" {
+                try await relay.container.call(
+                    "records/modify", Self.modify("create", "a"), as: user, in: "public"
+                ).expect(200)
+                try await relay.container.post(.change("create", "r", ["secret": "x1"]))
+            } else {
+                try await relay.container.post(
+                    .change(
+                        "create", "r", ["secret": "x0"],
+                        adding: ["origin": ["userRecordName": "bob"]]))
+                try await relay.container.post(
+                    .change("create", "r", ["secret": "x1"], adding: ["snapshot": true]))
+            }
+            let reply = try await relay.container.call(
+                "records/modify", Self.modify("forceUpdate", "forged"), as: user, in: "public"
+            ).expect(200)
+            #expect(
+                reply.text.contains("ACCESS_DENIED") == (user == "alice"),
+                "\(user): \(reply.text)")
+        }
+    }
 }
 
 /// What is one user's, and not another's.

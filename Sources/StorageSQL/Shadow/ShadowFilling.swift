@@ -78,10 +78,23 @@ struct ShadowFilling {
         }
     }
 
-    /// Who created the record, where that is known.
+    /// Who created the record, where that is known and not this change.
     var creator: UserID? {
-        guard let current, !current.isDeleted else { return nil }
-        return current.created.userID
+        isCreation ? nil : current?.created.userID
+    }
+
+    /// Whether this change is the record's creation.
+    ///
+    /// So it is where nothing is kept, and where its source creates what a client has made, or
+    /// somebody else's: else whoever takes the name of a record before its database creates it
+    /// would be its creator, and read and write it.
+    private var isCreation: Bool {
+        guard let current, !current.isDeleted else { return true }
+        guard change.operation == .create, change.editor != current.created.userID else {
+            return false
+        }
+        // Rows of a snapshot that is made again do not say who created them.
+        return change.editor != nil && !change.isSnapshot || current.source == .cloudKit
     }
 
     /// Who may read the record as it is kept, as far as anybody or the schema says; `nil` for
@@ -115,10 +128,10 @@ struct ShadowFilling {
         let stamp = RecordStamp(
             at: change.occurredAt ?? now, userID: change.editor,
             deviceID: change.origin.deviceID)
-        let isNew = current?.isDeleted ?? true
         var record = ShadowRecord(
             recordID: change.recordID, recordType: change.recordType, fields: [:],
-            readers: change.readers, created: isNew ? stamp : current?.created ?? stamp,
+            readers: change.readers,
+            created: isCreation ? stamp : current?.created ?? stamp,
             modified: stamp, source: source, position: position)
         if change.operation == .delete {
             record.isDeleted = true
