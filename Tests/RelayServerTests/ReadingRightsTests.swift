@@ -205,6 +205,7 @@ import Testing
                     "records/lookup", ["records": [["recordName": "r"]]], as: user, in: "public"
                 ).expect(200)
                 #expect(reply.text.contains("x1") == sees, "\(user): \(reply.text)")
+                #expect(!reply.text.contains(#""userRecordName":"alice""#), "\(reply.text)")
             }
         }
     }

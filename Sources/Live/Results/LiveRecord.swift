@@ -111,7 +111,10 @@ extension RecordChange {
         guard operation != .delete else { return nil }
         var record = record(after, at: entry, appendedAt)
         let base = base?.record
-        record.created = base?.created ?? created.map(Self.stamp) ?? record.modified
+        let made = created.map(Self.stamp)
+        // A creation takes the record over from whoever had made it, where it says so.
+        let first = operation == .create ? made ?? base?.created : base?.created ?? made
+        record.created = first ?? record.modified
         if after == nil {
             record.fields = base?.fields ?? before?.ownFields ?? [:]
             record.isPartial = true

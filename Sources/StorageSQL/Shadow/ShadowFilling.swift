@@ -12,6 +12,8 @@ struct ShadowFilling {
     private let current: ShadowRecord?
     private let source: SourceName
     private let now: Timestamp
+    /// Whether the change is the record's creation.
+    private let isCreation: Bool
     /// Whether the record is written; a new one is not where a quota is reached.
     let isWritten: Bool
 
@@ -40,6 +42,11 @@ struct ShadowFilling {
         completed.inheritReaders(
             of: current, whoReadBefore: try Self.readers(of: current, shadowRows, in: &commit))
         completed.noteKept(current)
+        isCreation = Self.isCreation(completed, of: current)
+        if isCreation, current?.isDeleted == false {
+            completed.created = RecordTrace(
+                at: completed.occurredAt ?? now, userID: completed.editor)
+        }
         completed.isUnkept = !isWritten
         self.change = completed
         text = completed == change ? prepared.body : nil
@@ -83,12 +90,12 @@ struct ShadowFilling {
         isCreation ? nil : current?.created.userID
     }
 
-    /// Whether this change is the record's creation.
+    /// Whether a change is the creation of a record of which `current` is kept.
     ///
     /// So it is where nothing is kept, and where its source creates what a client has made, or
     /// somebody else's: else whoever takes the name of a record before its database creates it
     /// would be its creator, and read and write it.
-    private var isCreation: Bool {
+    private static func isCreation(_ change: RecordChange, of current: ShadowRecord?) -> Bool {
         guard let current, !current.isDeleted else { return true }
         guard change.operation == .create, change.editor != current.created.userID else {
             return false
