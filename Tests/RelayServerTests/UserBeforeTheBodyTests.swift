@@ -85,6 +85,9 @@ import Testing
             for (action, fields) in [
                 ("private/records/modify", [key]),
                 ("public/records/modify", [key, "X-Belfry-User: \(long)"]),
+                // As bytes of Latin-1 are read, whichever they are: not two users, but one.
+                ("private/records/modify", [key, "X-Belfry-User: Jos\u{FFFD}"]),
+                ("private/records/modify", [key, "X-Belfry-User: a", "X-Belfry-User: b"]),
             ] {
                 let answer = try await Self.announce(
                     "\(Self.place(relay))/\(action)", fields, to: relay)

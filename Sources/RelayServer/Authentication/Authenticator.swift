@@ -123,6 +123,13 @@ package struct Authenticator: Sendable {
     /// The user for whom a server says that it acts.
     private func namedUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
         guard let name = request.header("X-Belfry-User") else { return nil }
+        guard !request.isRepeated("X-Belfry-User") else {
+            throw .badUserHeader("is there twice")
+        }
+        // What is no UTF-8 was read as U+FFFD, and many names as the same one.
+        guard !name.unicodeScalars.contains("\u{FFFD}") else {
+            throw .badUserHeader("its bytes are no UTF-8")
+        }
         guard let named = UserID(rawValue: name) else {
             throw .badUserHeader("not \(UserID.rule)")
         }

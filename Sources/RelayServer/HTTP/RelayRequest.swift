@@ -74,6 +74,11 @@ package struct RelayRequest: Sendable {
         return value
     }
 
+    /// Whether a header field stands in the head more than once.
+    func isRepeated(_ name: String) -> Bool {
+        HTTPField.Name(name).map { headers[values: $0].count > 1 } ?? false
+    }
+
     /// Whether the head says that a body follows.
     var announcesBody: Bool {
         if headers[.transferEncoding] != nil { return true }
