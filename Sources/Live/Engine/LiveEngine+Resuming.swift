@@ -95,9 +95,11 @@ extension LiveEngine {
     private func resume() async {
         refuseTooFar()
         resumed.beginReading()
-        let groups = nextGroups()
+        let (groups, isOfAll) = nextGroups()
         do {
-            if let start = groups.map(\.start).min() { try await resume(groups, from: start) }
+            if let start = groups.map(\.start).min() {
+                try await resume(groups, from: start, isOfAll: isOfAll)
+            }
         } catch {
             logger.error("could not read the log", metadata: ["reason": "\(error)"])
             for (container, group, _) in groups where isComing(group, container) {
@@ -143,13 +145,13 @@ extension LiveEngine {
     ///
     /// By turns those of the clients who were away for a short while only, and all: nobody waits
     /// for long because somebody else was away for long, and nobody waits for ever.
-    private func nextGroups() -> [Returning] {
+    private func nextGroups() -> (groups: [Returning], isOfAll: Bool) {
         let all = ready().compactMap { container, group in
             group.waiting.compactMap(\.since).min().map { (container, group, $0) }
         }
         let near = all.filter { position.rawValue - $0.2.rawValue <= Self.nearEntries }
         isTurnOfFar = !isTurnOfFar && near.count < all.count
-        return isTurnOfFar || near.isEmpty ? all : near
+        return isTurnOfFar || near.isEmpty ? (all, true) : (near, false)
     }
 
     /// Entries that are read at once for those who were away for a short while only.
@@ -189,8 +191,10 @@ extension LiveEngine {
     /// Reads the log from `start` to where the engine stands, and tells each who waits.
     ///
     /// What else there is has its turn in between; what has come then is read, too.
-    private func resume(_ groups: [Returning], from start: LogPosition) async throws {
-        var reading = PastReading(after: start)
+    private func resume(
+        _ groups: [Returning], from start: LogPosition, isOfAll: Bool
+    ) async throws {
+        var reading = PastReading(after: start, postponed: postponed)
         for (key, groups) in Dictionary(grouping: groups, by: \.container.key) {
             reading.past[key] = PastChanges(for: Set(groups.map(\.group.number)))
         }
@@ -211,6 +215,11 @@ extension LiveEngine {
             }
             for (hub, _) in hubs.values { await hub.room() }
             await Task.yield()
+        }
+        let untold = Set(rest.map(\.container.key))
+        postponed = reading.postponed.filter { key, _ in
+            let hadTurn = isOfAll && reading.past[key] != nil && !untold.contains(key)
+            return returning[key] != nil && !hadTurn
         }
         meter.countResume(entries: reading.count)
     }

@@ -46,6 +46,8 @@ package actor LiveEngine {
     var resumed = ResumeWeight()
     /// Whether those who were away for long are next.
     var isTurnOfFar = false
+    /// How often containers were left for another reading of the log since they had their turn.
+    var postponed: [ContainerKey: Int] = [:]
     /// Those who wait until the engine has come so far.
     var waiters: [(position: LogPosition, continuation: CheckedContinuation<Void, Never>)] = []
     var frames: [LiveGroupFrame] = []

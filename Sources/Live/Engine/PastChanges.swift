@@ -167,9 +167,12 @@ struct PastReading {
     /// The first entry that is there, and behind which all are.
     var first: LogPosition?
     var count = 0
+    /// How often containers were left for another reading since they had their turn.
+    private(set) var postponed: [ContainerKey: Int]
 
-    init(after start: LogPosition) {
+    init(after start: LogPosition, postponed: [ContainerKey: Int] = [:]) {
         at = start
+        self.postponed = postponed
     }
 
     /// Notes which entry is next: positions have no gaps, so that what would stand before it has
@@ -178,15 +181,25 @@ struct PastReading {
         if first == nil || next > at.next { first = next }
     }
 
-    /// Leaves containers for another reading where all together have more than `most` bytes, those
-    /// with most of them first: one is always left.
+    /// Leaves containers for another reading where all together have more than `most` bytes: one is
+    /// always left.
+    ///
+    /// Of those that were left out least often the one with most goes first: where others come back
+    /// all the time, the largest would else be left out for ever.
     mutating func postpone(beyond most: Int) {
         var bytes = past.values.reduce(0) { $0 + $1.bytes }
         while bytes > most, past.count > 1,
-            let largest = past.max(by: { $0.value.bytes < $1.value.bytes })?.key
+            let next = past.keys.min(by: { goesBefore($0, $1) })
         {
-            bytes -= past.removeValue(forKey: largest)?.bytes ?? 0
+            bytes -= past.removeValue(forKey: next)?.bytes ?? 0
+            postponed[next, default: 0] += 1
         }
+    }
+
+    private func goesBefore(_ one: ContainerKey, _ other: ContainerKey) -> Bool {
+        let times = (postponed[one, default: 0], postponed[other, default: 0])
+        guard times.0 == times.1 else { return times.0 < times.1 }
+        return past[one]?.bytes ?? 0 > past[other]?.bytes ?? 0
     }
 }
 
