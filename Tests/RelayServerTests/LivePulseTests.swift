@@ -44,4 +44,29 @@ import Testing
         pulse.spoke = Self.moment(26)
         #expect(!pulse.isUntold(at: Self.moment(50)))
     }
+
+    @Test func `whoever reads slowly and steadily is no client that does not read`() {
+        var taking = LiveTaking(at: Self.moment(0))
+        var bytes = 300_000
+        for now in Self.looks(until: 600) {
+            #expect(taking.look(at: now, bytes) == (bytes < 300_000))
+            #expect(!taking.isStuck(at: now))
+            bytes -= 1000
+        }
+    }
+
+    @Test func `whoever takes nothing for half a minute does not read`() {
+        var taking = LiveTaking(at: Self.moment(0))
+        let takes = Self.looks(until: 30).map { taking.look(at: $0, 300_000) }
+        #expect(!takes.contains(true))
+        #expect(!taking.isStuck(at: Self.moment(30)))
+        #expect(taking.isStuck(at: Self.moment(35)))
+        taking.take(at: Self.moment(35))
+        #expect(!taking.isStuck(at: Self.moment(65)))
+        // More that waits is nothing that was taken, and nor is what is forgotten.
+        let more = taking.look(at: Self.moment(70), 400_000)
+        taking.forget()
+        let none = taking.look(at: Self.moment(75), 100_000)
+        #expect(!more && !none && taking.isStuck(at: Self.moment(75)))
+    }
 }

@@ -50,6 +50,11 @@ extension LiveSocket {
         excess?()
     }
 
+    /// The bytes that have gone to the connection, and that the system has not taken.
+    var bytesUnderWay: Int {
+        (try? context?.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
+    }
+
     /// Lets go of what waits.
     func forgetWaiting() {
         outbox.removeAll()

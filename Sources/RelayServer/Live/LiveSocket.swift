@@ -46,8 +46,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     var lagging: LiveLag?
     /// How often it fell behind.
     private var lags = 0
-    /// When the connection last took something of what waits.
-    private var taken: NIODeadline
+    private var taking: LiveTaking
     private var isCatchingUp = false
     private var pulse: LivePulse
     private let opened: NIODeadline
@@ -62,7 +61,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         self.hub = hub
         number = session.number
         let now = hub.loop.now
-        (opened, taken) = (now, now)
+        opened = now
+        taking = LiveTaking(at: now)
         pulse = LivePulse(at: now)
         allowance = FrameAllowance(at: now)
     }
@@ -229,7 +229,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         if bytes > 0 {
             pulse.spoke = hub.loop.now
-            taken = pulse.spoke
+            taking.take(at: pulse.spoke)
             context.flush()
         }
         isWriting = false
@@ -271,7 +271,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if outbox.isEmpty, !isWriting, context.channel.isWritable {
             // Nothing waits, which is so for nearly all of those who are told the same.
             pulse.spoke = hub.turn
-            taken = pulse.spoke
+            taking.take(at: pulse.spoke)
             context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
             if context.channel.isWritable { return }
         } else {
@@ -288,12 +288,11 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     /// Ends a client for whom too much is queued.
     private func bound() {
         // What the connection still takes is within bounds.
-        guard let context, !isClosing, !context.channel.isWritable || outbox.isOverfull else {
-            return
+        guard let context, !isClosing, !context.channel.isWritable || outbox.isOverfull
+        else { return }
+        if outbox.isOverfull || bytesUnderWay > Self.inboxBytes + Self.bytesAtATime {
+            close(Self.slow)
         }
-        let pending =
-            (try? context.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
-        if outbox.isOverfull || pending > Self.inboxBytes + Self.bytesAtATime { close(Self.slow) }
     }
 
     static let slow = LiveEnd(
@@ -340,9 +339,14 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             }
             return false
         }
-        if lagging != nil || !outbox.isEmpty, !isCatchingUp,
-            now - taken > TimeAmount(LiveTimes.drain)
-        {
+        let isWaiting = lagging != nil || !outbox.isEmpty
+        if isWaiting || pulse.isQuiet(at: now) {
+            // Who reads lives, though pings come behind what it reads.
+            if taking.look(at: now, bytesUnderWay) { pulse.heard = now }
+        } else {
+            taking.forget()
+        }
+        if isWaiting, !isCatchingUp, taking.isStuck(at: now) {
             close(Self.slow)
             return false
         }

@@ -24,6 +24,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Where a request's live client goes; `nil` as long as the relay stands by.
     private let source: Source
+    /// What the system may keep of what it cannot send yet (`TCP_NOTSENT_LOWAT`): it may keep
+    /// megabytes, and says nothing of what a slow client takes before that is a third of them.
+    private static let unsent = NIOBSDSocket.Option(rawValue: 25)
     /// Who a client is, and which address it reached; `nil` for what the connection says.
     private let origin: Origin?
     private var asked: (head: HTTPRequest, sockets: LiveSockets)?
@@ -170,6 +173,8 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         do {
             try channel.syncOptions?.setOption(
                 ChannelOptions.writeBufferWaterMark, value: LiveSocket.marks)
+            try? channel.syncOptions?.setOption(
+                .tcpOption(Self.unsent), value: CInt(LiveSocket.marks.low))
             let hub = sockets.hub(of: channel.eventLoop)
             let session = LiveSession(sockets.access, at: hub, head: request)
             let socket = LiveSocket(sockets.access, session, at: hub)
