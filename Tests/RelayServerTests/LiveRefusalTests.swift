@@ -58,4 +58,31 @@ import Testing
             try await page.close()
         }
     }
+
+    @Test func `who is not let in is counted by what refused them`() async throws {
+        let settings = ["--live-connections", "1", "--live-allowed-origins", "https://art.example"]
+        try await RunningRelay.with(settings) { relay in
+            let port = try await relay.relay.ports.port(of: "http")
+            for (header, status) in [
+                ("Origin: https://evil.example", 403), ("Sec-WebSocket-Version: 12", 426),
+            ] {
+                let head = try await LiveConnection.open(
+                    port, path: Live.path(relay), headers: [header]
+                ).head
+                #expect(head.hasPrefix("HTTP/1.1 \(status)"), "\(head)")
+            }
+            let guess = try await LiveConnection.open(port, path: Live.path(relay)).0
+            try await guess.send(["type": "hello", "ckAPIToken": "wrong"])
+            #expect(await guess.frame("bye")?["code"] == 4403)
+            _ = try await Live.open(relay)
+            let second = try await LiveConnection.open(port, path: Live.path(relay)).0
+            try await second.send(Live.hello(relay, as: "bob"))
+            #expect(await second.frame("bye")?["code"] == 4503)
+            let metrics = try await relay.metrics()
+            for reason in ["origin", "upgrade", "credentials", "connections"] {
+                let line = "belfry_live_refused_total{reason=\"\(reason)\"} 1"
+                #expect(metrics.contains(line), "\(metrics)")
+            }
+        }
+    }
 }

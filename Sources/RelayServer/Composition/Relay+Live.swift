@@ -30,8 +30,8 @@ extension Relay {
             limits: dependencies.limits, turnstile: dependencies.turnstile,
             indexes: dependencies.indexes, inboxes: store, presence: presence,
             store: store.storeIdentity,
-            identifiers: RandomIdentifiers(dependencies.randomBytes), clock: world.clock,
-            now: world.now)
+            identifiers: RandomIdentifiers(dependencies.randomBytes),
+            refusals: LiveRefusals(dependencies.metrics), clock: world.clock, now: world.now)
         let sockets = LiveSockets(
             access, proxies: configuration.listening.proxies, connections: listeners.connections,
             clock: world.clock, now: world.now)

@@ -31,6 +31,8 @@ final class LiveAccess: Sendable {
     let held: HeldSessions
     /// What waits to be taken by all of them.
     let backlog = LiveBacklog()
+    /// Who is not let in.
+    let refusals: LiveRefusals
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
 
@@ -71,7 +73,7 @@ final class LiveAccess: Sendable {
         shadow: any Shadow,
         limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory,
         inboxes: any InboxRegistry, presence: LivePresence, store: UUIDBytes,
-        identifiers: RandomIdentifiers, clock: any Clock<Duration>,
+        identifiers: RandomIdentifiers, refusals: LiveRefusals, clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.engine = engine
@@ -89,6 +91,7 @@ final class LiveAccess: Sendable {
         storeIdentity = store
         self.identifiers = identifiers
         held = HeldSessions(clock: clock)
+        self.refusals = refusals
         self.now = now
     }
 
@@ -105,6 +108,7 @@ final class LiveAccess: Sendable {
     /// - Throws: 403 for a page that the configuration does not name.
     func admit(origin: String?) throws(APIError) {
         guard !bounds.admits(origin: origin) else { return }
+        refusals.count(.origin)
         throw APIError(
             .accessDenied,
             "pages of \((origin ?? "").shortened) may not connect; live.allowedOrigins names those "
@@ -197,6 +201,7 @@ final class LiveAccess: Sendable {
             $0.newcomers.take(at: moment, of: container, most: most)
         }
         guard let wait else { return }
+        refusals.count(.hellosPerSecond)
         throw LiveEnd(
             .notNow,
             APIError(
@@ -210,30 +215,14 @@ final class LiveAccess: Sendable {
     func enter(_ identity: LiveIdentity) throws(LiveEnd) {
         let holder = identity.isServer ? nil : Holder(identity)
         let container = identity.settings.key
-        let refusal: LiveEnd? = state.withLock { state in
-            guard state.count < bounds.connections else {
-                return LiveEnd(
-                    .notNow,
-                    APIError(
-                        .tryAgainLater, "the relay has \(bounds.connections) live connections",
-                        retryAfter: 5))
-            }
+        let refusal: LiveRefusals.Reason? = state.withLock { state in
+            guard state.count < bounds.connections else { return .connections }
             guard state.containers[container, default: 0] < bounds.containerConnections else {
-                return LiveEnd(
-                    .notNow,
-                    APIError(
-                        .tryAgainLater,
-                        "a container has at most \(bounds.containerConnections) live connections",
-                        retryAfter: 5))
+                return .connectionsPerContainer
             }
             if let holder {
                 guard state.counts[holder, default: 0] < bounds.connectionsPerUser else {
-                    return LiveEnd(
-                        .tooMany,
-                        APIError(
-                            .throttled,
-                            "a user has at most \(bounds.connectionsPerUser) connections at a time",
-                            retryAfter: 5))
+                    return .connectionsPerUser
                 }
                 state.counts[holder, default: 0] += 1
             }
@@ -241,7 +230,9 @@ final class LiveAccess: Sendable {
             state.count += 1
             return nil
         }
-        if let refusal { throw refusal }
+        guard let refusal else { return }
+        refusals.count(refusal)
+        throw bounds.end(refusing: refusal)
     }
 
     /// Gives the place back.

@@ -33,6 +33,31 @@ package struct LiveBounds: Sendable, Hashable {
         return bounds
     }
 
+    /// What one is told for whom there is no room.
+    func end(refusing reason: LiveRefusals.Reason) -> LiveEnd {
+        switch reason {
+        case .connectionsPerUser:
+            LiveEnd(
+                .tooMany,
+                APIError(
+                    .throttled, "a user has at most \(connectionsPerUser) connections at a time",
+                    retryAfter: 5))
+        case .connectionsPerContainer:
+            LiveEnd(
+                .notNow,
+                APIError(
+                    .tryAgainLater,
+                    "a container has at most \(containerConnections) live connections",
+                    retryAfter: 5))
+        default:
+            LiveEnd(
+                .notNow,
+                APIError(
+                    .tryAgainLater, "the relay has \(connections) live connections",
+                    retryAfter: 5))
+        }
+    }
+
     /// What one container has of what all share: all but a sixty-fourth.
     static func share(of count: Int) -> Int { count - count / 64 }
 

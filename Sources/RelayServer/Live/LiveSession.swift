@@ -103,13 +103,24 @@ final class LiveSession: Sendable {
             throw LiveEnd(.notUnderstood, ErrorMapping(error).apiError)
         }
         let mark = access.revocations
-        let (identity, welcome) = try await access.identity(reader, at: head)
+        let (identity, welcome) = try await known(reader)
         try access.arrive(of: identity.settings.key)
         let apiToken = try? reader.string("ckAPIToken")
         state.withLock { $0.apiToken = apiToken }
         try await begin(as: identity, LiveFrame(welcome))
         if let end = access.end(of: identity, since: mark) { throw end }
         if let set { await declare(set, identity) }
+    }
+
+    private func known(
+        _ hello: JSONReader
+    ) async throws(LiveEnd) -> (LiveIdentity, welcome: JSONObject) {
+        do throws(LiveEnd) {
+            return try await access.identity(hello, at: head)
+        } catch {
+            access.refusals.count(LiveRefusals.Reason(refusing: error))
+            throw error
+        }
     }
 
     /// Lets a client in who is known; `welcome` is told first.

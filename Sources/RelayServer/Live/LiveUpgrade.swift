@@ -107,9 +107,10 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
                 ClientAddress(context.channel.remoteAddress),
                 ClientAddress(context.channel.localAddress)
             )
-        let identifiers = sockets.access.identifiers
+        let access = sockets.access
         func refuse(_ status: HTTPResponse.Status, _ reason: String) {
-            self.refuse(status, reason, identifiers, context)
+            access.refusals.count(status == .serviceUnavailable ? .closing : .upgrade)
+            self.refuse(status, reason, access.identifiers, context)
         }
         let key = head.headerFields[.secWebSocketKey] ?? ""
         let protocols = (head.headerFields[.secWebSocketProtocol] ?? "").split(separator: ",")
@@ -135,9 +136,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             return refuse(.serviceUnavailable, "the relay is shutting down")
         }
         do throws(APIError) {
-            try sockets.access.admit(origin: head.headerFields[.origin])
+            try access.admit(origin: head.headerFields[.origin])
         } catch {
-            return self.refuse(.forbidden, error, identifiers, context)
+            return self.refuse(.forbidden, error, access.identifiers, context)
         }
         isTaken = true
         var fields = HTTPFields()
