@@ -1,36 +1,106 @@
 package import RelayModel
 
 /// The settings of a container in one environment.
+///
+/// They are as large as all of them together and are handed on with every call, which would keep
+/// them a dozen times over while it waits: so what is handed on is one reference.
 package struct ContainerSettings: Sendable, Hashable {
-    /// The container and environment.
-    package var key: ContainerKey
-    /// The topics that its devices may name (APNs: bundle IDs); the first is the default.
-    package var topics: [String]
-    /// The signing key for the push gateway; without it and ``certificate`` nothing can be sent.
-    package var credential: ProviderCredential?
-    /// The client certificate for the push gateway, instead of a signing key.
-    package var certificate: ProviderCertificate?
-    /// How the application's user tokens are verified; `nil` means that no user can sign in.
-    package var userTokens: UserTokenSettings?
-    /// How long the gateway keeps a push, in seconds, where the subscription does not say.
-    package var expirationSeconds: Int64
-    /// Whether notifications are kept in their users' inboxes.
-    package var keepsInbox = false
-    /// How long users' session tokens count; `nil` hands out none.
-    package var sessions: SessionSettings? = SessionSettings()
-    /// What conditions may cost its changes, where that is not as the configuration says.
-    package var costs = CostBounds()
+    private struct Values: Sendable, Hashable {
+        var key: ContainerKey
+        var topics: [String]
+        var credential: ProviderCredential?
+        var certificate: ProviderCertificate?
+        var userTokens: UserTokenSettings?
+        // Pushes are kept for 30 days unless said otherwise.
+        var expirationSeconds: Int64 = 30 * 86_400
+        var keepsInbox = false
+        var sessions: SessionSettings? = SessionSettings()
+        var costs = CostBounds()
+        var quotas = Quotas()
+        var rates = RequestRates()
+    }
 
+    private final class Box: Sendable, Hashable {
+        let values: Values
+
+        init(_ values: Values) {
+            self.values = values
+        }
+
+        func with<Value>(_ path: WritableKeyPath<Values, Value>, _ value: Value) -> Box {
+            var values = values
+            values[keyPath: path] = value
+            return Box(values)
+        }
+
+        static func == (one: Box, other: Box) -> Bool {
+            one === other || one.values == other.values
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(values) }
+    }
+
+    private var box: Box
+
+    /// The container and environment.
+    package var key: ContainerKey {
+        get { box.values.key }
+        set { box = box.with(\.key, newValue) }
+    }
+    /// The topics that its devices may name (APNs: bundle IDs); the first is the default.
+    package var topics: [String] {
+        get { box.values.topics }
+        set { box = box.with(\.topics, newValue) }
+    }
+    /// The signing key for the push gateway; without it and ``certificate`` nothing can be sent.
+    package var credential: ProviderCredential? {
+        get { box.values.credential }
+        set { box = box.with(\.credential, newValue) }
+    }
+    /// The client certificate for the push gateway, instead of a signing key.
+    package var certificate: ProviderCertificate? {
+        get { box.values.certificate }
+        set { box = box.with(\.certificate, newValue) }
+    }
+    /// How the application's user tokens are verified; `nil` means that no user can sign in.
+    package var userTokens: UserTokenSettings? {
+        get { box.values.userTokens }
+        set { box = box.with(\.userTokens, newValue) }
+    }
+    /// How long the gateway keeps a push, in seconds, where the subscription does not say.
+    package var expirationSeconds: Int64 {
+        get { box.values.expirationSeconds }
+        set { box = box.with(\.expirationSeconds, newValue) }
+    }
+    /// Whether notifications are kept in their users' inboxes.
+    package var keepsInbox: Bool {
+        get { box.values.keepsInbox }
+        set { box = box.with(\.keepsInbox, newValue) }
+    }
+    /// How long users' session tokens count; `nil` hands out none.
+    package var sessions: SessionSettings? {
+        get { box.values.sessions }
+        set { box = box.with(\.sessions, newValue) }
+    }
+    /// What conditions may cost its changes, where that is not as the configuration says.
+    package var costs: CostBounds {
+        get { box.values.costs }
+        set { box = box.with(\.costs, newValue) }
+    }
     /// How much it may have, where that is not as the configuration says.
-    package var quotas = Quotas()
+    package var quotas: Quotas {
+        get { box.values.quotas }
+        set { box = box.with(\.quotas, newValue) }
+    }
     /// How often its keys and users may come, where that is not as the configuration says.
-    package var rates = RequestRates()
+    package var rates: RequestRates {
+        get { box.values.rates }
+        set { box = box.with(\.rates, newValue) }
+    }
 
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {
-        self.key = key
-        self.topics = topics
-        expirationSeconds = 30 * 86_400
+        box = Box(Values(key: key, topics: topics))
     }
 }
 

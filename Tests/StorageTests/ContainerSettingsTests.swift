@@ -1,0 +1,26 @@
+import RelayTestKit
+import Storage
+import Testing
+
+@Suite struct ContainerSettingsTests {
+    private let before = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
+
+    /// A call that waits keeps what it hands on a dozen times over.
+    @Test func `what is handed on with every call is one reference`() {
+        #expect(MemoryLayout<ContainerSettings>.size == MemoryLayout<Int>.size)
+    }
+
+    @Test func `a copy that is changed changes nothing else`() {
+        var after = before
+        after.topics.append("com.example.Art.voip")
+        after.quotas[.records] = 5
+        after.keepsInbox = true
+        after.sessions = nil
+        #expect(before != after)
+        #expect(before == ContainerSettings(key: Fixtures.container, topics: before.topics))
+        #expect(before.topics == ["com.example.Art"] && !before.keepsInbox)
+        #expect(before.sessions == SessionSettings())
+        #expect(after.topics == ["com.example.Art", "com.example.Art.voip"])
+        #expect(after.quotas[.records] == 5 && after.sessions == nil && after.keepsInbox)
+    }
+}
