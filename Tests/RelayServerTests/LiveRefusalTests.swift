@@ -59,6 +59,21 @@ import Testing
         }
     }
 
+    @Test func `who says in the query who it is, is nobody else`() async throws {
+        try await RunningRelay.with { relay in
+            let port = try await relay.relay.ports.port(of: "http")
+            for user in ["alice", "bob", "bob", "alice"] {
+                let query =
+                    "?ckAPIToken=\(relay.container.apiToken)"
+                    + "&ckWebAuthToken=\(SampleContainer.userToken(user))"
+                let page = try await LiveConnection.open(port, path: Live.path(relay) + query).0
+                try await page.send(["type": "hello"])
+                #expect(await page.frame("welcome")?["userRecordName"] == .string(user))
+                try await page.close()
+            }
+        }
+    }
+
     @Test func `who is not let in is counted by what refused them`() async throws {
         let settings = ["--live-connections", "1", "--live-allowed-origins", "https://art.example"]
         try await RunningRelay.with(settings) { relay in

@@ -23,6 +23,8 @@ final class LiveSockets: Sendable {
     private struct State {
         var hubs: [ObjectIdentifier: LoopHub] = [:]
         var isOpen = true
+        /// The last request for an upgrade, without what is its own.
+        var last: RelayRequest?
     }
 
     init(
@@ -54,23 +56,35 @@ final class LiveSockets: Sendable {
     func request(
         of head: HTTPRequest, from client: ClientAddress?, to own: ClientAddress?
     ) -> RelayRequest? {
-        let target = head.path ?? ""
-        let parts = target.prefix { $0 != "?" }.split(
-            separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 5, parts[1] == "live", parts[2] == "1" else { return nil }
-        var request = RelayRequest(
-            method: "GET", target: target, headers: Self.kept(head.headerFields),
-            parameters: [
-                "container": QueryParameters.decodePath(parts[3]),
-                "environment": QueryParameters.decodePath(parts[4]),
-            ],
-            uuid: access.identifiers.uuid(), receivedAt: now())
+        guard var request = request(to: head.path ?? "") else { return nil }
+        request.headers = Self.kept(head.headerFields)
+        request.uuid = access.identifiers.uuid()
+        request.receivedAt = now()
         request.authority = head.authority
         request.peer = client.map { address in
             proxies.peer(
                 at: address, reached: own,
                 forwardedFor: head.headerFields[values: .forwardedFor])
         }
+        return request
+    }
+
+    /// What all requests for one target have in common; `nil` if its path is another one.
+    ///
+    /// A connection keeps it for as long as it stands, and nearly all ask for the same.
+    private func request(to target: String) -> RelayRequest? {
+        let last = state.withLock { $0.last }
+        if let last, last.target.utf8.elementsEqual(target.utf8) { return last }
+        let parts = target.prefix { $0 != "?" }.split(
+            separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[1] == "live", parts[2] == "1" else { return nil }
+        let request = RelayRequest(
+            method: "GET", target: target,
+            parameters: [
+                "container": QueryParameters.decodePath(parts[3]),
+                "environment": QueryParameters.decodePath(parts[4]),
+            ], uuid: "", receivedAt: now())
+        state.withLock { $0.last = request }
         return request
     }
 
