@@ -23,7 +23,7 @@ final class LiveContainer {
     /// One object, because whoever looks at a value of it while another part changes copies all
     /// records that are shown.
     final class Table {
-        var records: [RecordID: Member] = [:]
+        var records = MemberRecords()
         /// The results on it.
         var groups: Set<UInt32> = []
         /// Those whose members are to be read.
@@ -189,9 +189,7 @@ final class LiveContainer {
         table.groups.remove(group.number)
         table.unread.remove(group.number)
         for member in group.members?.all ?? [] {
-            let id = member.record.id
-            table.records[id]?.groups.removeAscending(group.number)
-            if table.records[id]?.groups.isEmpty == true { table.records[id] = nil }
+            table.records.remove(group.number, from: member.record)
         }
         forgetIfUnused(tableKey)
     }

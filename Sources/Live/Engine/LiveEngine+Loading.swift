@@ -312,7 +312,7 @@ extension LiveEngine {
         }
         func add(_ record: LiveRecord, to groups: [UInt32]) {
             // A record that another result shows is as the log says.
-            let record = container.tables[tableKey]?.records[record.id]?.record ?? record
+            let record = container.tables[tableKey]?.records[record]?.record ?? record
             // All that sort alike have one list of what they sort by.
             var step = RecordStep(from: nil, to: record)
             for number in groups {
@@ -369,9 +369,7 @@ extension LiveEngine {
         members.load(found)
         group.members = members
         for member in members.all {
-            container.tables[tableKey]?.records[
-                member.record.id, default: LiveContainer.Member(record: member.record, groups: [])
-            ].groups.insertAscending(number)
+            container.tables[tableKey]?.records.add(number, to: member.record)
         }
         weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)
         if let excess = excess(of: group) { return end(group, excess, in: container) }

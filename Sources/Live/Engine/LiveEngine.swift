@@ -316,7 +316,8 @@ package actor LiveEngine {
     ) {
         let tableKey = LiveContainer.tableKey(of: change)
         guard let table = container.tables[tableKey] else { return }
-        let member = table.records[change.recordID]
+        let name = LiveRecord(namedBy: change)
+        let member = table.records[name]
         if change.isUnkept, member == nil { return }
         let later = change.keptAfter(entry.position, at: entry.appendedAt, base: member?.record)
             .map { container.granted($0, on: tableKey) }
@@ -342,9 +343,7 @@ package actor LiveEngine {
                 at: entry.position, in: group, of: container)
             if isMember { shown.append(group) }
         }
-        table.records[change.recordID] =
-            shown.isEmpty
-            ? nil : later.map { LiveContainer.Member(record: $0, groups: shown.map(\.number)) }
+        table.records.replace(name, by: later, in: shown.map(\.number))
         bound(shown, later, in: container)
     }
 
