@@ -42,18 +42,19 @@ struct ClientAdmission: Sendable {
     func admit(
         _ request: RelayRequest
     ) async throws -> HeadAdmission {
-        let judge = try await authenticator(of: request)
+        // As little as can be: whoever comes keeps it while it waits, with ten thousand others.
+        var judge = try await authenticator(of: request)
         let key = try judge.recognizeKey(of: request)
-        let (current, known) = try await current(Known(judge: judge, key: key), request)
-        let caller = try current.caller(of: request, database: .public, holding: known)
+        judge.session = try await sessions.standing(of: request, in: judge.settings)
+        let caller = try judge.caller(of: request, database: .public, holding: key)
         try count(caller, of: judge.settings)
         let token = await sessions.renewed(
-            current.session, of: judge.settings, for: caller, request)
+            judge.session, of: judge.settings, for: caller, request)
         let admitted = AdmittedCaller(
             settings: judge.settings, database: .public, caller: caller,
             redirectURL: judge.redirectURL)
         return HeadAdmission(
-            caller: admitted, key: known, token: token, session: current.session?.id)
+            caller: admitted, key: key, token: token, session: judge.session?.id)
     }
 
     // MARK: The head

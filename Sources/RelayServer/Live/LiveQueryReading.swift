@@ -7,7 +7,9 @@ import RelayModel
 import Storage
 
 /// Reads what a client wants to see: the condition as a subscription's, checked as one.
-struct LiveQueryReading {
+///
+/// An object, because whoever works a set keeps it while that waits, some times over.
+final class LiveQueryReading: Sendable {
     let client: LiveIdentity
     let schema: ContainerSchema
     let version: LiveSchema
@@ -18,6 +20,22 @@ struct LiveQueryReading {
     let storeIdentity: UUIDBytes
     /// Says whether the container keeps notifications now, which may have changed since `hello`.
     let keepsInbox: @Sendable () async throws -> Bool
+
+    init(
+        client: LiveIdentity, schema: ContainerSchema, version: LiveSchema, limits: RequestLimits,
+        indexes: IndexDirectory, accounts: LiveAccounts, store: String, storeIdentity: UUIDBytes,
+        keepsInbox: @escaping @Sendable () async throws -> Bool
+    ) {
+        self.client = client
+        self.schema = schema
+        self.version = version
+        self.limits = limits
+        self.indexes = indexes
+        self.accounts = accounts
+        self.store = store
+        self.storeIdentity = storeIdentity
+        self.keepsInbox = keepsInbox
+    }
 
     static let members = [
         "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
