@@ -12,7 +12,7 @@ struct VerdictTests {
     @Test(arguments: [
         ("57P04", PostgresError.Verdict.lost), ("25P04", .lost), ("57P01", .lost),
         ("53000", .failing), ("58030", .failing), ("58P01", .failing), ("XX000", .failing),
-        ("72000", .failing), ("XX001", .damaged),
+        ("72000", .failing), ("XX001", .damaged), ("42703", .barred), ("42P10", .barred),
         ("53100", .noRoom), ("57014", .busy), ("23505", .refused), ("54000", .refused),
     ])
     func `a failure is told by its code`(state: String, verdict: PostgresError.Verdict) {
@@ -28,6 +28,19 @@ struct VerdictTests {
         let told = try #require(error.storageError(of: place) as? StorageError)
         #expect(told.passes)
         #expect("\(told)".contains("could not open file (\(state))"))
+    }
+
+    /// As while another version alters the tables, or after somebody did: until that is put right
+    /// a step waits, and the relay says why.
+    @Test(arguments: ["42703", "42704", "42804", "42883", "42P10"])
+    func `tables that are not as they should be pass, and are told of`(state: String) throws {
+        let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
+        let error = PostgresError(state: state, message: "it does not exist")
+        let told = try #require(error.storageError(of: place) as? StorageError)
+        #expect(told.passes)
+        #expect("\(told)".contains("not as this Belfry needs them"))
+        #expect("\(told)".contains("it does not exist (\(state))"))
+        #expect(try #require(PostgresSession.obstacle(of: error)).contains("undo what altered"))
     }
 
     @Test func `what each request needs is no fault of one`() {
@@ -71,6 +84,25 @@ struct ServerFailureTests {
         }
         try test.server.sql("ALTER TABLE \(test.schema).shard RENAME COLUMN other TO shard")
         #expect(try await Self.append("first", to: store) == .appended(LogPosition(1)))
+        await store.close()
+    }
+
+    /// A step that meets it must not end the relay.
+    @Test func `a column that is gone turns away what needs it until it is there`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let table = "ALTER TABLE \(test.schema).progress RENAME COLUMN"
+        try test.server.sql("\(table) deferred TO other")
+        var step = SettledStep(from: .start, to: .start)
+        step.tallies[Sample.container] = DeliveryTally(owed: 1, delivered: 1)
+        let refusal = await #expect(throws: StorageError.self) { try await store.settle(step) }
+        #expect(refusal?.passes == true)
+        #expect("\(String(describing: refusal))".contains("belfry nodes"))
+        try test.server.sql("\(table) other TO deferred")
+        try await store.settle(step)
+        #expect(try await store.accounts().first?.owed == 1)
         await store.close()
     }
 

@@ -19,6 +19,11 @@ extension PostgresError {
     static let unreachable = "the server cannot be reached"
     static let refusing = "the server refuses"
 
+    /// What the server says where a column, a function, or a constraint that a statement names is
+    /// not there, or a column is of another type: no statement is put together of what callers
+    /// say, so that somebody has altered the tables, or they are another version's.
+    private static let ofAlteredTables: Set = ["42703", "42704", "42804", "42883", "42P10"]
+
     /// What a failure of the server means for the store.
     enum Verdict {
         /// The connection, or the server, is gone for now: another connection may work.
@@ -37,8 +42,8 @@ extension PostgresError {
         case busy
         /// The server found damage: nothing more may be acknowledged on top of it.
         case damaged
-        /// Somebody took a right from the role, or the tables away: until that is put right,
-        /// nothing works, and then everything does.
+        /// Somebody took a right from the role, or the tables or parts of them away: until that is
+        /// put right, nothing works, and then everything does.
         case barred
         /// A statement was refused.
         case refused
@@ -60,6 +65,7 @@ extension PostgresError {
         case "55P03", "57014": .busy
         case "XX001", "XX002": .damaged
         case "42501", "42P01", "3F000": .barred
+        case _ where Self.ofAlteredTables.contains(state): .barred
         // Too many files are open on the whole machine; one cannot be read, written or found; what
         // it calls an error of its own; a snapshot that was kept for longer than it lets anybody.
         case "53000", "58000", "58030", "58P01", "58P02", "XX000", "72000": .failing
@@ -71,10 +77,15 @@ extension PostgresError {
     /// server; `nil` if that is not what failed.
     var obstacle: String? {
         guard verdict == .barred else { return nil }
-        return state == "42501"
-            ? "the role of the database lacks a right: let it own its schema"
-            : "the store's tables cannot be found: was its schema dropped or renamed, or may the "
-                + "role no longer use it?"
+        if state == "42501" {
+            return "the role of the database lacks a right: let it own its schema"
+        }
+        if Self.ofAlteredTables.contains(state) {
+            return "the store's tables are not as this Belfry needs them: undo what altered them, "
+                + "or run the version that belfry nodes shows for the other relays"
+        }
+        return "the store's tables cannot be found: was its schema dropped or renamed, or may the "
+            + "role no longer use it?"
     }
 
     /// The words for it, with the server's code.
