@@ -109,9 +109,10 @@ struct RetryCostTests {
             retry.judgedBy = JudgedVersions(subscription: nil, device: serial)
             return retry
         }
+        let numbers = try db.numbers(of: [Sample.container])
         let holds = try cost {
-            let outdated = try HeldRow.outdated(among: retries, in: db)
-            #expect(outdated == Set(deliveries.dropFirst().map(\.delivery.id)))
+            let use = try HeldUse(among: retries, of: numbers, in: db)
+            #expect(use.outdated == Set(deliveries.dropFirst().map(\.delivery.id)))
         }
         #expect(holds < 10)
         var commit = OpenCommit(db, head: try await store.head(), quotas: Quotas())
@@ -125,6 +126,42 @@ struct RetryCostTests {
         try connection.settle()
         #expect(connection.pipeline.roundTrips - before < 20)
         #expect(commit.appended.map(\.entry.body) == [.devicesEnded(serials: [registered.serial])])
+        connection.rollBack()
+        await store.close()
+    }
+
+    /// As when a crowd's devices have quiet hours: each has its bound, and was asked for alone.
+    @Test func `what a step holds back of many devices is bounded without a wait for each`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin()
+        let numbers = try db.numbers(of: [Sample.container])
+        let number = try #require(numbers[Sample.container])
+        let most = UInt64(Limits.maximumHeldDeliveries)
+        // The last ones are of one device.
+        let retries = (1...200 + most).map { (index: UInt64) -> Retry in
+            var owed = Sample.owed(index)
+            if index > 200 { owed.delivery.deviceID = Sample.identifier("device-1") }
+            return Retry(
+                delivery: owed, attempts: 0, dueAt: Sample.moment(9), reason: .held(.quietHours))
+        }
+        let before = connection.pipeline.roundTrips
+        var use = try HeldUse(among: retries, of: numbers, in: db)
+        for retry in retries {
+            let row = HeldRow(retry, try StoredDelivery(retry.delivery))
+            try row.save(of: number, &use, in: db)
+        }
+        try connection.settle()
+        #expect(connection.pipeline.roundTrips - before < 30)
+        // The first of that device is one of those that have a row.
+        #expect(try Int64.fetchOne(db, sql: "SELECT count(*) FROM retry") == 219)
+        #expect(try Int64.fetchOne(db, sql: "SELECT sum(deliveries)::bigint FROM digest") == 1)
         connection.rollBack()
         await store.close()
     }

@@ -51,13 +51,16 @@ struct HeldRow {
         if use.outdated.contains(retry.delivery.delivery.id) {
             var due = retry
             due.dueAt = retry.decidedAt ?? retry.dueAt
+            use.noteSingle(due, container)
             return try RetryRow(due, stored).save(for: group, of: container, in: db)
         }
         guard try isToldTogether(container, &use, in: db) else {
+            use.noteSingle(retry, container)
             return try RetryRow(retry, stored).save(for: group, of: container, in: db)
         }
         try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")
             .execute(arguments: [id])
+        use.forgetSingle(retry, container)
         let subscription = try use.subscription(
             of: retry.delivery.delivery, group, container, in: db)
         try fold(container, subscription, in: db)
@@ -69,27 +72,11 @@ struct HeldRow {
         if retry.reason.hold?.isTogether == true { return true }
         // What waits for a connection waits for moments, and is bounded where that is known.
         if retry.reason.hold == .connected { return false }
-        if try isOverfull(container, in: db) { return true }
+        if use.isOverfull(with: retry, container) { return true }
         guard try use.isFull(retry.delivery.delivery, container, in: db) else { return false }
         // One that has its row keeps it.
         let own = try db.cachedStatement(sql: "SELECT 1 FROM retry WHERE deliveryID = ?")
         return try Int.fetchOne(own, arguments: [id]) == nil
-    }
-
-    /// Whether the group has as many rows as it may have without this one.
-    private func isOverfull(_ container: Int64, in db: Database) throws -> Bool {
-        let rows = try Data.fetchAll(
-            try db.cachedStatement(
-                sql: """
-                    SELECT deliveryID FROM retry
-                    WHERE container = ? AND heldOwner = ? AND heldSubscription = ?
-                        AND heldDevice = ? AND reason <> ? LIMIT ?
-                    """),
-            arguments: [
-                container, group.owner, group.subscription, group.device,
-                WaitReason.held(.connected).stored, Limits.maximumHeldDeliveries,
-            ])
-        return rows.count == Limits.maximumHeldDeliveries && !rows.contains(id)
     }
 
     /// Puts it into the digest of its group, which begins with it if there is none; the time of one

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import RelayModel
 import Storage
 
@@ -11,6 +12,23 @@ struct HeldUse {
         let owner: UserID
     }
 
+    /// What one subscription owes one device.
+    private struct Place: Hashable {
+        let container: Int64
+        let owner: UserID
+        let database: DatabaseScope?
+        let subscription: SubscriptionID
+        let device: DeviceID
+
+        init(_ delivery: Delivery, _ container: Int64) {
+            self.container = container
+            owner = delivery.owner
+            database = delivery.database
+            subscription = delivery.subscriptionID
+            device = delivery.deviceID
+        }
+    }
+
     /// Where what is told together goes.
     private enum Digests {
         /// Each subscription has one for each device.
@@ -21,11 +39,62 @@ struct HeldUse {
 
     /// Those whose hold was edited meanwhile.
     let outdated: Set<DeliveryID>
+    /// What has a row for itself, of all that the step may hold back so.
+    private var singles: [Place: Set<DeliveryID>] = [:]
     private var fullness: [User: Bool] = [:]
     private var digests: [User: Digests] = [:]
 
-    init(outdated: Set<DeliveryID>) {
-        self.outdated = outdated
+    /// Looks at once at all that `retries` may hold back: over a network each question would take
+    /// as long as all of them.
+    init(
+        among retries: [Retry], of containers: [ContainerKey: Int64], in db: Database
+    ) throws {
+        outdated = try HeldRow.outdated(among: retries, in: db)
+        var asked: [(place: Place, arguments: StatementArguments)] = []
+        for retry in retries {
+            let delivery = retry.delivery.delivery
+            guard let hold = retry.reason.hold, hold != .connected, !hold.isTogether,
+                let container = containers[delivery.container]
+            else { continue }
+            let place = Place(delivery, container)
+            guard singles.updateValue([], forKey: place) == nil else { continue }
+            let group = HeldGroup(delivery)
+            let arguments: StatementArguments = [
+                container, group.owner, group.subscription, group.device,
+                WaitReason.held(.connected).stored, Limits.maximumHeldDeliveries,
+            ]
+            asked.append((place, arguments))
+        }
+        guard !asked.isEmpty else { return }
+        let found = try Row.fetchAlls(
+            try db.cachedStatement(sql: Self.singlesStatement), arguments: asked.map(\.arguments))
+        for (index, rows) in found.enumerated() {
+            singles[asked[index].place] = Set(
+                rows.compactMap { DeliveryID(stored: $0["deliveryID"]) })
+        }
+    }
+
+    /// Whether so many have a row for themselves that this one, which has none, gets none.
+    func isOverfull(with retry: Retry, _ container: Int64) -> Bool {
+        let own = singles[place(of: retry, container), default: []]
+        return own.count >= Limits.maximumHeldDeliveries
+            && !own.contains(retry.delivery.delivery.id)
+    }
+
+    /// Notes that a delivery has its row; one that waits for a connection is not counted.
+    mutating func noteSingle(_ retry: Retry, _ container: Int64) {
+        guard retry.reason.hold != .connected else { return forgetSingle(retry, container) }
+        singles[place(of: retry, container)]?.insert(retry.delivery.delivery.id)
+    }
+
+    /// Notes that a delivery has no row, or one for which it is not held back.
+    mutating func forgetSingle(_ retry: Retry, _ container: Int64) {
+        guard !singles.isEmpty else { return }
+        singles[place(of: retry, container)]?.remove(retry.delivery.delivery.id)
+    }
+
+    private func place(of retry: Retry, _ container: Int64) -> Place {
+        Place(retry.delivery.delivery, container)
     }
 
     /// Whether a user has as many rows as one may have, each for itself, whatever they are for.
@@ -90,6 +159,12 @@ struct HeldUse {
             try db.cachedStatement(sql: Self.ownStatement),
             arguments: [container, group.owner, group.subscription, group.device]) != nil
     }
+
+    private static let singlesStatement = """
+        SELECT deliveryID FROM retry INDEXED BY retryHeld
+        WHERE container = ? AND heldOwner = ? AND heldSubscription = ? AND heldDevice = ?
+            AND reason <> ? LIMIT ?
+        """
 
     static let rowsStatement = """
         SELECT count(*) FROM (

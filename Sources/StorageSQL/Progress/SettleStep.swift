@@ -40,8 +40,8 @@ struct SettleStep: Sendable {
             sql: "DELETE FROM retry WHERE deliveryID = ?")
         // First what is to be kept, then what ended: an end is final, whatever else the step says.
         let containers = try containers(in: commit.db)
-        var held = HeldUse(
-            outdated: try HeldRow.outdated(among: retries.map(\.retry), in: commit.db))
+        var held = try HeldUse(
+            among: retries.map(\.retry), of: containers, in: commit.db)
         for (retry, delivery) in retries {
             try save(retry, delivery, containers, &held, commit.db)
         }
@@ -111,6 +111,7 @@ struct SettleStep: Sendable {
         if retry.reason.hold != nil {
             try HeldRow(retry, delivery).save(of: container, &held, in: db)
         } else {
+            held.forgetSingle(retry, container)
             try RetryRow(retry, delivery).save(of: container, in: db)
         }
     }
