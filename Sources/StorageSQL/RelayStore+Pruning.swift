@@ -221,10 +221,16 @@ extension RelayStore {
         at now: Timestamp, _ portion: Int
     ) async throws -> Int {
         try await delete(
-            """
-            DELETE FROM \(table) WHERE \(key) IN (
-                SELECT \(key) FROM \(table) WHERE \(moment) <= ? ORDER BY \(moment) LIMIT ?)
-            """, [now.advanced(by: .zero - age).stored, portion], portion)
+            Self.deletingFirst(of: table, by: key, from: moment),
+            [now.advanced(by: .zero - age).stored, portion], portion)
+    }
+
+    /// What deletes the first rows of `table` whose `moment` is over, so many at the most.
+    static func deletingFirst(of table: String, by key: String, from moment: String) -> String {
+        """
+        DELETE FROM \(table) WHERE \(key) IN (
+            SELECT \(key) FROM \(table) WHERE \(moment) <= ? ORDER BY \(moment) LIMIT ?)
+        """
     }
 
     // MARK: Receipts and dead letters
@@ -287,16 +293,23 @@ extension RelayStore {
         try await inPortions(portion) { store in
             try await store.write { commit in
                 let count = try commit.db.executeCounting(
-                    sql: """
-                        DELETE FROM deadLetter WHERE deliveryID IN (
-                            SELECT deliveryID FROM deadLetter
-                            WHERE container = ? AND endedAt <= ? ORDER BY endedAt LIMIT ?)
-                        """, arguments: [container, cutoff, portion])
+                    sql: Self.droppedLetters, arguments: [container, cutoff, portion])
                 try commit.db.addToAccount(of: container, dropped: count)
                 return count
             }
         }
     }
+
+    /// The first dead letters of a container that ended by a moment, so many at the most.
+    ///
+    /// Attempts are never negative. What asks for them asks for the row, so that PostgreSQL takes
+    /// the index that has the order: another one has all that is wanted but that, and of it all
+    /// letters of the container were read and sorted for a few.
+    static let droppedLetters = """
+        DELETE FROM deadLetter WHERE deliveryID IN (
+            SELECT deliveryID FROM deadLetter
+            WHERE container = ? AND endedAt <= ? AND attempts >= 0 ORDER BY endedAt LIMIT ?)
+        """
 
     // MARK: The planner
 

@@ -22,6 +22,12 @@ struct PostgresSession: Sendable {
     /// For whoever only reads, and makes values of many rows meanwhile, which on a starved machine
     /// takes longer than a writer may be idle: it holds no lock that anybody waits for.
     static let readingLimits = "SET idle_in_transaction_session_timeout = '60s'"
+    /// For whoever writes: its statements find few rows each, by an index.
+    ///
+    /// How many a `LIMIT` is that comes as a parameter the planner does not know, and takes a tenth
+    /// of the table: for a thousand rows that are pruned it would read all that there are, to join
+    /// them with those, while everybody waits to write.
+    static let writingPlans = "SET enable_hashjoin = off; SET enable_mergejoin = off"
     /// How long a round trip may take before the connection is given up: more than the server lets
     /// a statement take, so that its own answer comes first.
     static let patience = Duration.seconds(15)

@@ -385,7 +385,7 @@ final class ServerWriter: @unchecked Sendable {
     private func connected() throws -> ServerConnection {
         if let connection, session.isCurrent(connection.pipeline.connection) { return connection }
         isProven = false
-        let connection = try session.connectAgain()
+        let connection = try session.connectAgain(limits: PostgresSession.writingPlans)
         self.connection = connection
         return connection
     }

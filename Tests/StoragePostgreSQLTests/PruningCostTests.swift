@@ -1,0 +1,81 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StoragePostgreSQL
+@testable import StorageSQL
+
+/// What it costs a real server to find the few rows that are pruned at a time, while everybody
+/// waits to write.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct PruningCostTests {
+    /// A statement, and what it asks for.
+    private struct Pruning {
+        let sql: String
+        let values: [Int64]
+    }
+
+    /// Rows of many containers, of which some are to be pruned.
+    private static func fill(_ test: TestPlace) throws {
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            SET session_replication_role = replica;
+            INSERT INTO digest (container, owner, subscription, device, reason, openedAt, dueAt,
+                decidedAt, closedAt, deliveries, count, deliveryID, position, "offset",
+                subscriptionSerial, deviceSerial, body)
+            SELECT 1 + n % 20, 'user', 'public/' || n, 'phone', '', n, n, n, n, 1, 1,
+                decode(lpad(to_hex(n), 32, '0'), 'hex'), n, 0, 1, 1, ''
+            FROM generate_series(1, 20000) AS n;
+            INSERT INTO deadLetter (deliveryID, container, position, "offset", subscriptionSerial,
+                deviceSerial, attempts, status, reason, endedAt, body)
+            SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), 1 + n % 20, n, 0, 1, 1, 1, 400,
+                'reason' || n % 10, n, repeat('x', 300)
+            FROM generate_series(1, 20000) AS n;
+            INSERT INTO pastSubscription (serial, container, owner, database, subscriptionID, body,
+                activation, ended)
+            SELECT n, 1 + n % 20, n, 'public', 's' || n, '{}', n, n + 1
+            FROM generate_series(1, 20000) AS n;
+            INSERT INTO courier (token, createdAt, polledAt)
+            SELECT lpad(to_hex(n), 64, '0'), n, n FROM generate_series(1, 20000) AS n;
+            """)
+        for table in ["digest", "deadLetter", "pastSubscription", "courier"] {
+            try test.server.sql("VACUUM ANALYZE \(test.schema).\(table)")
+        }
+    }
+
+    @Test func `what is pruned is found without a look at all that there is`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try Self.fill(test)
+        let prunings = [
+            Pruning(
+                sql: RelayStore.deletingFirst(of: "digest", by: "id", from: "closedAt"),
+                values: [9, 9]),
+            Pruning(sql: RelayStore.droppedLetters, values: [1, 9, 9]),
+            Pruning(sql: PastStep.forgetting(.subscription), values: [9]),
+            Pruning(sql: RelayStore.orphanStatement, values: [9, 9]),
+        ]
+        for (number, pruning) in prunings.enumerated() {
+            // The writer itself is asked: as it prepares them, without a word of how many.
+            let plan = try await store.write { commit -> [String] in
+                let types = pruning.values.map { _ in "bigint" }.joined(separator: ", ")
+                let values = pruning.values.map { "\($0)" }.joined(separator: ", ")
+                try commit.db.execute(
+                    sql: "PREPARE pruning\(number) (\(types)) AS \(pruning.sql)")
+                return try String.fetchAll(
+                    commit.db, sql: "EXPLAIN EXECUTE pruning\(number) (\(values))")
+            }
+            let joins = ["Hash Join", "Hash Semi Join", "Merge Join", "Merge Semi", "Merge Anti"]
+            let bad = plan.filter { line in
+                joins.contains { line.contains($0) }
+                    || line.contains("Sort Key") && line.contains("endedat")
+            }
+            #expect(bad == [], "\(plan.joined(separator: "\n"))")
+            #expect(plan.contains { $0.contains("Nested Loop") })
+        }
+        await store.close()
+    }
+}
