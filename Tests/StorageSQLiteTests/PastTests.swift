@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func `the receipts of one change are found by index`() async throws {
-        let plan = try await Self.plan(ReceiptScan.blocksOfPosition, [1, 4])
+        let plan = try await Self.plan(ReceiptScan.blocksOfPosition(in: .sqlite), [1, 4])
         #expect(plan.contains { $0.contains("COVERING INDEX receiptBlockPositions") }, "\(plan)")
         #expect(!plan.contains("SCAN receiptBlock"), "\(plan)")
     }

@@ -16,13 +16,21 @@ struct ReceiptListScan: Sendable {
 
     /// The same, and the span of positions.
     static let blocksOfPositions = """
-        SELECT id, body FROM receiptBlock
-        WHERE id IN (
-            SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions
-            WHERE lastPosition >= ?3 AND firstPosition <= ?4 AND id <= ?1
-                AND (?2 IS NULL OR outcomes & ?2 <> 0))
-        ORDER BY id DESC
+        SELECT id, body FROM receiptBlock WHERE id IN (\(ids)) ORDER BY id DESC
         """
+
+    private static let ids = """
+        SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions
+        WHERE lastPosition >= ?3 AND firstPosition <= ?4 AND id <= ?1
+            AND (?2 IS NULL OR outcomes & ?2 <> 0)
+        """
+
+    /// The same, of one position, of which there are few.
+    static func blocksOfPosition(in dialect: Dialect) -> String {
+        """
+        SELECT id, body FROM receiptBlock WHERE \(dialect.isAmong("id", ids)) ORDER BY id DESC
+        """
+    }
 
     func run(
         before place: ReceiptPlace?, in db: Database
@@ -37,7 +45,8 @@ struct ReceiptListScan: Sendable {
             guard let first = positions.min(), let last = positions.max() else {
                 return ListPage([], next: nil)
             }
-            sql = Self.blocksOfPositions
+            sql =
+                first == last ? Self.blocksOfPosition(in: db.dialect) : Self.blocksOfPositions
             arguments += [first.stored, last.stored]
         }
         let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)

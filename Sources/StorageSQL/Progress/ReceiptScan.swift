@@ -16,7 +16,7 @@ struct ReceiptScan: Sendable {
         let subscription = filter.subscriptionSerial?.stored
         let device = filter.deviceSerial?.stored
         let rows = try Row.fetchCursor(
-            db, sql: position == nil ? Self.allBlocks : Self.blocksOfPosition,
+            db, sql: position == nil ? Self.allBlocks : Self.blocksOfPosition(in: db.dialect),
             arguments: [position, bit])
         var found: [DeliveryReceipt] = []
         var scanned = 0
@@ -44,14 +44,17 @@ struct ReceiptScan: Sendable {
 
     /// The blocks that may have receipts of one change: an index of a few bytes for each block says
     /// which.
-    static let blocksOfPosition = """
-        SELECT id, count, body FROM receiptBlock
-        WHERE id IN (
+    static func blocksOfPosition(in dialect: Dialect) -> String {
+        let ids = """
             SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions
             WHERE lastPosition >= ?1 AND firstPosition <= ?1
-                AND (?2 IS NULL OR outcomes & ?2 <> 0))
-        ORDER BY id DESC
-        """
+                AND (?2 IS NULL OR outcomes & ?2 <> 0)
+            """
+        return """
+            SELECT id, count, body FROM receiptBlock WHERE \(dialect.isAmong("id", ids))
+            ORDER BY id DESC
+            """
+    }
 
     private func matches(_ receipt: DeliveryReceipt) -> Bool {
         filter.deliveryID.map { $0 == receipt.deliveryID } ?? true
