@@ -25,9 +25,66 @@ import Testing
         return (rig.destination, moments)
     }
 
-    @Test func `a damaged segment is refused by its name`() async throws {
-        let (destination, _) = try await Self.shipped()
+    /// A destination with two copies in one chain of eight changes, and the log since the first.
+    private static func shippedTwice() async throws -> MemoryDestination {
+        let rig = try await ShippingRig { $0.baseInterval = .seconds(60) }
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        try await rig.append(4)
+        rig.clock.advance(by: .seconds(61))
+        try await round.run()
+        try await rig.append(4)
+        try await round.run()
+        await rig.store.close()
+        return rig.destination
+    }
+
+    @Test(arguments: ["/part-", "/whole-"])
+    func `a damaged copy is passed over for the one before it, and nothing is lost`(
+        kind: String
+    ) async throws {
+        let destination = try await Self.shippedTwice()
+        let bases = Catalogue(Array(destination.objects.keys)).bases
+        #expect(bases.map(\.number) == [1, 2])
+        let last = try #require(bases.last)
+        let sound = try await ShippingRig.restored(destination)
+        #expect(sound.head == 8 && sound.outcome.base == last && sound.outcome.passedOver == [])
+        let names = destination.objects.keys.filter {
+            $0.contains("/base-000000000002\(kind)")
+        }
+        let name = try #require(names.max())
+        destination.change(name) { $0[20] ^= 1 }
+        for moment in [nil, Timestamp.latest] {
+            let (head, outcome) = try await ShippingRig.restored(destination, asOf: moment)
+            #expect(head == 8)
+            #expect(outcome.base == bases[0])
+            #expect(
+                outcome.passedOver
+                    == ["memory:/\(name) is damaged: it is not what its checksum is of"])
+        }
+        // Without the log between the two the earlier one goes less far, and that is offered.
+        let gone = try #require(
+            Catalogue(destination.segments).segments[last.chain]?
+                .first { $0.sequence == bases[0].reach.last + 1 })
+        try await destination.remove(gone.name)
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination)
+        }
+        let words = refusal?.description ?? ""
+        #expect(words.contains("segment \(gone.sequence) of the chain"), "\(words)")
+        let offer = bases[0].reach.moment
+        #expect(words.contains("with --at \(offer.iso8601), and what was"), "\(words)")
+        #expect(try await ShippingRig.restored(destination, asOf: offer).head == 0)
+    }
+
+    @Test func `a damaged segment is refused by its name, and what is before it is offered`()
+        async throws
+    {
+        let (destination, moments) = try await Self.shipped()
         let name = try #require(destination.segments.dropLast().last)
+        let rest = Catalogue(destination.objects.keys.filter { $0 != name })
+        let offer = try #require(rest.end(of: rest.bases[0])?.moment)
         for place in [10, 700, 5000] {
             destination.change(name) { $0[place] ^= 4 }
             let refusal = await #expect(throws: BackupRefusal.self) {
@@ -35,7 +92,11 @@ import Testing
             }
             #expect(
                 refusal?.description
-                    == "memory:/\(name) is damaged: it is not what its checksum is of")
+                    == "memory:/\(name) is damaged: it is not what its checksum is of; it can be "
+                    + "restored up to \(offer.iso8601), with --at \(offer.iso8601), and what was "
+                    + "committed after that is lost then")
+            let (head, outcome) = try await ShippingRig.restored(destination, asOf: offer)
+            #expect(head == UInt64(moments.count { $0 <= offer }) && outcome.mark.moment == offer)
             destination.change(name) { $0[place] ^= 4 }
         }
         #expect(try await ShippingRig.restored(destination).head == 16)

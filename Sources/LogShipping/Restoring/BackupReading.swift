@@ -13,6 +13,8 @@ package struct BackupReading: Sendable {
         package let mark: LogMark
         /// The first commit that is in the backup and not in it, if there is one.
         package let next: LogMark?
+        /// What is damaged or missing of later copies, each of which was passed over.
+        package let passedOver: [String]
     }
 
     private let destination: any BackupDestination
@@ -31,29 +33,89 @@ package struct BackupReading: Sendable {
 
     /// Makes the file at `path`, which must not exist, as it was at `moment`, or as it was last.
     ///
+    /// A copy that is damaged is passed over for the one before it in the same chain, with the log
+    /// since: nothing is lost by that. What would lose something is refused, and offered.
+    ///
     /// It is no store yet: it has the identity of the one that it is of.
     ///
     /// - Throws: ``BackupRefusal``, ``DestinationFailure`` or ``Storage/StorageError``; what was
     ///   written stays at `path`.
     package func rebuild(at path: String, asOf moment: Timestamp?) async throws -> Outcome {
-        let catalogue = try await catalogue()
+        let names = try await destination.names(below: "")
+        let catalogue = Catalogue(names)
         var chain: String?
         if moment == nil { chain = try await furthestChain(of: catalogue) }
-        let plan = try RebuildingPlan(
-            catalogue, asOf: moment, of: chain, place: destination.place)
-        let manifest = try await manifest(of: plan.base).get()
-        var file = try FileRebuilding(at: path, through: moment ?? .latest)
-        try await fetch(plan.base, manifest, into: &file)
+        let bases = try catalogue.fitting(asOf: moment, of: chain, place: place)
+        var passedOver: [BackupRefusal] = []
+        do {
+            var file = try FileRebuilding(at: path, through: moment ?? .latest)
+            for base in bases {
+                let plan = try RebuildingPlan(catalogue, of: base, asOf: moment, place: place)
+                let parts: BaseManifest
+                do {
+                    parts = try await self.manifest(of: base).get()
+                    try await fetch(base, parts, into: &file)
+                } catch let refusal as BackupRefusal {
+                    passedOver.append(refusal)
+                    try file.empty()
+                    continue
+                }
+                try await lay(plan, of: parts.store, asOf: moment, into: &file)
+                try file.finish()
+                guard let mark = file.mark else {
+                    throw BackupRefusal("\(destination.place): no commit could be restored")
+                }
+                return Outcome(
+                    base: base, mark: mark, next: file.next,
+                    passedOver: passedOver.map(\.description))
+            }
+        } catch let refusal as BackupRefusal {
+            passedOver.append(refusal)
+        }
+        throw try await offering(passedOver, among: names, before: moment)
+    }
+
+    /// Lays the log over a copy.
+    private func lay(
+        _ plan: RebuildingPlan, of store: String, asOf moment: Timestamp?,
+        into file: inout FileRebuilding
+    ) async throws {
+        var reached: Timestamp?
         for segment in plan.segments {
-            let found = try await self.segment(segment, of: plan.base.chain, store: manifest.store)
-                .get()
-            if try !file.lay(found) { break }
+            switch try await self.segment(segment, of: plan.base.chain, store: store) {
+            case .success(let found):
+                if try !file.lay(found) { return }
+            case .failure(let refusal):
+                // It is as if it were missing: what is wanted may be before it.
+                guard let moment, let reached, reached >= moment,
+                    segment.sequence > plan.base.reach.last
+                else { throw refusal }
+                return
+            }
+            reached = max(reached ?? segment.moment, segment.moment)
         }
-        try file.finish()
-        guard let mark = file.mark else {
-            throw BackupRefusal("\(destination.place): no commit could be restored")
+    }
+
+    /// Why nothing was restored, with the last moment before `moment` that can be, as far as the
+    /// names of what was not found damaged tell.
+    private func offering(
+        _ refusals: [BackupRefusal], among names: [String], before moment: Timestamp?
+    ) async throws(DestinationFailure) -> BackupRefusal {
+        let damaged = Set(refusals.compactMap(\.name))
+        let rest = Catalogue(names.filter { !damaged.contains($0) })
+        var offer: Timestamp?
+        for base in rest.bases {
+            guard let end = rest.end(of: base)?.moment, end < moment ?? .latest,
+                offer.map({ $0 < end }) ?? true,
+                try await lack(of: base, in: rest) == nil
+            else { continue }
+            offer = end
         }
-        return Outcome(base: plan.base, mark: mark, next: file.next)
+        let reasons = refusals.map(\.description).joined(separator: "; ")
+        guard let offer else { return BackupRefusal(reasons) }
+        return BackupRefusal(
+            "\(reasons); it can be restored up to \(offer.iso8601), with --at "
+                + "\(offer.iso8601), and what was committed after that is lost then")
     }
 
     /// The chain that goes furthest, where there are several; `nil` where that cannot be told.
@@ -69,10 +131,13 @@ package struct BackupReading: Sendable {
         for chain in chains {
             guard let base = catalogue.bases.last(where: { $0.chain == chain }),
                 let last = catalogue.segments(of: base, through: .latest).found
-                    .last(where: { $0.moment > Timestamp(seconds: 0) }),
-                case .success(let manifest) = try await self.manifest(of: base),
+                    .last(where: { $0.moment > Timestamp(seconds: 0) })
+            else { return nil }
+            // A damaged manifest does not tell whose it is; another copy may be whole.
+            let manifest = try await self.manifest(of: base)
+            guard
                 case .success(let segment) = try await self.segment(
-                    last, of: chain, store: manifest.store),
+                    last, of: chain, store: try? manifest.get().store),
                 let commits = segment.header.marks.last?.commits
             else { return nil }
             if commits > furthest?.commits ?? -1 { furthest = (chain, commits) }
@@ -132,16 +197,16 @@ package struct BackupReading: Sendable {
         return .success(bytes)
     }
 
-    /// A segment, or why it is damaged.
+    /// A segment, or why it is damaged; where `store` is `nil`, it may be of any.
     func segment(
-        _ segment: Catalogue.Segment, of chain: String, store: String
+        _ segment: Catalogue.Segment, of chain: String, store: String?
     ) async throws(DestinationFailure) -> Result<LogSegment, BackupRefusal> {
         let bytes = try await destination.get(segment.name, atMost: maximumShipped)
         guard let bytes, bytes.count > 32,
             bytes.suffix(32).elementsEqual(SHA256.hash(data: bytes.dropLast(32))),
             let found = LogSegment(bytes.dropLast(32)), found.isWhole,
             found.header.chain == chain, found.header.sequence == segment.sequence,
-            found.header.store == store
+            found.header.store == store ?? found.header.store
         else { return .failure(damaged(segment.name, bytes)) }
         return .success(found)
     }
@@ -150,7 +215,8 @@ package struct BackupReading: Sendable {
         BackupRefusal(
             bytes == nil
                 ? "\(path(of: name)) is missing"
-                : "\(path(of: name)) is damaged: it is not what its checksum is of")
+                : "\(path(of: name)) is damaged: it is not what its checksum is of",
+            of: name)
     }
 
     /// A name with the place before it.
@@ -166,44 +232,60 @@ struct RebuildingPlan: Sendable {
 
     /// - Parameters:
     ///   - catalogue: what there is.
+    ///   - base: the copy that is taken.
     ///   - moment: `nil` is the last there is.
-    ///   - chain: the one that is taken; any if it is `nil`.
     ///   - place: where it is.
     /// - Throws: ``BackupRefusal`` if what the moment takes is not there.
     init(
-        _ catalogue: Catalogue, asOf moment: Timestamp?, of chain: String?, place: String
+        _ catalogue: Catalogue, of base: Catalogue.Base, asOf moment: Timestamp?, place: String
     ) throws(BackupRefusal) {
-        guard let first = catalogue.bases.first else {
-            throw BackupRefusal("there is no whole copy at \(place)")
-        }
-        let fitting = catalogue.bases.last { base in
-            base.reach.moment <= moment ?? .latest && base.chain == chain ?? base.chain
-        }
-        guard let base = fitting else {
-            throw BackupRefusal(
-                "\(place) goes back to \(first.reach.moment.iso8601), and no further")
-        }
         self.base = base
         let (found, missing) = catalogue.segments(of: base, through: moment ?? .latest)
         segments = found
         guard let missing else { return }
+        let words = "\(place): segment \(missing) of the chain \(base.chain) is missing"
         guard let end = found.last, end.sequence >= base.reach.last else {
             throw BackupRefusal(
-                "\(place): segment \(missing) of the chain \(base.chain) is missing, without which "
-                    + "its copy \(base.number) is not whole; restore an earlier moment")
+                words + ", without which its copy \(base.number) is not whole")
         }
         if end.moment >= moment ?? .latest { return }
-        throw BackupRefusal(
-            "\(place): segment \(missing) of the chain \(base.chain) is missing; it can be "
-                + "restored up to \(end.moment.iso8601), with --at")
+        throw BackupRefusal(words)
+    }
+}
+
+extension Catalogue {
+    /// The copies of one chain that a moment can be made of, the newest first.
+    ///
+    /// - Parameters:
+    ///   - moment: `nil` is the last there is.
+    ///   - chain: the one that is taken; that of the newest copy if it is `nil`.
+    ///   - place: where they are.
+    /// - Throws: ``BackupRefusal`` if there is none.
+    func fitting(
+        asOf moment: Timestamp?, of chain: String?, place: String
+    ) throws(BackupRefusal) -> [Base] {
+        guard let first = bases.first else {
+            throw BackupRefusal("there is no whole copy at \(place)")
+        }
+        let fitting = bases.filter {
+            $0.reach.moment <= moment ?? .latest && $0.chain == chain ?? $0.chain
+        }
+        guard let newest = fitting.last else {
+            throw BackupRefusal(
+                "\(place) goes back to \(first.reach.moment.iso8601), and no further")
+        }
+        return fitting.reversed().filter { $0.chain == newest.chain }
     }
 }
 
 /// Why nothing can be restored.
 package struct BackupRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
+    /// The name of what is damaged or missing, if it is one thing.
+    let name: String?
 
-    init(_ description: String) {
+    init(_ description: String, of name: String? = nil) {
         self.description = description
+        self.name = name
     }
 }

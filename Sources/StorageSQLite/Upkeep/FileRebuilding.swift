@@ -47,6 +47,13 @@ package struct FileRebuilding: ~Copyable {
         }
     }
 
+    /// Takes back the parts that were written, before any segment was laid over them.
+    package func empty() throws(StorageError) {
+        guard ftruncate(descriptor, 0) == 0 else {
+            throw .failed(path, "it cannot be written", errno)
+        }
+    }
+
     /// Lays the commits of a segment over the file, as far as they are wanted.
     ///
     /// - Returns: Whether a later segment may have more that is wanted.

@@ -66,7 +66,9 @@ struct RestoreCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--at \"\(at)\" must be a date and time in ISO 8601, as 2026-11-25T20:15:00Z")
         }
-        return moment
+        // Moments are shown to the millisecond: one that was read off is all of its millisecond.
+        return moment.nanoseconds % 1_000_000 == 0
+            ? moment.advanced(by: .nanoseconds(999_999)) : moment
     }
 
     func run() async throws {
@@ -136,14 +138,22 @@ struct RestoreCommand: AsyncParsableCommand {
         members["commits"] = .integer(outcome.mark.commits)
         members["chain"] = .string(outcome.base.chain)
         members["lostAfter"] = outcome.next.map { .string($0.moment.iso8601) }
+        if !outcome.passedOver.isEmpty {
+            members["passedOver"] = .array(outcome.passedOver.map { .string($0) })
+        }
         let rest =
             outcome.next.map { next in
                 "; left out is what the backup has from \(next.moment.iso8601) on "
                     + "(position \(next.head) and more)"
             } ?? "; the backup has nothing later"
+        let older =
+            outcome.passedOver.isEmpty
+            ? ""
+            : "; of the copy \(outcome.base.number) and the log since, by which nothing is lost, "
+                + "because \(outcome.passedOver.joined(separator: "; "))"
         tell(
             "made \(database) of \(destination.place): the log up to \(report.head), as it was at "
-                + "\(outcome.mark.moment.iso8601), sound\(rest)", members)
+                + "\(outcome.mark.moment.iso8601), sound\(rest)\(older)", members)
     }
 
     private static func remove(_ path: String) {
