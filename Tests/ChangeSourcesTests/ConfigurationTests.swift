@@ -237,7 +237,9 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         #expect(debezium.maximumBodyBytes == Limits.maximumWebhookBytes)
         #expect(belfry.onUnmappable == .reject)
         #expect(belfry.contentWindow == .zero)
-        #expect(try source("appwrite").onUnmappable == .park)
+        for preset in ["appwrite", "postgres", "mongodb", "dynamodb", "wal2json"] {
+            #expect(try source(preset).onUnmappable == .park, "\(preset)")
+        }
         #expect(SourcePreset.parse.requiredAnswer == ["success": true])
     }
 }

@@ -73,22 +73,28 @@ extension ChangeSource {
             case .changes(let changes):
                 reported = changes
                 return try map(changes, item: item, transportKey: transportKey)
+            case .partly(let changes, let error):
+                guard onUnmappable == .park else { throw error }
+                let told = try map(changes, item: item, transportKey: transportKey)
+                return told + [.parked(parked(item, error))]
             }
         } catch {
             switch (onUnmappable, item.index) {
             case (.park, _):
-                return half(of: reported, item: item, transportKey: transportKey) + [
-                    .parked(
-                        ParkedBody(
-                            reason: error.reason, path: error.path, raw: kept(item.value),
-                            index: item.index, headers: replayHeaders(item.headers)))
-                ]
+                return half(of: reported, item: item, transportKey: transportKey)
+                    + [.parked(parked(item, error))]
             case (.reject, .some):
                 return [.refused(path: error.path, reason: error.reason)]
             case (.reject, nil):
                 throw DecodeError(.unmappable, path: error.path, reason: error.reason)
             }
         }
+    }
+
+    private func parked(_ item: SourceItem, _ error: JSONContractError) -> ParkedBody {
+        ParkedBody(
+            reason: error.reason, path: error.path, raw: kept(item.value), index: item.index,
+            headers: replayHeaders(item.headers))
     }
 
     func map(

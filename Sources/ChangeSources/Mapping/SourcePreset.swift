@@ -48,12 +48,13 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
     /// What becomes of a change that cannot be mapped, unless the source says otherwise.
     ///
     /// A refusal stops Debezium's engine after its retries, and ten refusals switch an Appwrite
-    /// webhook off. A follower would wait for ever.
+    /// webhook off. A follower would wait for ever, and so would whoever reads a log in its order
+    /// and posts it on: of wal2json's slot, of a stream of DynamoDB, of MongoDB's change stream.
     var defaultPolicy: UnmappablePolicy {
         switch self {
-        case .debezium, .appwrite, .postgres: .park
-        case .belfry, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb, .directus,
-            .strapi, .minapp, .wal2json, .airtable, .cloudkit, .custom:
+        case .debezium, .appwrite, .postgres, .mongodb, .dynamodb, .wal2json: .park
+        case .belfry, .supabase, .hasura, .cloudevents, .parse, .directus, .strapi, .minapp,
+            .airtable, .cloudkit, .custom:
             .reject
         }
     }

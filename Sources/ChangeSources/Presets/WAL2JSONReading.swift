@@ -52,11 +52,15 @@ enum WAL2JSONReading {
         let time = reader.anyMoment("timestamp")
         let end = reader.anyText("nextlsn")
         var changes: [ReportedChange] = []
+        var truncation: JSONContractError?
         for (index, element) in elements.enumerated() {
             let inner = try JSONReader(element, path: reader.path(of: "change[\(index)]"))
             let kind = try inner.require("kind", try inner.string("kind"))
             if kind == "message" { continue }
-            if kind == "truncate" { throw inner.failure("kind", ReportedChange.truncation) }
+            if kind == "truncate" {
+                truncation = truncation ?? inner.failure("kind", ReportedChange.truncation)
+                continue
+            }
             var change = ReportedChange(
                 try inner.operation("kind", kinds), of: try table(inner))
             let columns = try tuple(inner, "column")
@@ -68,6 +72,7 @@ enum WAL2JSONReading {
             if let end { change.key = (.position, "\(end);\(index)") }
             changes.append(change)
         }
+        if let truncation { return .partly(changes, truncation) }
         return changes.isEmpty ? .ignored("the transaction changed nothing") : .changes(changes)
     }
 

@@ -77,6 +77,8 @@ struct ReportedImage {
 /// What a preset reads from one element of a body.
 enum Reading {
     case changes([ReportedChange])
+    /// Changes beside one that nobody can be told of, which must not hold up the others.
+    case partly([ReportedChange], JSONContractError)
     case ignored(String)
 }
 
