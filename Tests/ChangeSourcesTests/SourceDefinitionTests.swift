@@ -3,6 +3,15 @@ import Testing
 
 @testable import ChangeSources
 
+/// The members of a recipe over the body and what is named.
+private func recipe(
+    header: String = "X-S", by algorithm: String = "hmac-sha256", parts: String = #""url""#,
+    more: String = ""
+) -> String {
+    #""scheme":"signature","header":"\#(header)","algorithm":"\#(algorithm)","#
+        + #""output":"hex","parts":["body",\#(parts)]\#(more)"#
+}
+
 /// What saving a source means, and what its secrets become.
 @Suite struct SourceDefinitionTests {
     private func defined(
@@ -259,20 +268,53 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""scheme":"appwrite","url":"""#, "verification.url"),
-        (#""scheme":"appwrite","url":"relay.example/in/shop""#, "verification.url"),
+        (#""scheme":"appwrite","url":"""#, "url"),
+        (#""scheme":"appwrite","url":"relay.example/in/shop""#, "url"),
+        (recipe(parts: #"{"header":"x-s"}"#), "parts[1].header"),
+        (recipe(parts: #"{"header":"Host"}"#), "parts[1].header"),
+        (recipe(parts: #"{"header":"X-Forwarded-Host"}"#), "parts[1].header"),
+        (recipe(parts: #"{"header":"te"}"#), "parts[1].header"),
+        (recipe(header: "Content-Type"), "header"),
+        (recipe(header: "via"), "header"),
+        (#""scheme":"header","header":"Content-Length""#, "header"),
+        (#""scheme":"header","header":"Host""#, "header"),
+        (recipe(more: #","prefix":" v1=""#), "prefix"),
+        (recipe(more: #","prefix":"v1\n""#), "prefix"),
         (
-            #""scheme":"signature","header":"X-S","algorithm":"hmac-sha256","output":"hex","#
-                + #""parts":["body",{"header":"x-s"}]"#, "verification.parts[1].header"
+            recipe(parts: #"{"header":"Date"}"#, more: #","timestampHeader":"date""#),
+            "timestampHeader"
         ),
+        (recipe(more: #","toleranceSeconds":60"#), "toleranceSeconds"),
+        (
+            recipe(by: "sha256", parts: #""secret""#, more: #","keyEncoding":"base64""#),
+            "keyEncoding"
+        ),
+        (recipe(by: "ed25519"), "keyEncoding"),
     ])
-    func `a recipe by which no sender could sign is refused`(
-        recipe: String, path: String
+    func `a scheme by which no sender could prove itself is refused, and read still`(
+        scheme: String, member: String
     ) throws {
-        let json =
-            #"{"preset":"appwrite","verification":{\#(recipe),"secrets":[{"secret":"s"}]}}"#
+        let verification = #"{\#(scheme),"secrets":[{"secret":"c2VjcmV0"}]}"#
+        let json = #"{"preset":"appwrite","verification":\#(verification)}"#
         let error = #expect(throws: JSONContractError.self) { try defined(json) }
-        #expect(error?.path == path, "\(String(describing: error))")
+        #expect(error?.path == "verification.\(member)", "\(String(describing: error))")
+        guard case .object(var saved) = try JSONValue(parsing: json) else { return }
+        saved["name"] = "shop"
+        _ = try ChangeSource(json: .object(saved))
+    }
+
+    @Test func `a recipe that could fit is taken`() throws {
+        for signed in [
+            recipe(parts: #"{"header":"Content-Type"}"#, more: #","prefix":"v1= ""#),
+            recipe(
+                parts: #"{"header":"X-Time"}"#,
+                more: #","timestampHeader":"x-time","toleranceSeconds":60"#),
+            recipe(by: "sha256", parts: #""secret""#, more: #","toleranceSeconds":300"#),
+        ] {
+            let taken = try defined(
+                #"{"preset":"belfry","verification":{\#(signed),"secrets":[{"secret":"s"}]}}"#)
+            #expect(taken.madeSecret == nil, "\(signed)")
+        }
     }
 
     @Test func `a secret is no longer than a header carries`() throws {

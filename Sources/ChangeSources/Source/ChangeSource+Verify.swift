@@ -70,16 +70,15 @@ extension ChangeSource {
             path: "verification.parts[\(seam.second)]", reason: seam.reason)
     }
 
-    /// Refuses a recipe by which no sender could sign; one that was saved before is read still.
+    /// Refuses a scheme by which no sender could prove itself; one that was saved before is read still.
     ///
     /// - Throws: ``RelayModel/JSONContractError`` that names the member and what is allowed.
     func checkRecipe() throws(JSONContractError) {
-        guard case .signature(let recipe) = verification.scheme else { return }
-        if let part = recipe.parts.firstIndex(where: { $0.covers(recipe.header) }) {
+        if let misfit = verification.scheme.misfit {
             throw JSONContractError(
-                path: "verification.parts[\(part)].header",
-                reason: "\(recipe.header) holds the signature, which cannot cover itself")
+                path: "verification.\(misfit.member)", reason: misfit.reason)
         }
+        guard case .signature(let recipe) = verification.scheme else { return }
         guard let url = recipe.url?.lowercased() else { return }
         guard url.hasPrefix("https://") || url.hasPrefix("http://") else {
             throw JSONContractError(

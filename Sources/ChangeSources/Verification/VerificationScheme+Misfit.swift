@@ -1,0 +1,108 @@
+import RelayModel
+
+extension VerificationScheme {
+    /// The member because of which no sender could prove itself, and what is allowed; `nil` where
+    /// there is none.
+    var misfit: (member: String, reason: String)? {
+        switch self {
+        case .none, .standardWebhooks, .bearer, .tokenBody: nil
+        case .header(let name):
+            HeaderOnItsWay(name).ruleBrokenByProof.map { (member: "header", reason: $0) }
+        case .signature(let recipe): recipe.misfit
+        }
+    }
+}
+
+extension SignatureRecipe {
+    /// The member because of which no signature could fit, and what is allowed.
+    var misfit: (member: String, reason: String)? {
+        if let rule = HeaderOnItsWay(header).ruleBrokenByProof { return ("header", rule) }
+        // A value comes without the blanks around it.
+        if !(prefix + "x").isHeaderText(upTo: .max) {
+            return ("prefix", "must have no control characters, and no blank at its beginning")
+        }
+        for (index, part) in parts.enumerated() {
+            guard case .header(let name) = part else { continue }
+            if part.covers(header) {
+                return (
+                    "parts[\(index)].header",
+                    "\(header) holds the signature, which cannot cover itself"
+                )
+            }
+            if let rule = HeaderOnItsWay(name).ruleBroken {
+                return ("parts[\(index)].header", rule)
+            }
+        }
+        if timestampHeader?.lowercased() == "date" {
+            return (
+                "timestampHeader",
+                "Date holds no whole seconds since 1970; name the header that does"
+            )
+        }
+        if timestampHeader == nil, tolerance != Limits.webhookSignatureTolerance {
+            return (
+                "toleranceSeconds",
+                "is of no use without timestampHeader, the signed header that holds the time"
+            )
+        }
+        return keyMisfit
+    }
+
+    private var keyMisfit: (member: String, reason: String)? {
+        switch (algorithm, keyEncoding) {
+        case (.sha256, .base64), (.sha256, .hex):
+            (
+                "keyEncoding",
+                "must be \"utf8\" for sha256, which has no key: it digests the secret as written"
+            )
+        case (.ed25519, .utf8):
+            (
+                "keyEncoding",
+                "must be \"base64\" or \"hex\" for ed25519, whose public key is 32 bytes"
+            )
+        default: nil
+        }
+    }
+}
+
+/// What becomes of a header between a sender and the relay.
+private struct HeaderOnItsWay {
+    private let name: String
+    private let key: String
+
+    init(_ name: String) {
+        self.name = name
+        key = name.lowercased()
+    }
+
+    /// Headers of one connection, which nobody hands on (RFC 9110, 7.6.1), and the host, which
+    /// HTTP/2 has in another place.
+    private static let ofConnections: Set<String> = [
+        "connection", "host", "http2-settings", "keep-alive", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    ]
+
+    /// What the relay reads by itself.
+    private static let ofBodies: Set<String> = [
+        "content-encoding", "content-length", "content-type", "expect",
+    ]
+
+    /// Why no webhook comes with it as its sender wrote it.
+    var ruleBroken: String? {
+        if Self.ofConnections.contains(key) {
+            return "\(name) is of the connection, and no part of what a webhook is verified by"
+        }
+        let isProxys = ["forwarded", "via", "x-real-ip"].contains(key)
+        if isProxys || key.hasPrefix("x-forwarded-") {
+            return "\(name) is written by proxies, and does not come as the sender wrote it"
+        }
+        return nil
+    }
+
+    /// Why no sender can prove itself by it.
+    var ruleBrokenByProof: String? {
+        if let ruleBroken { return ruleBroken }
+        guard Self.ofBodies.contains(key) else { return nil }
+        return "\(name) says what the body is, and proves nothing"
+    }
+}
