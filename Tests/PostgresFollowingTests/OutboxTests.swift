@@ -306,6 +306,47 @@ struct OutboxTests {
             let now = try server.sql(written, in: name)
             #expect((now == own) == isOwn)
         }
+        // That of a later version stays: two followers would replace each other's in turn.
+        for (version, isOwn) in [("999999999", false), ("0", true), ("1000000000000", true)] {
+            try server.sql(
+                """
+                CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger LANGUAGE plpgsql
+                AS $f$
+                -- Belfry's function, version \(version): a later one is not replaced by it.
+                BEGIN RETURN NULL; END $f$
+                """, in: name)
+            try await Followed().follow(settings) { followed in
+                await followed.until { $0.words.last == "following" }
+            }
+            let now = try server.sql(written, in: name)
+            #expect((now == own) == isOwn, "\(version)")
+        }
+    }
+
+    @Test(arguments: [["public.parts", "public.part"], ["public.part", "public.parts"]])
+    func `the SQL that is shown takes a partition beside its table, and can be run again`(
+        tables: [String]
+    ) async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            """
+            CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY LIST (id);
+            CREATE TABLE part PARTITION OF parts FOR VALUES IN (1, 2);
+            CREATE TABLE "a$$b" (id int PRIMARY KEY)
+            """)
+        let sql = OutboxSQL(tables: tables + ["public.a$$b"], role: "belfry_again").text
+        for _ in 0..<2 { try server.sql(sql, in: name) }
+        let settings = try server.outbox(name, tables) { $0.makes = false }
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO parts VALUES (1)", in: name)
+            try server.sql(#"INSERT INTO "a$$b" VALUES (2)"#, in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [#"create parts[id] - {"id":1}"#, #"create a$$b[id] - {"id":2}"#])
+        try server.sql(OutboxSQL.dropText, in: name)
     }
 
     @Test func `an outbox has one follower, and is made again for more tables, and dropped`()

@@ -77,7 +77,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             .first?.first == "t"
     }
 
-    /// Whether another version made it, and its function can be replaced: what was mended in it
+    /// Whether an earlier version made it, and its function can be replaced: what was mended in it
     /// would reach no outbox that is there.
     private static func isEarlier(_ connection: PostgresConnection) throws -> Bool {
         try connection.query(OutboxSQL.functionDiffers, [OutboxSQL.functionBody]).first?.first

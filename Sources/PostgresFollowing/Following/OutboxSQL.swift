@@ -69,7 +69,11 @@ package struct OutboxSQL: Sendable {
     private static func roleText(_ role: String) -> String {
         """
         -- The role that follows; set its password with \\password \(role).
-        CREATE ROLE \(role.quotedName) LOGIN;
+        DO $$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = \(role.quotedText)) THEN
+                CREATE ROLE \(role.quotedName) LOGIN;
+            END IF;
+        END $$;
 
         """
     }
@@ -121,15 +125,26 @@ package struct OutboxSQL: Sendable {
         SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$\(functionBody)$$
         """
 
-    /// Whether an outbox has this function in an earlier form, and who asks may replace it.
-    static let functionDiffers = """
-        SELECT prosrc <> $1 FROM pg_proc
+    /// Whether an outbox has this function in another form, which is no later one, and who asks may
+    /// replace it.
+    ///
+    /// Of two followers, as while machines are upgraded, the later one's stays; before there were
+    /// numbers it had none.
+    static let functionDiffers = #"""
+        SELECT prosrc <> $1 AND coalesce(
+            substring(prosrc FROM '-- Belfry''s function, version (\d{1,9})\y')::bigint, 0)
+            <= \#(functionVersion)
+        FROM pg_proc
         WHERE oid = to_regproc('belfry.note_change') AND pg_has_role(proowner, 'USAGE')
-        """
+        """#
+
+    /// One more each time that the function is changed.
+    private static let functionVersion = 1
 
     /// What the function does, as PostgreSQL keeps it.
     static let functionBody = #"""
 
+        -- Belfry's function, version \#(functionVersion): a later one is not replaced by it.
         DECLARE
             -- A partition is told as the table that it is a part of. Its name is asked of a
             -- function, which knows the present one in every transaction.
@@ -182,16 +197,24 @@ package struct OutboxSQL: Sendable {
         END
         """#
 
+    /// A partition has the trigger of what it is a part of, and may have none of its own.
     private func triggers(on table: String) -> [String] {
-        [
+        // What stands between these must not have them.
+        let quote = table.contains("$$") ? "$belfry$" : "$$"
+        return [
             """
-            CREATE OR REPLACE TRIGGER belfry_outbox AFTER INSERT OR UPDATE OR DELETE
-            ON \(table.quotedTable) FOR EACH ROW EXECUTE FUNCTION belfry.note_change()
-            """,
+            DO \(quote) BEGIN
+                IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'belfry_outbox'
+                    AND tgrelid = \(table.quotedTable.quotedText)::regclass AND tgparentid <> 0)
+                THEN
+                    CREATE OR REPLACE TRIGGER belfry_outbox AFTER INSERT OR UPDATE OR DELETE
+                    ON \(table.quotedTable) FOR EACH ROW EXECUTE FUNCTION belfry.note_change();
+                    CREATE OR REPLACE TRIGGER belfry_outbox_truncate AFTER TRUNCATE
+                    ON \(table.quotedTable) FOR EACH STATEMENT EXECUTE FUNCTION
+                        belfry.note_change();
+                END IF;
+            END \(quote)
             """
-            CREATE OR REPLACE TRIGGER belfry_outbox_truncate AFTER TRUNCATE
-            ON \(table.quotedTable) FOR EACH STATEMENT EXECUTE FUNCTION belfry.note_change()
-            """,
         ]
     }
 
