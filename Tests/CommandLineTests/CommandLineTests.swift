@@ -117,7 +117,10 @@ import Testing
         Refusal(
             "tokens create --label ci -e production", code: 64,
             "Error: --environment: is that of a --container; a token without one is good for all"),
-        Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
+        Refusal(
+            "keys list --admin-token x", code: 78,
+            "error: no container: give --container, or start belfry dev\n"),
+        Refusal("containers create", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
         Refusal("sources set shop -c c", code: 64, "Error: one of --preset, --follow and"),
         Refusal(

@@ -98,6 +98,18 @@ import Testing
         let file = home.appending(path: ".local/state/belfry/dev.json").path
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]
         #expect(mode as? Int == 0o600)
+        // Nor need its container be named.
+        for command in [
+            ["containers", "show"], ["sources", "list"], ["keys", "list"], ["schema", "show"],
+            ["changes", "list"], ["deliveries", "list", "--user", "alice"],
+        ] {
+            let shown = try await BuiltBelfry.run(command, environment: environment)
+            #expect(shown.code == 0, "\(command): \(shown.complaint)")
+        }
+        let unnamed = try await BuiltBelfry.run(
+            ["sources", "list", "--url", "http://127.0.0.1:1", "--admin-token", "t"],
+            environment: environment)
+        #expect(unnamed.code == 78 && unnamed.complaint.contains("no container: give --container"))
         // Whoever says which relay is meant is taken at their word.
         let other = try await BuiltBelfry.run(
             ["containers", "list", "--url", "http://127.0.0.1:1"], environment: environment)

@@ -8,7 +8,7 @@ extension ChangesCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows a change: its images, what it fired, and what became of the pushes.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The position of the change.") var position: UInt64
         @Option(help: "Explain it to this user's subscriptions, also where it fired none.")
         var user: String?
@@ -107,7 +107,7 @@ extension ChangesCommand {
                 changes fire. It goes on by itself when the relay is started anew.
                 """)
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "How many of the last changes to begin with.") var lines = 10
         @Flag(help: "End behind the last one instead of waiting for more.") var once = false
 

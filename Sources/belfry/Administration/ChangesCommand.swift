@@ -15,7 +15,7 @@ struct ChangesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists changes in the log, the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var records: RecordOptions
         @Option(help: "Those that this source sent.") var source: String?
         @Option(help: "Those in this user's own database, or made by this user.") var user: String?
@@ -39,7 +39,7 @@ struct ChangesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists what sources sent and could not be mapped, the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those of this source.") var source: String?
         @Option(help: "Those before this number.") var before: UInt64?
         @Option(help: "Those after this number instead, the oldest first.") var after: UInt64?
@@ -59,7 +59,7 @@ struct ChangesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Sends parked changes through the mapper again.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "Their numbers.") var numbers: [UInt64]
 
         /// One that fails does not keep the others from being tried.
@@ -106,7 +106,7 @@ struct ChangesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Deletes parked changes for good.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "Their numbers.") var numbers: [UInt64]
 
         /// One that fails does not keep the others from being dropped, nor from being told.

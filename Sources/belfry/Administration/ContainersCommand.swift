@@ -35,7 +35,7 @@ struct ContainersCommand: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Shows one container.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.make(.showContainer, container.parts)
@@ -47,7 +47,7 @@ struct ContainersCommand: AsyncParsableCommand {
             abstract: "Ends what halts a container's deliveries: they go at once.",
             discussion: "A halt whose cause is still there comes again with the first push.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.make(.resume, container.parts)
@@ -70,7 +70,7 @@ struct ContainersCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Changes what is given, and leaves the rest.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var settings: ContainerSettingsOptions
 
         func run() async throws {

@@ -80,6 +80,12 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @OptionGroup var names: NamedContainerOptions
         @OptionGroup var page: PageOptions
 
+        func validate() throws {
+            guard names.container != nil || names.deliveries.isEmpty else {
+                throw ValidationError("--container: is needed beside --user and --record")
+            }
+        }
+
         func run() async throws {
             try await options.list(
                 .listReceipts,
@@ -95,7 +101,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists deliveries that wait to be tried again, those of the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var list: ReasonedListOptions
 
         func run() async throws {
@@ -108,7 +114,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
             commandName: "dead-letters",
             abstract: "Lists deliveries that ended without success, the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var list: ReasonedListOptions
 
         func run() async throws {
@@ -120,7 +126,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Turns dead letters into retries that are due at once.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var choice: DeadLetterOptions
 
         func run() async throws {
@@ -131,7 +137,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
     struct Drop: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Deletes dead letters for good.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var choice: DeadLetterOptions
 
         func run() async throws {
@@ -187,14 +193,16 @@ struct NamedContainerOptions: ParsableArguments {
             throw ValidationError(
                 "--environment: is that of a --container; a list without one is of all")
         }
-        guard container != nil || deliveries.isEmpty else {
-            throw ValidationError("--container: is needed beside --user and --record")
-        }
     }
 
     /// The parts of the path of a call about the container; `nil` for all containers.
+    ///
+    /// Beside a `belfry dev` a user and a record are looked for in its container.
     var parts: [String: String]? {
-        container.map { ["container": $0, "environment": environment ?? "development"] }
+        guard container != nil || !deliveries.isEmpty else { return nil }
+        var parts = ["environment": environment ?? "development"]
+        parts["container"] = container
+        return parts
     }
 
     var query: [(String, String?)] {

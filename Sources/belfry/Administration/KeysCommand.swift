@@ -12,7 +12,7 @@ struct KeysCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the keys, revoked ones included.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.make(.listKeys, container.parts)
@@ -29,7 +29,7 @@ struct KeysCommand: AsyncParsableCommand {
                 bearer: what the application's own servers send as Authorization: Bearer.
                 """)
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         @Option(help: "apiToken, serverToServer or bearer.")
         var kind: String
@@ -63,7 +63,7 @@ struct KeysCommand: AsyncParsableCommand {
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Revokes a key at once.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The key's ID.") var id: String
 
         func run() async throws {

@@ -13,7 +13,7 @@ struct LiveCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists connected clients: whose, how many queries, and who lags.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those after this number.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
@@ -28,7 +28,7 @@ struct LiveCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists what is shown: queries that show the same are one group.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those after this number.") var after: UInt32?
         @OptionGroup var bound: LimitOptions
 

@@ -13,7 +13,7 @@ struct NotificationsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists a user's notifications; marking one read moves it to the end.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "The user whose they are.") var user: String
         @Option(help: "Those after this sequence number.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
@@ -24,13 +24,16 @@ struct NotificationsCommand: AsyncParsableCommand {
                     .listNotifications, container.parts(["user": user]),
                     query: [("after", after.map(String.init))] + bound.query)
                 return CommandOutput(
-                    answer, to: .listNotifications, remark: remark(on: answer))
+                    answer, to: .listNotifications, remark: try remark(on: answer, of: client))
             }
         }
 
-        private func remark(on answer: JSONValue) -> String? {
+        private func remark(
+            on answer: JSONValue, of client: AdministrationClient
+        ) throws -> String? {
             guard answer.member(["keepsInbox"]) == false else { return nil }
-            return "The inboxes of \(container.container) (\(container.environment)) are off, so "
+            let name = try client.name(of: container.container)
+            return "The inboxes of \(name) (\(container.environment)) are off, so "
                 + "nothing is kept in them: belfry containers set --inbox on"
         }
     }
@@ -39,7 +42,7 @@ struct NotificationsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists web couriers, with how much waits for each.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -59,7 +62,7 @@ struct SessionsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists sessions that have not ended, the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those of this user.") var user: String?
         @OptionGroup var bound: LimitOptions
 
@@ -73,7 +76,7 @@ struct SessionsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Ends every session of a user: the next call must sign in again.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The user.") var user: String
 
         func run() async throws {

@@ -19,7 +19,7 @@ struct SchemaCommand: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists the record types.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.run { client in
@@ -56,7 +56,7 @@ struct SchemaCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Writes the schema, as CloudKit's schema text unless told otherwise.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "text (DEFINE SCHEMA …) or json.") var format: Format = .text
 
         func run() async throws {
@@ -80,7 +80,7 @@ struct SchemaCommand: AsyncParsableCommand {
                 does not keep are forgotten.
                 """)
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The file; - reads the standard input.", completion: .file())
         var file: String
 
@@ -97,7 +97,7 @@ struct SchemaCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Keeps the last version of each record of a type in the shadow, or stops.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The record type.") var recordType: String
         @Flag(help: "Stop keeping, and forget what was kept.") var forget = false
 

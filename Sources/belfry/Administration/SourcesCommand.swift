@@ -14,7 +14,7 @@ struct SourcesCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists the change sources.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.make(.listSources, container.parts)
@@ -25,7 +25,7 @@ struct SourcesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows one change source, with what its sender needs and a webhook to try.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name.") var name: String
 
         func run() async throws {
@@ -47,7 +47,7 @@ struct SourcesCommand: AsyncParsableCommand {
                 """,
             aliases: ["create"])
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name, as it stands in the webhook's URL.") var name: String
 
         @Option(
@@ -116,7 +116,7 @@ struct SourcesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Gives a source another secret; the one before is accepted for a while.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name.") var name: String
 
         @Option(help: "The hours for which the secret before is accepted too; 0 ends it at once.")
@@ -146,7 +146,7 @@ struct SourcesCommand: AsyncParsableCommand {
             abstract: "Lists the last webhooks that were refused, with the reason.",
             discussion: "They are those since the relay was started, a hundred at the most.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.make(.listRefusals, container.parts)
@@ -156,7 +156,7 @@ struct SourcesCommand: AsyncParsableCommand {
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Deletes a change source.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name.") var name: String
 
         func run() async throws {

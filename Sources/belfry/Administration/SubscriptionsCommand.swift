@@ -13,7 +13,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the subscriptions, the newest first, with how they have fared.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those of this user.") var user: String?
         @Option(help: "Those on records of this type.") var type: String?
         @Option(help: "active or disabled.") var state: String?
@@ -34,7 +34,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Deletes a subscription.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "The user whose it is.") var user: String
         @Option(help: "public, private or shared.") var scope = "public"
         @Argument(help: "The subscription's ID.") var id: String
@@ -59,7 +59,7 @@ extension SubscriptionsCommand {
                 relay, and so no index.
                 """)
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
 
         func run() async throws {
             try await options.make(.showIndex, container.parts)
@@ -77,7 +77,7 @@ struct DevicesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the devices, the newest first; of tokens, the beginning.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those of this user.") var user: String?
         @Option(help: "Those with this ID.") var device: String?
         @Option(help: "Those before this serial.") var before: UInt64?
@@ -98,7 +98,7 @@ struct DevicesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Forgets a device, as at sign-out.")
         @OptionGroup var options: AdministrationOptions
-        @OptionGroup var container: ContainerOptions
+        @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The device's ID.") var id: String
         @Option(help: "Whose it is; needed where several users have one of this ID.")
         var user: String?

@@ -56,9 +56,11 @@ struct AdministrationOptions: ParsableArguments {
     func withClient<Result>(
         _ body: (AdministrationClient) async throws -> Result
     ) async throws -> Result {
+        let (transport, usualContainer) = try await reach()
         // A store that is opened here is the shard itself.
         let client = AdministrationClient(
-            transport: try await transport(), shard: database == nil ? shard : nil)
+            transport: transport, shard: database == nil ? shard : nil,
+            usualContainer: usualContainer)
         let outcome: Swift.Result<Result, any Error>
         do {
             outcome = .success(try await body(client))
@@ -87,12 +89,19 @@ struct AdministrationOptions: ParsableArguments {
         try? StandardStreams.write(Array("\(text)\n".utf8), .error)
     }
 
-    private func transport() async throws -> any AdministrationTransport {
+    /// What carries calls, and the container that they are about where none is named.
+    private func reach() async throws -> (any AdministrationTransport, String?) {
         let configuration = try await configuration()
-        if let dev = sandbox(configuration) {
-            Self.say("(belfry dev at \(dev.url))")
-            return HTTPTransport(url: dev.url, token: dev.adminToken, trust: RelayTrust())
-        }
+        guard let dev = sandbox(configuration) else { return (try transport(configuration), nil) }
+        Self.say("(belfry dev at \(dev.url))")
+        return (
+            HTTPTransport(url: dev.url, token: dev.adminToken, trust: RelayTrust()), dev.container
+        )
+    }
+
+    private func transport(
+        _ configuration: RelayConfiguration
+    ) throws -> any AdministrationTransport {
         if let database {
             return try FileTransport(path: database, schema: shard, configuration: configuration)
         }
@@ -162,7 +171,7 @@ struct AdministrationOptions: ParsableArguments {
     }
 }
 
-/// The container that a command is about.
+/// The container that a command makes.
 struct ContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container, for example iCloud.com.example.Art.")
     var container: String
@@ -174,16 +183,13 @@ struct ContainerOptions: ParsableArguments {
 
     /// The parts of the path of a call about the container.
     var parts: [String: String] { ["container": container, "environment": environment] }
-
-    /// The same, and more.
-    func parts(_ more: [String: String]) -> [String: String] {
-        parts.merging(more) { _, own in own }
-    }
 }
 
 /// The container that a command is about, which need not be named beside a `belfry dev`.
 struct UsualContainerOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
+    @Option(
+        name: .shortAndLong,
+        help: "The container, for example iCloud.com.example.Art (default: that of belfry dev).")
     var container: String?
 
     @Option(
@@ -191,18 +197,16 @@ struct UsualContainerOptions: ParsableArguments {
         completion: .list(["development", "production"]))
     var environment = "development"
 
-    /// The parts of the path of a call about the container.
-    var parts: [String: String] {
-        get throws { ["container": try name(), "environment": environment] }
-    }
+    /// The parts of the path of a call about the container, as far as they are named: the client
+    /// knows the usual one.
+    var parts: [String: String] { parts([:]) }
 
-    private func name() throws -> String {
-        if let container { return container }
-        guard let dev = DevAddress.find(ProcessInfo.processInfo.environment)?.container else {
-            throw CommandFailure(
-                .configuration, "no container: give --container, or start belfry dev")
-        }
-        return dev
+    /// The same, and more.
+    func parts(_ more: [String: String]) -> [String: String] {
+        var parts = more
+        parts["container"] = container
+        parts["environment"] = environment
+        return parts
     }
 }
 
@@ -212,6 +216,19 @@ struct AdministrationClient: Sendable {
     /// The shard whose store is asked where a call says nothing of a container; `nil` for that of
     /// the relay asked.
     let shard: String?
+    /// The container that a call is about where none is named: that of a `belfry dev`.
+    let usualContainer: String?
+
+    /// The container that a command is about.
+    ///
+    /// - Throws: ``CommandFailure`` if none is named, and none is usual.
+    func name(of container: String?) throws -> String {
+        guard let name = container ?? usualContainer else {
+            throw CommandFailure(
+                .configuration, "no container: give --container, or start belfry dev")
+        }
+        return name
+    }
 
     /// Makes a call that must succeed.
     ///
@@ -221,11 +238,9 @@ struct AdministrationClient: Sendable {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws -> JSONValue {
-        try Self.check(parts)
         let named = call.takesShard ? [("shard", shard)] : []
-        return try Self.success(
-            try await transport.call(
-                call.method, call.target(parts, query: query + named), body: body))
+        let target = call.target(try completed(parts, of: call), query: query + named)
+        return try Self.success(try await transport.call(call.method, target, body: body))
     }
 
     /// Makes a call whose body is a file, and that must succeed.
@@ -235,9 +250,8 @@ struct AdministrationClient: Sendable {
     func upload(
         _ call: AdministrationCall, _ parts: [String: String] = [:], _ file: UploadedFile
     ) async throws -> JSONValue {
-        try Self.check(parts)
-        let answer = try await transport.upload(
-            call.method, call.target(parts, query: []), file)
+        let target = call.target(try completed(parts, of: call), query: [])
+        let answer = try await transport.upload(call.method, target, file)
         do throws(CommandFailure) {
             return try Self.success(answer)
         } catch {
@@ -245,11 +259,19 @@ struct AdministrationClient: Sendable {
         }
     }
 
-    /// Refuses a name that is empty, as of a variable that is not set: without it the path would be
-    /// that of another call.
-    private static func check(_ parts: [String: String]) throws {
-        guard let name = parts.filter({ $0.value.isEmpty }).keys.min() else { return }
-        throw ValidationError("\(name): must not be empty")
+    /// The parts of a call's path, with the container.
+    ///
+    /// A name that is empty, as of a variable that is not set, is refused: without it the path
+    /// would be that of another call.
+    private func completed(
+        _ parts: [String: String], of call: AdministrationCall
+    ) throws -> [String: String] {
+        var parts = parts
+        if call.path.contains("{container}") {
+            parts["container"] = try name(of: parts["container"])
+        }
+        guard let empty = parts.filter({ $0.value.isEmpty }).keys.min() else { return parts }
+        throw ValidationError("\(empty): must not be empty")
     }
 
     private static func success(

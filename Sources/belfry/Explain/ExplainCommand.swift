@@ -53,7 +53,7 @@ struct ExplainCommand: AsyncParsableCommand {
         try await options.run { client in
             let record = Self.parts(of: record)
             let answer = try await client.make(
-                .explain, try place.parts,
+                .explain, place.parts,
                 query: [
                     ("position", change.map(String.init)), ("recordType", record?.type),
                     ("recordName", record?.name), ("source", source), ("webhookID", webhookID),

@@ -76,10 +76,11 @@ struct ListenCommand: AsyncParsableCommand {
     }
 
     private func listen(_ progress: inout Progress, _ forwarding: PushForwarding?) async throws {
-        let parts = try place.parts
         var known = progress
         defer { progress = known }
         try await options.withClient { client in
+            let name = try client.name(of: place.container)
+            let parts = ["container": name, "environment": place.environment]
             while true {
                 let answer = try await client.make(
                     .listenEvents, parts,
@@ -92,7 +93,7 @@ struct ListenCommand: AsyncParsableCommand {
                 let reader = try JSONReader(answer)
                 let isFirst = known.after == nil
                 known.after = try reader.string("after")
-                if isFirst { note("listening to \(parts["container"] ?? "")/\(place.environment)") }
+                if isFirst { note("listening to \(name)/\(place.environment)") }
                 if known.isLost { note("it answers again") }
                 known.isLost = false
                 tellMissed(reader)

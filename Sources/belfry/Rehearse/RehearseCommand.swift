@@ -86,7 +86,7 @@ struct RehearseCommand: AsyncParsableCommand {
         if let upload {
             return try await options.run { client in
                 let answer = try await client.upload(
-                    .rehearseChanges, try place.parts,
+                    .rehearseChanges, place.parts,
                     UploadedFile(firstLine: .object(try question()), path: upload))
                 return CommandOutput(answer, .text(try RehearsalText(answer).text))
             }
@@ -119,7 +119,7 @@ struct RehearseCommand: AsyncParsableCommand {
                     Int64(min(changes - pages.lookedAt, Self.mostOfCall)))
             }
             let answer = try await client.make(
-                .rehearse, try place.parts, body: .object(body))
+                .rehearse, place.parts, body: .object(body))
             guard pages.add(answer), pages.lookedAt < wanted, let before = pages.before else {
                 return pages
             }
