@@ -199,14 +199,15 @@ struct UsualContainerOptions: ParsableArguments {
 
     /// The parts of the path of a call about the container, as far as they are named: the client
     /// knows the usual one.
-    var parts: [String: String] { parts([:]) }
+    var parts: [String: String] {
+        var named = ["environment": environment]
+        named["container"] = container
+        return named
+    }
 
     /// The same, and more.
     func parts(_ more: [String: String]) -> [String: String] {
-        var parts = more
-        parts["container"] = container
-        parts["environment"] = environment
-        return parts
+        parts.merging(more) { _, own in own }
     }
 }
 
