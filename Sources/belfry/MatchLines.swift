@@ -51,12 +51,11 @@ enum LineID: Comparable, Sendable {
     case number(Int64)
     case text(String)
 
-    init(_ json: JSONValue?, _ place: String) throws {
-        switch json {
+    init(_ reader: JSONReader) throws {
+        switch reader.object["id"] {
         case .integer(let number): self = .number(number)
         case .string(let text): self = .text(text)
-        default:
-            throw MatchLineError(place: place, reason: "id: an integer or a string is expected")
+        default: throw reader.failure("id", "an integer or a string is expected")
         }
     }
 
@@ -97,7 +96,7 @@ struct SubscriptionLine {
             "id", "recordType", "predicate", "rql", "where", "filterBy", "args", "firesOn", "zone",
             "database", "owner",
         ])
-        id = try LineID(reader.object["id"], place)
+        id = try LineID(reader)
         let recordType: RecordType? = try reader.identifier("recordType")
         let database = try MatchWords.database(reader)
         let owner = try MatchWords.owner(reader) ?? MatchWords.nobody(place)

@@ -224,6 +224,9 @@ import Testing
         Refusal(
             "predicate check a==1 --fires-when entered", code: 64,
             "Error: --record-type and --fires-when need --against\n"),
+        Refusal(
+            "keys create -c c --kind serverToServer", code: 64,
+            "Error: --kind serverToServer needs the public key: --public-key-file\n"),
         // What is meant for a server may hold a password.
         Refusal(
             "secrets rotate --database postgresql://u:secret@h/d --new-key-file k", code: 64,

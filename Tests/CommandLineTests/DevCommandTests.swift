@@ -164,6 +164,17 @@ import Testing
         let open = try await BuiltBelfry.run(["dev"] + arguments, environment: ["HOME": home.path])
         #expect(open.code == 1)
         #expect(open.complaint.contains("(chmod 600); with other keys"), "\(open.complaint)")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+        for text in ["{", "{}"] {
+            try text.write(toFile: file, atomically: false, encoding: .utf8)
+            let other = try await BuiltBelfry.run(
+                ["dev"] + arguments, environment: ["HOME": home.path])
+            #expect(other.code == 1)
+            #expect(
+                other.complaint.contains(
+                    "dev.json cannot be read: it is not what belfry dev wrote; with other keys"),
+                "\(other.complaint)")
+        }
         try FileManager.default.removeItem(atPath: file)
         let second = try await Sandbox.start(arguments, home: home)
         #expect(second.apiToken != first.apiToken)

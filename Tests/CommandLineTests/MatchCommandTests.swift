@@ -120,15 +120,22 @@ import Testing
         let folder = try Folder.make()
         let paths = ["s.jsonl", "c.jsonl"].map { folder.appending(path: $0).path }
         let refused = (0..<500).map { #"{"id":\#($0),"recordType":"Art","rql":"a =="}"# }
-        try Data(refused.joined(separator: "\n").utf8).write(to: URL(filePath: paths[0]))
+        let nameless = #"{"recordType":"Art"}"# + "\n"
+        try Data((nameless + refused.joined(separator: "\n")).utf8)
+            .write(to: URL(filePath: paths[0]))
         try Data(Self.changes.utf8).write(to: URL(filePath: paths[1]))
         let ending = try await BuiltBelfry.run([
             "match", "--subscriptions", paths[0], "--changes", paths[1],
         ])
         #expect(ending.code == 1)
-        #expect(try ending.member("refused") == 500)
+        #expect(try ending.member("refused") == 501)
+        // A line's place is told once.
+        #expect(
+            ending.complaint.hasPrefix(
+                "\(paths[0]):1: id: an integer or a string is expected\n"),
+            "\(ending.complaint)")
         #expect(ending.complaint.contains("s.jsonl:20: "))
         #expect(!ending.complaint.contains("s.jsonl:21: "))
-        #expect(ending.complaint.hasSuffix("s.jsonl: 480 more subscriptions are refused\n"))
+        #expect(ending.complaint.hasSuffix("s.jsonl: 481 more subscriptions are refused\n"))
     }
 }

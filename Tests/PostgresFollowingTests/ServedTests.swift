@@ -144,11 +144,9 @@ struct ServedTests {
             #expect(other.value(at: ["following", "verdict"]) == "broken")
             #expect(other.value(at: ["follow", "slot"]) == .string(name))
             // Whoever ends lets go of the slot.
-            let gone = try await relay.client.administer(
+            try await relay.client.administer(
                 "DELETE", "\(relay.container.path)/sources/shop"
             ).expect(200)
-            #expect(
-                gone.text.contains("SELECT pg_drop_replication_slot('\(name)')"), "\(gone.text)")
             try await server.wait(
                 for: "f",
                 of: "SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'")
@@ -266,6 +264,35 @@ struct ServedTests {
         ).expect(200)
         _ = try await relay.source("shop", is: "following") {
             $0.value(at: ["following", "rows"]) == (makesAnew ? 3 : 0)
+        }
+    }
+
+    @Test func `what a deleted source leaves is told once nobody else follows by it`()
+        async throws
+    {
+        try await ServedRelay.with { relay in
+            let place = "\(relay.container.path)/sources/"
+            for (name, slot) in [("shop", "one"), ("twice", "one"), ("other", "two")] {
+                try await relay.client.administer(
+                    "PUT", place + name,
+                    [
+                        "preset": "postgres",
+                        "follow": [
+                            "url": "postgresql://127.0.0.1:1/shop", "slot": .string(slot),
+                        ],
+                    ]
+                ).expect(201)
+            }
+            let deletions: [(name: String, slot: String?)] = [
+                ("twice", nil), ("shop", "one"), ("other", "two"),
+            ]
+            for (name, slot) in deletions {
+                let gone = try await relay.client.administer("DELETE", place + name).expect(200)
+                let left = gone.json.value(at: ["left"])?.text
+                let drop = slot.map { "SELECT pg_drop_replication_slot('\($0)')" }
+                #expect((left == nil) == (drop == nil), "\(gone.text)")
+                #expect(drop.map { left?.contains($0) == true } ?? true, "\(gone.text)")
+            }
         }
     }
 

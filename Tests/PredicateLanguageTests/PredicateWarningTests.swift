@@ -166,6 +166,8 @@ import Testing
         (
             "length(a) == '5'", "one side is calculated, and never of the kind that is asked for"
         ),
+        ("a IN {}", "nothing is in an empty list"),
+        ("a IN {} AND b == 1", "nothing is in an empty list"),
         (
             "createdUserRecordName == '__defaultOwner__'",
             "__defaultOwner__ is oneself in CloudKit's own classes only: "

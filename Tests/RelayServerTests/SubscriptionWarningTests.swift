@@ -219,6 +219,17 @@ import Testing
             let refused = try await relay.admin(
                 .post, place + "/check", #"{"query":{"recordType":"Todo","predicate":"a =="}}"#)
             #expect(refused.status == 400)
+            // The body is the whole, so its members stand without anything before them.
+            let said = "query.predicate at byte 4: a value is missing; expected a field, "
+            #expect(refused.text.contains("\"reason\":\"\(said)"), "\(refused.text)")
+            for (more, said) in [
+                (#"{"recordType":"_Todo"},"firesOn":["create"]"#, "the record type "),
+                (#"{"recordType":"Todo"},"changedKeys":["recordName"]"#, "changedKeys[0]: "),
+            ] {
+                let refused = try await relay.admin(
+                    .post, place + "/check", #"{"query":\#(more)}"#)
+                #expect(refused.text.contains("\"reason\":\"\(said)"), "\(refused.text)")
+            }
             let saved = try await relay.admin(.get, place)
             #expect(saved["subscriptions"] == [])
         }

@@ -122,6 +122,13 @@ extension RecordPredicate {
                 && comparison.rules == .apple && comparison.right == .constant(.string(""))
         }
         if isEmpty { return "an empty text is part of no text" }
+        let isOfEmptyList = comparisons.contains { comparison in
+            guard comparison.comparator == .in,
+                case .list(let values)? = comparison.right.literal
+            else { return false }
+            return values.isEmpty
+        }
+        if isOfEmptyList { return "nothing is in an empty list" }
         if comparisons.contains(where: CalculatedKind.isMistaken) {
             return "one side is calculated, and never of the kind that is asked for"
         }

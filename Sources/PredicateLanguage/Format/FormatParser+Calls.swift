@@ -201,7 +201,8 @@ extension FormatParser {
         "ILIKE": "did you mean LIKE[c], which pays no regard to case?",
         "REGEXP": "did you mean MATCHES?", "RLIKE": "did you mean MATCHES?",
         "SIMILAR": "did you mean MATCHES?", "HAS": "did you mean CONTAINS?",
-        "INCLUDES": "did you mean CONTAINS?",
+        "INCLUDES": "did you mean CONTAINS?", "STARTS": "did you mean BEGINSWITH?",
+        "BEGINS": "did you mean BEGINSWITH?", "ENDS": "did you mean ENDSWITH?",
     ]
 
     /// The same of signs, as error messages name them.

@@ -159,7 +159,10 @@ struct FormatParser {
         case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
         case "IS": hintForIs
         default:
-            if let meant = NearestWord.to(word, among: Self.wordsAfterValue) {
+            // A word that is right stands where a comparison is missing, as in `a AND b`.
+            if let meant = NearestWord.to(word, among: Self.wordsAfterValue),
+                meant != word.uppercased()
+            {
                 "did you mean \(meant)?"
             } else {
                 "compare it with something: … == YES"

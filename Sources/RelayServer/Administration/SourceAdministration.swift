@@ -231,10 +231,26 @@ struct SourceAdministration: AdministrationTable {
         followers?.lookAgain(at: SourcePlace(container: container, source: name))
         var object: JSONObject = ["name": .string(name.rawValue), "deleted": true]
         // What cannot be read can be deleted all the same.
-        if let follow = (try? stored?.changeSource())?.follow {
+        if let follow = (try? stored?.changeSource())?.follow, await !isFollowed(by: follow) {
             object["left"] = .string(Self.left(by: follow))
         }
         return RelayAnswer(json: .object(object))
+    }
+
+    /// Whether another source goes on by the same slot or outbox: whoever drops it takes that
+    /// one's changes.
+    private func isFollowed(by deleted: FollowDefinition) async -> Bool {
+        for settings in (try? await registry.containers()) ?? [] {
+            for stored in (try? await registry.sources(of: settings.key)) ?? [] {
+                guard let follow = (try? stored.changeSource())?.follow else { continue }
+                if follow.url == deleted.url, follow.readsOutbox == deleted.readsOutbox,
+                    follow.readsOutbox || follow.slot == deleted.slot
+                {
+                    return true
+                }
+            }
+        }
+        return false
     }
 
     /// What stays in the database that was followed, and grows there.

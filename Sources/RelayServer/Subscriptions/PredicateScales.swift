@@ -56,9 +56,10 @@ struct PredicateScales: Sendable {
         _ cost: Double, _ limit: Int, _ path: String, _ whose: String, _ name: String
     ) throws {
         guard cost > Double(limit) else { return }
+        let place = path.isEmpty ? "query" : "\(path).query"
         throw APIError(
             .badRequest,
-            "\(path).query: the predicate is not found by a value that few records have: with it, "
+            "\(place): the predicate is not found by a value that few records have: with it, "
                 + "\(whose) would cost every change \(Int(cost.rounded(.up))) comparisons; "
                 + "allowed are \(limit) (\(name)). Ask for a value too, as in "
                 + "\"artist = 'x' AND …\"")

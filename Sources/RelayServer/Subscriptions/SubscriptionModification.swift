@@ -120,8 +120,8 @@ struct SubscriptionOperationReading {
             owner: owner.user, container: owner.container, database: owner.database)
         try checkRecordType(subscription, path: reader.path)
         subscription.scope = try completed(
-            subscription.scope, firesOn: subscription.firesOn, path: reader.path)
-        try checkChangedKeys(subscription, path: reader.path)
+            subscription.scope, firesOn: subscription.firesOn, path: reader.path(of: "query"))
+        try checkChangedKeys(subscription, path: reader.path(of: "changedKeys"))
         subscription.notificationInfo.dropEmptyTexts()
         if let fault = subscription.notificationInfo.unsendable {
             throw APIError(
@@ -140,7 +140,7 @@ struct SubscriptionOperationReading {
         guard let index = keys.firstIndex(where: { SystemField(named: $0) != nil }) else { return }
         throw APIError(
             .badRequest,
-            "\(path).changedKeys[\(index)]: \"\(keys[index])\" is what the relay knows of a "
+            "\(path)[\(index)]: \"\(keys[index])\" is what the relay knows of a "
                 + "record, not a field of it; every update changes when and by whom a record was "
                 + "modified, and none its name or its creation")
     }
@@ -158,11 +158,13 @@ struct SubscriptionOperationReading {
 
     private func checkRecordType(_ subscription: Subscription, path: String) throws {
         guard let type = subscription.recordType?.rawValue else { return }
+        // What is checked alone stands nowhere.
+        let place = path.isEmpty ? "" : "\(path): "
         for pattern in limits.deniedRecordTypes
         where WildcardPattern(pattern).matches(type) {
             throw APIError(
                 .accessDenied,
-                "\(path): the record type \"\(type.shortened)\" takes no subscriptions "
+                "\(place)the record type \"\(type.shortened)\" takes no subscriptions "
                     + "(denied by \"\(pattern)\")")
         }
         // Production knows what was promoted to it (CloudKit); a container without a schema takes
@@ -170,7 +172,7 @@ struct SubscriptionOperationReading {
         if owner.container.environment == .production, schema.isRegistered,
             let name = subscription.recordType, schema.recordTypes[name] == nil
         {
-            throw APIError(.notFound, "\(path): did not find record type: \(name)")
+            throw APIError(.notFound, "\(place)did not find record type: \(name)")
         }
     }
 
@@ -192,7 +194,7 @@ struct SubscriptionOperationReading {
             try checkKnowable(predicate, firesOn, query.recordType)
             query.canonical = predicate.canonicalText
         } catch {
-            throw error.refusal(of: query, path: "\(path).query")
+            throw error.refusal(of: query, path: path)
         }
         return .query(query, zoneID: zoneID.map(own))
     }

@@ -45,6 +45,13 @@ struct KeysCommand: AsyncParsableCommand {
         @Option(help: "The key ID, for serverToServer (default: made of the key).")
         var id: String?
 
+        func validate() throws {
+            if kind == "serverToServer", publicKeyFile == nil {
+                throw ValidationError(
+                    "--kind serverToServer needs the public key: --public-key-file")
+            }
+        }
+
         func run() async throws {
             var body: JSONObject = ["kind": .string(kind)]
             body["label"] = label.map { .string($0) }

@@ -70,7 +70,7 @@ extension SubscriptionsCommand {
 /// Devices and their tokens.
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "Lists and forgets devices.",
+        commandName: "devices", abstract: "Lists and deletes devices.",
         subcommands: [List.self, Delete.self])
 
     struct List: AsyncParsableCommand {

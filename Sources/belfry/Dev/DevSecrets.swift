@@ -49,8 +49,10 @@ struct DevSecrets: Codable, Sendable {
             return try PrivateFile.read(DevSecrets.self, from: file)
         } catch {
             if error.isMissingFile { return try DevSecrets(world: world).kept(at: file) }
+            let reason =
+                error is DecodingError ? "it is not what belfry dev wrote" : error.systemReason
             throw DevFailure(
-                "\(file.path) cannot be read: \(error); with other keys it begins once that file "
+                "\(file.path) cannot be read: \(reason); with other keys it begins once that file "
                     + "is removed")
         }
     }
