@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {
   ago, brief, bytes, chunks, clock, count, counted, fits, followed, measure, milliseconds, parseJSON, pieces, quoted, rest, shorten, span,
-  storeSize, toCSV, toJSON, tokenStanding, words,
+  storeSize, taken, toCSV, toJSON, tokenStanding, words,
 } from "../../Sources/RelayServer/Console/Pages/text.js";
 
 test("Characters that nobody sees have marks, and what stands around them stays", () => {
@@ -80,6 +80,12 @@ test("How a database is followed has a word and a tone", () => {
   assert.deepEqual(followed({ state: "following", verdict: "well" }), { word: "following", tone: "good" });
   assert.deepEqual(followed({ state: "unheardOf", verdict: "unheardOf" }).tone, "note");
   assert.equal(followed(undefined), undefined);
+});
+
+test("A source is not added under the name of another", () => {
+  assert.match(taken("shop", [{ name: "cms" }, { name: "shop" }]), /^There is a source shop already/);
+  assert.equal(taken("shop", [{ name: "Shop" }]), undefined);
+  assert.equal(taken("shop", []), undefined);
 });
 
 test("What is left out is of one subscription, or of one user", () => {

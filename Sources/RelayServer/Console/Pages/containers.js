@@ -4,7 +4,7 @@ import { haltLine } from "./now.js";
 import { ask, askFor, badge, button, choice, copyButton, dialog, empty, facts, field, folded, head, input, json, load, section, snippet, tell } from "./parts.js";
 import { path } from "./route.js";
 import { table } from "./table.js";
-import { bytes, count, counted, followed, measure, parseJSON, span, toJSON, words } from "./text.js";
+import { bytes, count, counted, followed, measure, parseJSON, span, taken, toJSON, words } from "./text.js";
 
 const presets = ["belfry", "airtable", "appwrite", "cloudevents", "cloudkit", "custom", "debezium", "directus", "dynamodb", "hasura", "minapp", "mongodb", "parse", "postgres", "strapi", "supabase", "wal2json"];
 const tabs = { sources: "Sources", keys: "Keys", gateway: "Gateway", schema: "Schema", limits: "Limits and retention" };
@@ -47,7 +47,7 @@ export async function show(host, context) {
 async function sources(context, again) {
   const { relay, base, signal, params, mayChange } = context;
   const [{ sources: rows }, { refusals }] = await Promise.all([relay.get(`${base}/sources`, {}, signal), relay.get(`${base}/refusedWebhooks`, {}, signal)]);
-  const add = mayChange && button("Add a source", () => setSource(context, again), { kind: "small primary" });
+  const add = mayChange && button("Add a source", () => setSource(context, again, undefined, rows), { kind: "small primary" });
   if (!rows.length) return empty("No source yet", "A source is what posts changes: your database, something that follows it, or a program of yours.", mayChange && button("Add a source", () => setSource(context, again), { kind: "primary" }));
   const opened = params.source ?? (rows.length === 1 ? rows[0].name : undefined);
   const detail = h("div", { class: "stack" });
@@ -112,9 +112,9 @@ async function sourceDetail(context, name, again) {
   }
 }
 
-function setSource(context, again, former) {
+function setSource(context, again, former, rows = []) {
   const { relay, base } = context;
-  const name = input("name", former?.name ?? "database", { required: true, readonly: Boolean(former) });
+  const name = input("name", former?.name ?? (taken("database", rows) ? "" : "database"), { required: true, readonly: Boolean(former) });
   const preset = choice("preset", former ? [former.preset] : presets, former?.preset ?? "belfry");
   const definition = former && toJSON({ onUnmappable: former.onUnmappable, mapping: former.mapping, maximumBodyBytes: former.maximumBodyBytes, contentWindowSeconds: former.contentWindowSeconds }, 2);
   return askFor({
@@ -122,6 +122,9 @@ function setSource(context, again, former) {
       former ? field("Settings", h("textarea", { name: "definition", rows: 14, spellcheck: "false", props: { value: definition } }), "What is not named stays as it is. Secrets stay, too.")
         : field("What cannot be mapped", choice("onUnmappable", [["", "as the preset has it"], ["reject", "is refused"], ["park", "is parked"]]))],
     act: async (values) => {
+      // The call changes a source that is there, and keeps its secret.
+      const trouble = !former && taken(values.name, rows);
+      if (trouble) throw new Error(trouble);
       const body = former ? parseJSON(values.definition) : { preset: values.preset, ...(values.onUnmappable && { onUnmappable: values.onUnmappable }) };
       const answer = await relay.call("PUT", `${base}/sources/${encodeURIComponent(values.name)}`, { body });
       setTimeout(() => (answer.secret ? secret(answer, () => context.go("containers", { ...context.current, tab: "sources", source: values.name })) : again()));

@@ -179,6 +179,11 @@ export function followed(following) {
   return following && { word: words(following.state), tone: { well: "good", waiting: "warn", broken: "bad" }[following.verdict] ?? "note" };
 }
 
+/** Why nothing can be added under a name; nothing where it is free. */
+export function taken(name, rows) {
+  return rows.some((row) => row.name === name) ? `There is a source ${name} already: change that one, or give another name.` : undefined;
+}
+
 // MARK: What tables show
 
 /** A list in parts of so many. */
