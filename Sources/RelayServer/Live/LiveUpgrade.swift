@@ -175,7 +175,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             try channel.syncOptions?.setOption(
                 ChannelOptions.writeBufferWaterMark, value: LiveSocket.marks)
             try? channel.syncOptions?.setOption(
-                .tcpOption(Self.unsent), value: CInt(LiveSocket.marks.low))
+                .tcpOption(Self.unsent), value: LiveSocket.marks.low)
             let hub = sockets.hub(of: channel.eventLoop)
             let session = LiveSession(sockets.access, at: hub, head: request)
             let socket = LiveSocket(sockets.access, session, at: hub)
