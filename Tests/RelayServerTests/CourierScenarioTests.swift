@@ -247,6 +247,12 @@ import Testing
             let path = url.replacing("https://relay.example", with: "")
             let poll = try await relay.call(.get, path)
             #expect(poll.status == 403)
+            // Its token is not taken for a gateway's.
+            let again = try await relay.call(
+                .post, "\(Self.device)/register\(Self.plain)",
+                body: #"{"apnsEnvironment":"production","apnsToken":""#
+                    + Self.text(made["apnsToken"]) + #"","webcourierURL":"\#(url)"}"#)
+            #expect(again.status == 400, "\(again.text)")
         }
     }
 

@@ -87,7 +87,10 @@ import Testing
 
     /// What goes with a courier is looked for in all that was queued, for each that ends.
     @Test func `what was queued for a courier is found by it`() async throws {
-        for statement in ["DELETE FROM courier WHERE id = ?", DeviceStep.forgettingCourier] {
+        for statement in [
+            "DELETE FROM courier WHERE id = ?", DeviceStep.forgettingCourier,
+            DeviceStep.forgettingYoungCourier,
+        ] {
             let steps = try await plan(of: statement)
             #expect(steps.contains { $0.contains("courierNotificationCourier (courier=?)") })
             #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")

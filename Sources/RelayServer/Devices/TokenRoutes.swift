@@ -63,7 +63,7 @@ struct TokenRoutes: Sendable {
         let registration = TokenRegistration(body, settings: admitted.settings)
         let written = try registration.token()
         let known = try await knownCourier(written, user, admitted.settings.key)
-        if known == nil { try refuseCourierElsewhere(body) }
+        if known == nil { try refuseUnknownCourier(body) }
         let (named, naming) = try registration.device(
             of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
         var device = named
@@ -112,16 +112,19 @@ struct TokenRoutes: Sendable {
         return (written, nil)
     }
 
-    /// Refuses the token of a courier of another shard: nobody here knows it, and it would be taken
-    /// for a gateway's, from which nothing ever comes.
-    private func refuseCourierElsewhere(_ body: JSONReader) throws(APIError) {
-        guard let shard, case .string(let url)? = body.object["webcourierURL"],
-            let other = QueryParameters(target: url)["shard"], other != shard
-        else { return }
+    /// Refuses the token of a courier of another shard, or of one that has ended: nobody here knows
+    /// it, and it would be taken for a gateway's, from which nothing ever comes.
+    private func refuseUnknownCourier(_ body: JSONReader) throws(APIError) {
+        guard case .string(let url)? = body.object["webcourierURL"], !url.isEmpty else { return }
+        if let shard, let other = QueryParameters(target: url)["shard"], other != shard {
+            throw APIError(
+                .badRequest,
+                "webcourierURL: it is a courier of the shard \(other.shortened), and this container "
+                    + "lies in \(shard): create a token for it with tokens/create")
+        }
         throw APIError(
             .badRequest,
-            "webcourierURL: it is a courier of the shard \(other.shortened), and this container "
-                + "lies in \(shard): create a token for it with tokens/create")
+            "webcourierURL: there is no such courier any more: create a token with tokens/create")
     }
 
     /// CloudKit JS 1 listens for notifications of a further container only if it cannot read the

@@ -5,6 +5,8 @@ import Storage
 extension DeviceStep {
     /// Before `rivals` end for the sake of `device`: what waits for the same user's same device
     /// goes to its new courier, and everything else that waits for them is dropped.
+    ///
+    /// What was taken goes along, so that it is not queued again there.
     func handOverCourier(
         of rivals: [DeviceVersion], to device: Device, in commit: OpenCommit
     ) throws {
@@ -21,7 +23,7 @@ extension DeviceStep {
                     UPDATE courierNotification
                     SET courier = (SELECT id FROM courier WHERE token = ?1)
                     WHERE courier = (SELECT id FROM courier WHERE token = ?2)
-                        AND container = ?3 AND takenAt IS NULL
+                        AND container = ?3
                     """
             ).execute(arguments: [
                 device.token.rawValue, rival.device.token.rawValue, container.id,
@@ -53,17 +55,39 @@ extension DeviceStep {
         for serial in serials { try forget.execute(arguments: [serial.stored]) }
     }
 
+    /// How old a courier is that outlives its device for a day, so that its user can register it
+    /// again after a sign-out.
+    ///
+    /// A younger one ends with its device: whoever creates one after the other, and ends each,
+    /// would fill the store.
+    private static let youth: Duration = .seconds(3600)
+
+    /// Forgets the young couriers of devices that have ended, with what was queued in them.
+    func forgetYoungCouriers(of serials: [UInt64], in commit: OpenCommit) throws {
+        guard !serials.isEmpty else { return }
+        let forget = try commit.db.cachedStatement(sql: Self.forgettingYoungCourier)
+        let since = now.advanced(by: .zero - Self.youth)
+        for serial in serials { try forget.execute(arguments: [serial.stored, since.stored]) }
+    }
+
+    private static let endedCourier = """
+        token = (SELECT ending.token FROM device AS ending WHERE ending.serial = ?)
+            AND NOT EXISTS (
+                SELECT 1 FROM device WHERE device.token = courier.token
+                    AND device.ended IS NULL AND device.gateway = 'courier')
+        """
+
+    static let forgettingYoungCourier = """
+        DELETE FROM courier WHERE \(endedCourier) AND createdAt > ?
+        """
+
     /// Forgets the courier of a device that has ended, unless another device has it, or what was
     /// queued in it may be repeated still.
     ///
     /// A day later it would go anyway. Until then whoever creates one after the other would fill
     /// the store.
     static let forgettingCourier = """
-        DELETE FROM courier
-        WHERE token = (SELECT ending.token FROM device AS ending WHERE ending.serial = ?)
-            AND NOT EXISTS (
-                SELECT 1 FROM device WHERE device.token = courier.token
-                    AND device.ended IS NULL AND device.gateway = 'courier')
+        DELETE FROM courier WHERE \(endedCourier)
             AND NOT EXISTS (
                 SELECT 1 FROM courierNotification AS queued WHERE queued.courier = courier.id)
         """

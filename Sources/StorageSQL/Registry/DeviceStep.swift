@@ -34,6 +34,7 @@ struct DeviceStep {
         let surplus = try endSurplus(before: device, in: commit)
         for rival in rivals { try release(rival.device, followedBy: device, in: commit) }
         let version = try insert(device, in: commit)
+        try forgetYoungCouriers(of: serials + surplus, in: commit)
         let body = LogEntryBody.deviceSaved(version, replaced: serials + surplus)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
         return version
@@ -186,6 +187,7 @@ struct DeviceStep {
         guard !serials.isEmpty else { return }
         try dropCourierNotifications(of: serials, in: commit)
         try end(serials, in: commit)
+        try forgetYoungCouriers(of: serials, in: commit)
         let body = LogEntryBody.devicesEnded(serials: serials)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
     }

@@ -19,6 +19,7 @@ package enum CourierConformance {
         ConformanceCase("a collapse ID replaces what waits", check: collapsing),
         ConformanceCase("a user has so many couriers and no more", check: surplus),
         ConformanceCase("an idle courier ends with its device", check: idling),
+        ConformanceCase("a young courier ends with its device, an old one later", check: youth),
     ]
 
     private static let bounds = CourierBounds(count: 3, age: .seconds(100), gap: .seconds(10))
@@ -190,8 +191,13 @@ package enum CourierConformance {
         let late = try await queue([delivery(2, to: old)], in: store)
         #expect(late.outcomes == [.queued(new.token)])
         #expect(try await takeAll(old, from: store) == [])
-        #expect(try await store.courier(old.token)?.isRegistered == false)
+        #expect(try await store.courier(old.token) == nil)
         #expect(try await takeAll(new, from: store) == ["1", "2"])
+        // What was taken from the old one is not queued in the new one.
+        let newest = courier("tab", of: "ann", token: 3)
+        _ = try await store.createCourier(for: newest, at: Sample.moment(12))
+        let again = try await queue([delivery(1, to: newest)], in: store, at: 13)
+        #expect(again.outcomes == [.known])
     }
 
     static func signingOut(_ factory: any StoreFactory) async throws {
@@ -262,6 +268,28 @@ package enum CourierConformance {
         // It goes with its device, so that nobody fills the store with them.
         #expect(try await store.courier(Sample.token(2)) == nil)
         #expect(try await store.courier(Sample.token(3))?.isRegistered == true)
+    }
+
+    static func youth(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let young = courier("young", of: "ann", token: 1)
+        let old = courier("old", of: "ann", token: 2)
+        let shared = courier("shared", of: "ann", token: 3)
+        let elsewhere = courier("shared", of: "ann", token: 3, in: Sample.otherContainer)
+        _ = try await store.createCourier(for: old, at: Sample.moment(1))
+        for device in [young, shared] {
+            _ = try await store.createCourier(for: device, at: Sample.moment(5000))
+        }
+        _ = try await store.register(elsewhere, at: Sample.moment(5000))
+        _ = try await queue([delivery(1, to: young)], in: store, at: 5001)
+        for device in [young, old, shared] {
+            let isForgotten = try await store.forgetDevice(
+                device.id, of: device.owner, in: Sample.container, at: Sample.moment(5002))
+            #expect(isForgotten)
+        }
+        #expect(try await store.courier(young.token) == nil)
+        #expect(try await store.courier(old.token)?.isRegistered == false)
+        #expect(try await store.courier(shared.token)?.isRegistered == true)
     }
 
     static func idling(_ factory: any StoreFactory) async throws {
