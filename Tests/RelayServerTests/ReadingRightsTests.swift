@@ -243,6 +243,60 @@ import Testing
 
 /// What is one user's, and not another's.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct OwnDeviceTests {
+    @Test func `nobody deletes what refers to a record by another record of its name`()
+        async throws
+    {
+        let grants: JSONValue = [
+            ["permission": "READ", "role": "_world"], ["permission": "CREATE", "role": "_icloud"],
+            ["permission": "WRITE", "role": "_creator"],
+        ]
+        let album: JSONObject = ["value": ["recordName": "album", "action": "DELETE_SELF"]]
+        try await RunningRelay.with { relay in
+            func modify(_ user: String, _ operation: String, _ record: JSONObject) async throws {
+                let reply = try await relay.container.call(
+                    "records/modify",
+                    [
+                        "operations": [
+                            ["operationType": .string(operation), "record": .object(record)]
+                        ]
+                    ], as: user, in: "public"
+                ).expect(200)
+                #expect(!reply.text.contains("serverErrorCode"), "\(reply.text)")
+            }
+            try await relay.client.administer(
+                "PUT", relay.container.path + "/schema",
+                [
+                    "recordTypes": [
+                        [
+                            "name": "Artwork", "shadow": true,
+                            "grants": [["permission": "READ", "role": "_world"]],
+                        ],
+                        [
+                            "name": "Photo", "shadow": true, "grants": grants,
+                            "fields": [["name": "album", "type": "REFERENCE"]],
+                        ],
+                        ["name": "Note", "shadow": true, "grants": grants],
+                    ]
+                ]
+            ).expect(200)
+            try await relay.container.post(.change("create", "album"))
+            try await modify(
+                "bob", "create",
+                [
+                    "recordName": "p", "recordType": "Photo",
+                    "fields": ["album": .object(album)],
+                ])
+            for operation in ["create", "forceDelete"] {
+                try await modify(
+                    "alice", operation, ["recordName": "album", "recordType": "Note"])
+            }
+            let reply = try await relay.container.call(
+                "records/lookup", ["records": [["recordName": "p"]]], as: "bob", in: "public"
+            ).expect(200)
+            #expect(!reply.text.contains("serverErrorCode"), "\(reply.text)")
+        }
+    }
+
     @Test func `nobody ends another user's device by taking its ID`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))

@@ -40,11 +40,16 @@ extension RecordEditStep {
     /// What nothing refers to goes first. So nothing is left without what it refers to, wherever
     /// this ends, and the same deletion goes on with the rest.
     ///
+    /// A reference names no type. Where a source has a record of another type under the name of
+    /// the deleted one, what refers to that name stays, because what it refers to may be there:
+    /// else whoever takes such a name for a record and deletes it would delete others' records.
+    ///
     /// - Returns: Whether nothing refers to the record any more.
     func deleteFollowers(
         of deleted: ShadowRecord, within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> Bool {
         let top = deleted.recordID
+        if try sharesItsName(deleted, in: commit.db) { return true }
         try shadowRows.shorten(&room.path, from: top, in: commit.db, Self.levelsLookedFor)
         var portion = Self.portions.first
         while !room.isSpent {
@@ -61,7 +66,10 @@ extension RecordEditStep {
             portion = min(2 * portion, Self.portions.most)
             for follower in followers where !room.isSpent {
                 let name = follower.record.recordID.recordName
-                if follower.isFollowed, room.path.count < CascadeRoom.mostLevels {
+                let goesAfter =
+                    try follower.isFollowed && room.path.count < CascadeRoom.mostLevels
+                    && !sharesItsName(follower.record, in: commit.db)
+                if goesAfter {
                     room.enter(name, bytes: follower.bytes)
                     portion = Self.portions.fewest
                     break
@@ -71,6 +79,13 @@ extension RecordEditStep {
             }
         }
         return false
+    }
+
+    /// Whether there is a record of another type under the name of this one.
+    private func sharesItsName(_ record: ShadowRecord, in db: Database) throws -> Bool {
+        try shadowRows.heads(named: record.recordID, in: db).contains {
+            !$0.isDeleted && $0.recordType != record.recordType
+        }
     }
 
     /// Deletes a record that goes along, whoever has created it.
