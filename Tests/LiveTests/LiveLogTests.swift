@@ -119,7 +119,7 @@ import Testing
             for entry in entries.prefix(number) {
                 try past.add(entry, in: container, LiveSettings())
             }
-            reading.past[container(number)] = past
+            reading.past[Self.container(number)] = past
         }
         return reading
     }
