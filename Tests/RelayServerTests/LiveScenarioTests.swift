@@ -325,6 +325,19 @@ import Testing
         }
     }
 
+    @Test func `where keys of user tokens are replaced users have to come again`() async throws {
+        try await RunningRelay.with { relay in
+            let alice = try await Self.open(relay)
+            try await relay.client.administer(
+                "PATCH", relay.container.path,
+                ["userTokens": ["sharedSecret": "another shared secret of 32 bytes and more"]]
+            ).expect(200)
+            let bye = await alice.frame("bye")
+            #expect(bye?["liveError"] == "tokenExpired")
+            #expect(bye?["code"] == 4401 && bye?["reconnect"] == true)
+        }
+    }
+
     @Test func `who signs out, or whose key is revoked, is connected no more`() async throws {
         try await RunningRelay.with { relay in
             let alice = try await Self.open(relay)

@@ -146,6 +146,32 @@ import Testing
         }
     }
 
+    @Test func `a session ends with the key by which its user was verified`() async throws {
+        try await TestRelay.with { relay in
+            let token = try await Self.token(relay)
+            var settings = try #require(try await relay.store.container(TestRelay.container))
+            // Providers rotate their keys: another one that comes ends nothing.
+            settings.userTokens?.keySet = TestKeys.rsaKeySet
+            try await relay.store.save(settings, at: TestRelay.now)
+            let renewed = try await Self.token(relay, from: token)
+            settings.userTokens?.sharedSecret = nil
+            try await relay.store.save(settings, at: TestRelay.now)
+            for old in [token, renewed] {
+                let refused = try await relay.call(.get, Self.caller + Self.query(old))
+                #expect(refused.status == 421, "\(refused.text)")
+                #expect(refused["redirectURL"] != nil)
+            }
+            settings.userTokens?.sharedSecret = "another shared secret of 32 bytes"
+            try await relay.store.save(settings, at: TestRelay.now)
+            let refused = try await relay.call(.get, Self.caller + Self.query(renewed))
+            #expect(refused.status == 421, "\(refused.text)")
+            let posted = try await relay.call(
+                .post, TestRelay.path + "/public/records/lookup" + Self.query(renewed),
+                body: #"{"records":["a"]}"#)
+            #expect(posted.status == 421, "\(posted.text)")
+        }
+    }
+
     @Test(arguments: ["s1_", "s1_AAAA", "s1_" + String(repeating: "A", count: 86), "s1_%00"])
     func `a made-up token is refused`(token: String) async throws {
         try await TestRelay.with { relay in

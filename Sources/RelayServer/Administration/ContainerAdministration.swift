@@ -10,6 +10,8 @@ struct ContainerAdministration: AdministrationTable {
     let halts: @Sendable () -> [HaltInForce]
     /// Is told of a container's settings once they are saved.
     let saved: @Sendable (ContainerSettings) -> Void
+    /// Is told of keys of user tokens that count no more.
+    let revoked: @Sendable (Revocation) async -> Void
     /// The shards of the service; `nil` where the store is the only one.
     let shards: ShardAccess?
     /// Has one at a time change the settings of a container: each goes on from what the one before
@@ -146,9 +148,14 @@ struct ContainerAdministration: AdministrationTable {
     private func change(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
-        let settings = try changed(try await registry.settings(in: request), request, administrator)
+        let former = try await registry.settings(in: request)
+        let settings = try changed(former, request, administrator)
         try await registry.save(settings, at: request.receivedAt)
         saved(settings)
+        let keys = Set(settings.userTokens?.keyIdentities ?? [])
+        if !keys.isSuperset(of: former.userTokens?.keyIdentities ?? []) {
+            await revoked(.userKeys(settings.key))
+        }
         return RelayAnswer(json: settings.shownJSON)
     }
 }

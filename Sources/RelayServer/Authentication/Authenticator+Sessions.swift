@@ -36,7 +36,9 @@ extension Authenticator {
     /// - Throws: ``AuthenticationRefusal``; what ended or was revoked asks for signing in again.
     func user(of token: String, now: Timestamp) throws(AuthenticationRefusal) -> UserID {
         guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
-        if SessionToken.isOne(token) { return try sessionUser(of: token, now: now) }
+        if SessionToken.isOne(token) {
+            return try sessionUser(of: token, by: userTokens, now: now)
+        }
         let user: UserID
         do throws(UserTokenRefusal) {
             user = try verified(token, by: userTokens).user(at: now)
@@ -95,13 +97,17 @@ extension Authenticator {
     }
 
     private func sessionUser(
-        of text: String, now: Timestamp
+        of text: String, by userTokens: UserTokenSettings, now: Timestamp
     ) throws(AuthenticationRefusal) -> UserID {
         guard let token = SessionToken(text), let session,
             token.isSigned(by: session.secret, for: settings.key)
         else { throw .userToken(.signature) }
         guard settings.sessions != nil, let known = session.session, known.revokedAt == nil,
-            now < token.expiresAt, now < known.endsAt
+            now < token.expiresAt, now < known.endsAt,
+            // Who has the key that was replaced could have begun sessions with it.
+            userTokens.keyIdentities.contains(where: {
+                SessionToken.mark(of: $0, secret: session.secret) == token.key
+            })
         else { throw .userTokenExpired(redirectURL: redirectURL) }
         return known.user
     }

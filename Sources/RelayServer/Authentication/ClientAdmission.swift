@@ -46,10 +46,11 @@ struct ClientAdmission: Sendable {
         var judge = try await authenticator(of: request)
         let key = try judge.recognizeKey(of: request)
         judge.session = try await sessions.standing(of: request, in: judge.settings)
+        judge.verified = try judge.verifiedToken(of: request, holding: key)
         let caller = try judge.caller(of: request, database: .public, holding: key)
         try count(caller, of: judge.settings)
         let token = await sessions.renewed(
-            judge.session, of: judge.settings, for: caller, request)
+            judge.session, of: judge.settings, for: caller, request, judge.verified)
         let admitted = AdmittedCaller(
             settings: judge.settings, database: .public, caller: caller,
             redirectURL: judge.redirectURL)
@@ -134,7 +135,7 @@ struct ClientAdmission: Sendable {
             try await useSignature(of: request, judge.settings.key)
         }
         let token = await sessions.renewed(
-            judge.session, of: judge.settings, for: caller, request)
+            judge.session, of: judge.settings, for: caller, request, judge.verified)
         if rule.needsUser(of: request) {
             _ = try caller.requiredUser(redirectURL: judge.redirectURL)
         }
@@ -165,6 +166,7 @@ struct ClientAdmission: Sendable {
             judge.verified = known.judge.verified
         }
         judge.session = try await sessions.standing(of: request, in: judge.settings)
+        judge.verified = try judge.verifiedToken(of: request, holding: key)
         return (judge, key)
     }
 

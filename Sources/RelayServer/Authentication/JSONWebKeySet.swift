@@ -11,6 +11,8 @@ package struct JSONWebKeySet: Sendable {
         /// The one algorithm that this key verifies: its kind decides, not the token.
         let algorithm: String
         let material: Material
+        /// What tells it from others: ``identity(of:)``.
+        let identity: [UInt8]
     }
 
     /// What a signature is verified with.
@@ -71,6 +73,14 @@ extension JSONWebKeySet {
         return .object(object)
     }
 
+    /// What tells the keys of a set from others.
+    static func identities(of text: String) -> [[UInt8]] {
+        (elements(of: text) ?? []).compactMap { element in
+            guard case .object(let key) = element else { return nil }
+            return Key.identity(of: key)
+        }
+    }
+
     private static func elements(of text: String) -> [JSONValue]? {
         guard let json = try? JSONValue(parsing: text), case .object(let object) = json,
             case .array(let elements)? = object["keys"]
@@ -83,11 +93,32 @@ extension JSONWebKeySet.Key {
     init?(json: JSONValue) {
         guard case .object(let object) = json else { return nil }
         if case .string(let use)? = object["use"], use != "sig" { return nil }
-        guard let (algorithm, material) = Self.material(object) else { return nil }
+        guard let (algorithm, material) = Self.material(object),
+            let identity = Self.identity(of: object)
+        else { return nil }
         if case .string(let stated)? = object["alg"], stated != algorithm { return nil }
         if case .string(let id)? = object["kid"] { self.id = id } else { id = nil }
         self.algorithm = algorithm
         self.material = material
+        self.identity = identity
+    }
+
+    /// What tells a key of a set from others, whatever its name is: its kind and its numbers.
+    ///
+    /// Whether it is usable is not looked at, as that takes much longer; `nil` is one of a kind that
+    /// verifies nothing here.
+    static func identity(of object: JSONObject) -> [UInt8]? {
+        let kind: String
+        let members: [String]
+        switch (object["kty"], object["crv"]) {
+        case ("RSA", _): (kind, members) = ("RS256", ["n", "e"])
+        case ("EC", "P-256"): (kind, members) = ("ES256", ["x", "y"])
+        case ("OKP", "Ed25519"): (kind, members) = ("EdDSA", ["x"])
+        default: return nil
+        }
+        let numbers = members.compactMap { bytes($0, object) }
+        guard numbers.count == members.count else { return nil }
+        return numbers.reduce(Array(kind.utf8)) { $0 + [0] + $1 }
     }
 
     private static func material(

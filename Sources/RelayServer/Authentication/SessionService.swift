@@ -39,15 +39,17 @@ struct SessionService: Sendable {
 
     /// A fresh token for the answer; `nil` if the container has no sessions.
     ///
+    /// It names the key with which the user of the one that came was verified.
     /// An identity provider's token begins a session, or begins it anew when it has ended. Where
     /// the store cannot write that now, the call goes on without.
     func renewed(
         _ standing: SessionStanding?, of container: ContainerSettings, for caller: Caller,
-        _ request: RelayRequest
+        _ request: RelayRequest, _ verified: VerifiedUserToken?
     ) async -> String? {
-        guard let standing, let user = caller.user, let lifetime = container.sessions else {
-            return nil
-        }
+        guard let standing, let user = caller.user, let lifetime = container.sessions,
+            let key = verified.map({ SessionToken.mark(of: $0.key, secret: standing.secret) })
+                ?? Authenticator.userToken(of: request).flatMap(SessionToken.init)?.key
+        else { return nil }
         let now = request.receivedAt
         var session = standing.session
         if session.map({ $0.endsAt <= now }) ?? true {
@@ -66,7 +68,8 @@ struct SessionService: Sendable {
         let wanted = now.advanced(by: .seconds(lifetime.minutes * 60))
         return SessionToken.make(
             session: session.id, expiresAt: min(wanted, session.endsAt),
-            container: container.key, secret: standing.secret, chance: randomBytes(8))
+            container: container.key, secret: standing.secret, key: key,
+            chance: randomBytes(8))
     }
 
     /// Ends the session of the request's user token, and with it every token of the session; the

@@ -30,8 +30,9 @@ package struct UserTokenVerifier: Sendable {
     func verify(_ token: String) throws(UserTokenRefusal) -> VerifiedUserToken {
         let parts = try SplitToken(token)
         let keySet = try settings.keySet.map(JSONWebKeySet.init(text:))
-        try checkSignature(parts, keySet: keySet)
-        return VerifiedUserToken(text: token, settings: settings, claims: parts.claims)
+        let key = try verifyingKey(parts, keySet: keySet)
+        return VerifiedUserToken(
+            text: token, settings: settings, claims: parts.claims, key: key)
     }
 
     /// The algorithms for which the settings have a key.
@@ -41,9 +42,10 @@ package struct UserTokenVerifier: Sendable {
         return names.sorted()
     }
 
-    private func checkSignature(
+    /// What tells the key from others with which the token is signed.
+    private func verifyingKey(
         _ token: SplitToken, keySet: JSONWebKeySet?
-    ) throws(UserTokenRefusal) {
+    ) throws(UserTokenRefusal) -> [UInt8] {
         let allowed = allowedAlgorithms(keySet)
         guard allowed.contains(token.algorithm) else {
             throw .algorithm(found: token.algorithm.shortened, allowed: allowed)
@@ -54,7 +56,7 @@ package struct UserTokenVerifier: Sendable {
                     token.signature, authenticating: token.signedBytes,
                     using: SymmetricKey(data: Array(secret.utf8)))
             else { throw .signature }
-            return
+            return UserTokenSettings.identity(ofSecret: secret)
         }
         var keys = (keySet?.keys ?? []).filter { $0.algorithm == token.algorithm }
         if let keyID = token.keyID {
@@ -63,9 +65,22 @@ package struct UserTokenVerifier: Sendable {
             if named.isEmpty, keys.contains(where: { $0.id != nil }) { throw .unknownKey }
             if !named.isEmpty { keys = named }
         }
-        guard keys.contains(where: { $0.verifies(token) }) else { throw .signature }
+        guard let key = keys.first(where: { $0.verifies(token) }) else { throw .signature }
+        return key.identity
+    }
+}
+
+extension UserTokenSettings {
+    /// What tells the keys from others by which tokens are verified, the shared secret among them.
+    var keyIdentities: [[UInt8]] {
+        (sharedSecret.map { [Self.identity(ofSecret: $0)] } ?? [])
+            + (keySet.map(JSONWebKeySet.identities(of:)) ?? [])
     }
 
+    /// What tells a shared secret from other keys.
+    static func identity(ofSecret secret: String) -> [UInt8] {
+        Array("HS256".utf8) + [0] + Array(secret.utf8)
+    }
 }
 
 /// A token whose signature fits, and whose claims are still to be judged.
@@ -73,11 +88,14 @@ struct VerifiedUserToken: Sendable {
     private let text: String
     private let settings: UserTokenSettings
     private let claims: JSONObject
+    /// What tells the key from others with which it is signed.
+    let key: [UInt8]
 
-    init(text: String, settings: UserTokenSettings, claims: JSONObject) {
+    init(text: String, settings: UserTokenSettings, claims: JSONObject, key: [UInt8]) {
         self.text = text
         self.settings = settings
         self.claims = claims
+        self.key = key
     }
 
     /// Whether it is `token`, and was verified by these settings.

@@ -152,7 +152,7 @@ struct RouteTable: Sendable {
     private var containers: ContainerAdministration {
         ContainerAdministration(
             registry: relay.registry, halts: relay.halts, saved: relay.containerSaved,
-            shards: relay.shards, line: relay.settingsLine)
+            revoked: relay.revoked, shards: relay.shards, line: relay.settingsLine)
     }
 
     private var sources: SourceAdministration {

@@ -122,6 +122,8 @@ extension Revocation {
             !identity.isServer && identity.user == user && identity.settings.key == container
         case .key(let id, let container):
             identity.keyID == id && identity.settings.key == container
+        case .userKeys(let container):
+            !identity.isServer && identity.settings.key == container
         case .schema(let container): identity.settings.key == container
         }
     }
@@ -130,6 +132,12 @@ extension Revocation {
     var end: LiveEnd {
         if case .schema = self {
             return LiveEnd(.notNow, APIError(.tryAgainLater, reason, retryAfter: 1))
+        }
+        if case .userKeys = self {
+            return LiveEnd(
+                .unauthorized,
+                APIError(
+                    .authenticationRequired, reason, details: ["liveError": "tokenExpired"]))
         }
         return LiveEnd(
             .forbidden,

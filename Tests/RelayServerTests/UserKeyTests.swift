@@ -1,0 +1,42 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import RelayServer
+
+/// By what the keys of user tokens are known again.
+@Suite struct UserKeyTests {
+    @Test func `a key is known again by its numbers, whatever its set says of it`() throws {
+        let known = JSONWebKeySet.identities(of: TestKeys.rsaKeySet)
+        #expect(known.count == 1)
+        let renamed = TestKeys.rsaKeySet.replacing("\"kid\"", with: "\"note\"")
+        #expect(JSONWebKeySet.identities(of: renamed) == known)
+        let keys = try JSONWebKeySet(text: TestKeys.rsaKeySet).keys
+        #expect(keys.map(\.identity) == known)
+        #expect(JSONWebKeySet.identities(of: "{}").isEmpty)
+    }
+
+    @Test func `a token of a session names its key, and the secret is not told by it`() throws {
+        let settings = UserTokenSettings(sharedSecret: "one", keySet: TestKeys.rsaKeySet)
+        let keys = settings.keyIdentities
+        #expect(keys.count == 2 && Set(keys).count == 2)
+        let secrets = [UInt8(1), 2].map { Array(repeating: $0, count: 32) }
+        let marks = keys.flatMap { key in
+            secrets.map { SessionToken.mark(of: key, secret: $0) }
+        }
+        #expect(Set(marks).count == 4)
+        let session = try #require(UUIDBytes(bytes: Array(repeating: 7, count: 16)))
+        let text = SessionToken.make(
+            session: session, expiresAt: Fixtures.moment, container: Fixtures.container,
+            secret: secrets[0], key: marks[0], chance: Array(repeating: 3, count: 8))
+        let token = try #require(SessionToken(text))
+        #expect(token.key == marks[0] && token.session == session)
+        #expect(token.expiresAt.seconds == Fixtures.moment.seconds)
+        #expect(token.isSigned(by: secrets[0], for: Fixtures.container))
+        #expect(!token.isSigned(by: secrets[1], for: Fixtures.container))
+        // An earlier form has no key.
+        let former = "s1_" + String(repeating: "A", count: 86)
+        #expect(SessionToken(former) != nil && SessionToken(former)?.key == nil)
+    }
+}
