@@ -7,8 +7,30 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveRefusalTests {
     typealias Live = LiveScenarioTests
 
-    @Test func `a refusal begins with the place in the frame`() async throws {
-        let cases: [(query: JSONObject, reason: String)] = [
+    /// Queries that are refused, and how the reason begins.
+    private static var refused: [(query: JSONObject, reason: String)] {
+        let long = String(repeating: "a", count: 300)
+        let many = (0...1000).map { JSONValue.string("f\($0)") }
+        return [
+            (
+                ["recordType": "Artwork", "desiredKeys": .array(many)],
+                "queries[0].desiredKeys: at most 1000 fields"
+            ),
+            (
+                ["recordType": "Artwork", "desiredKeys": [.string(long)]],
+                "queries[0].desiredKeys: at most 1000 fields"
+            ),
+            (
+                ["recordType": "Artwork", "sortBy": [["fieldName": .string(long)]]],
+                "queries[0].sortBy[0].fieldName: the field"
+            ),
+            (
+                [
+                    "recordType": "Artwork",
+                    "orderBy": ["child": .string(String(repeating: "a/", count: 513))],
+                ],
+                "queries[0].orderBy.child: a path has at most"
+            ),
             (["recordType": 5], "queries[0].recordType: a string is expected"),
             (["recordType": ""], "queries[0].recordType: not a record type"),
             (["recordType": "Artwork", "database": "shared"], "queries[0].database: the shared"),
@@ -39,10 +61,13 @@ import Testing
                 "queries[0].query.predicate at byte 6: "
             ),
         ]
+    }
+
+    @Test func `a refusal begins with the place in the frame`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
-            for (version, expected) in cases.enumerated() {
+            for (version, expected) in Self.refused.enumerated() {
                 try await page.send([
                     "type": "set", "version": .integer(Int64(version + 1)),
                     "queries": [.object(expected.query)],
@@ -54,6 +79,23 @@ import Testing
                     continue
                 }
                 #expect(reason.hasPrefix(expected.reason), "\(reason)")
+            }
+            try await page.close()
+        }
+    }
+
+    /// Each name that is not there has an error of its own in the answer.
+    @Test func `no more names are removed at a time than there may be queries`() async throws {
+        try await RunningRelay.with { relay in
+            let page = try await Live.open(relay)
+            for (count, code) in [(200, "BAD_REQUEST"), (201, "QUOTA_EXCEEDED")] {
+                try await page.send([
+                    "type": "set", "version": 1, "base": 0,
+                    "remove": .array((0..<count).map { .string("q\($0)") }),
+                ])
+                let state = await page.frame("state")
+                #expect(state?["state"] == "error")
+                #expect(state?["serverErrorCode"] == .string(code))
             }
             try await page.close()
         }

@@ -97,8 +97,18 @@ package struct LiveQuery: Sendable, Hashable {
     }
 
     /// Whether a field, or a part of one, is among those that are asked for.
+    ///
+    /// - Complexity: the logarithm of how many there are: each change is asked for all fields that
+    ///   it gave other values, by each query.
     func travels(_ key: String) -> Bool {
-        desiredKeys?.contains { key == $0 || key.hasPrefix($0 + ".") } ?? true
+        guard let desiredKeys else { return true }
+        var name = key[...]
+        while true {
+            let place = desiredKeys.partitioningIndex { $0 >= name }
+            if place < desiredKeys.count, desiredKeys[place] == name { return true }
+            guard let dot = name.lastIndex(of: ".") else { return false }
+            name = key[..<dot]
+        }
     }
 
     /// Where the records lie.

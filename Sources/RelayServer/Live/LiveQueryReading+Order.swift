@@ -10,6 +10,8 @@ extension LiveQueryReading {
     private static let maximumKeys = 3
     /// Records of a limit, at most.
     private static let maximumLimit = 1000
+    /// Bytes of the path to a child, at most: it is gone for each record.
+    private static let maximumPathBytes = 1024
 
     /// Reads the order of a result, its bounds and its limit.
     func readOrder(
@@ -54,6 +56,7 @@ extension LiveQueryReading {
 
     /// Whether an order may ask for a field: what was seen of a type so far forbids nothing.
     private func isSortable(_ field: String, _ definition: RecordTypeDefinition?) -> Bool {
+        guard field.utf8.count <= Limits.maximumNameBytes else { return false }
         if definition?.isInferred == true { return true }
         return definition?.fields[field]?.uses.contains(.sortable)
             ?? RecordSchema.isSystemField(field)
@@ -191,6 +194,9 @@ extension LiveQueryReading {
         let order = try reader.require("orderBy", try reader.reader("orderBy"))
         try order.allowOnly(["child"])
         let path = try order.require("child", try order.string("child"))
+        guard path.utf8.count <= Self.maximumPathBytes else {
+            throw order.failure("child", "a path has at most \(Self.maximumPathBytes) bytes")
+        }
         let query = try Self.fitting(order, "child") { () throws(PredicateError) in
             try query.ordered(byChild: path)
         }

@@ -90,7 +90,7 @@ final class LiveQueryReading: Sendable {
         let definition = type.flatMap { schema.recordTypes[$0] }
         let predicate = try IndexedSubscription(subscription, serial: 0).predicate
         var query = LiveQuery(kind, subscription, form: client.form)
-        query.desiredKeys = try reader.strings("desiredKeys").map { Array(Set($0)).sorted() }
+        query.desiredKeys = try desiredKeys(reader)
         query.showsBefore = try reader.bool("before") ?? false
         query.beginning = try reader.choice("initial") ?? .current
         query.isOnce = try reader.bool("once") ?? false
@@ -107,6 +107,17 @@ final class LiveQueryReading: Sendable {
         return Draft(
             query, definition?.readGrant ?? .world,
             query.fingerprint(of: client.reader, schema: schemaText(definition)))
+    }
+
+    /// The fields that travel: each record that is shown is gone through for all of them.
+    private func desiredKeys(_ reader: JSONReader) throws -> [String]? {
+        guard let names = try reader.strings("desiredKeys") else { return nil }
+        let (most, bytes) = (Limits.maximumFieldsPerRecord, Limits.maximumNameBytes)
+        guard names.count <= most, names.allSatisfy({ $0.utf8.count <= bytes }) else {
+            throw reader.failure(
+                "desiredKeys", "at most \(most) fields are allowed, of \(bytes) bytes each")
+        }
+        return Array(Set(names)).sorted()
     }
 
     @inline(never)

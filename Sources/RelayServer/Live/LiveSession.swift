@@ -207,10 +207,10 @@ final class LiveSession: Sendable {
             "type", "version", "queries", "base", "add", "update", "remove", "ifExists",
         ])
         let edit = try LiveSetEdit(reader, current: current)
-        // To read them is what they would cost; of each list there may be as many.
-        guard edit.queries.count <= 2 * access.bounds.queriesPerSet else {
-            throw tooMany(edit.queries.count)
-        }
+        // To read them is what they would cost, and each may have an error in the answer; of each
+        // list there may be as many.
+        let count = max(edit.queries.count, edit.removed?.count ?? 0)
+        guard count <= 2 * access.bounds.queriesPerSet else { throw tooMany(count) }
         let known = await access.engine.queries(of: number)
         let reading = try await access.reading(for: identity)
         let going = discharge { edit.ends($0) }

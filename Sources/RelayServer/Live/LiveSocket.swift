@@ -259,7 +259,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Closes what was queued, and sends it.
     func finish(_ at: ByteBuffer, _ position: LogPosition) {
-        guard isTouched, lagging == nil else { return }
+        guard isTouched else { return }
+        // Also where the client lags and is told nothing: what it is told later is closed anew.
         isTouched = false
         tell(at, position)
     }
