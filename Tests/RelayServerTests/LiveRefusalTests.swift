@@ -101,6 +101,29 @@ import Testing
         }
     }
 
+    /// To compile one takes some thirty milliseconds.
+    @Test func `what is asked for once pays for its patterns, as what is saved does`() async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let page = try await Live.open(relay)
+            var refusal: JSONValue?
+            for number in 0..<80 where refusal == nil {
+                let predicate = "k = 'v\(number)' AND t MATCHES '\\\\w{1,20}got\(number)'"
+                try await page.send([
+                    "type": "get", "id": "g",
+                    "query": ["recordType": "Artwork", "query": ["predicate": .string(predicate)]],
+                ])
+                while let frame = await page.frame() {
+                    if frame["type"] == "refused" { refusal = frame["serverErrorCode"] }
+                    if frame["type"] == "refused" || frame["type"] == "result" { break }
+                }
+            }
+            #expect(refusal == "THROTTLED")
+            try await page.close()
+        }
+    }
+
     @Test func `who says in the query who it is, is nobody else`() async throws {
         try await RunningRelay.with { relay in
             let port = try await relay.relay.ports.port(of: "http")

@@ -364,7 +364,9 @@ final class LiveSession: Sendable {
             }
             let json = try reader.require("query", reader.value("query"))
             let reading = try await access.reading(for: identity)
-            let query = try await reading.declared(json, path: "query").query
+            let query = try await access.turnstile.compiling(
+                for: identity.user, of: identity.settings.key
+            ) { try await reading.declared(json, path: "query").query }
             guard query.query.kind == .result else {
                 throw reader.failure("query", "a result is got once; changes are declared")
             }
