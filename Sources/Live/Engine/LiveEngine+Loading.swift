@@ -353,7 +353,9 @@ extension LiveEngine {
             table.records.reserveCapacity(count)
         }
         for (number, order) in orders.sorted(by: { $0.key < $1.key }) {
-            fill(number, members[number] ?? [], by: order, tableKey, container)
+            // Not all of them twice: each is let go of once it has been taken over.
+            let found = members.removeValue(forKey: number) ?? []
+            fill(number, found, by: order, tableKey, container)
         }
         looked.removeAll()
         readAgain(tableKey, of: container)

@@ -334,7 +334,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func look(at now: NIODeadline, _ moment: Timestamp) -> Bool {
         guard !isClosing else { return false }
         guard let identity = session.identity else {
-            if now - opened > TimeAmount(LiveTimes.hello) {
+            // Not of one whose "hello" is worked: of thousands at once it may take that long.
+            if !isWorking, now - opened > TimeAmount(LiveTimes.hello) {
                 close(
                     LiveEnd(.noHello, APIError(.badRequest, "no \"hello\" in time")))
             }
