@@ -2,6 +2,7 @@ import RelayModel
 import RelayTestKit
 import SimulationKit
 import Storage
+import StorageSQL
 import Synchronization
 import Testing
 
@@ -29,6 +30,68 @@ import Testing
                 }
                 frames.withLock { $0 += names }
             }
+        }
+    }
+
+    /// A connection that notes the names of the records that it got.
+    private final class GotNames: LiveHub {
+        private let got = Mutex<[String]>([])
+
+        var names: [String] { got.withLock { $0.sorted() } }
+
+        func room() async {}
+
+        func post(_ commands: [LiveCommand]) {
+            for case .show(_, var result) in commands {
+                while let frame = result.next() {
+                    let json = try? JSONValue(parsing: frame.bytes)
+                    guard case .array(let records)? = json?.value(at: ["records"]) else { continue }
+                    let names = records.compactMap { record -> String? in
+                        guard case .string(let name)? = record.value(at: ["recordName"]) else {
+                            return nil
+                        }
+                        return name
+                    }
+                    got.withLock { $0 += names }
+                }
+            }
+        }
+    }
+
+    /// A log of which nothing can be read, once it is held up, until somebody asks how far it goes.
+    private final class WaitingLog: AlteredLog {
+        private struct State {
+            var isHeldUp = false
+            var waiting: [CheckedContinuation<Void, Never>] = []
+        }
+
+        let store: RelayStore
+        private let state = Mutex(State())
+
+        init(_ store: RelayStore) { self.store = store }
+
+        func holdUp() { state.withLock { $0.isHeldUp = true } }
+
+        func head() async throws -> LogPosition {
+            let waiting = state.withLock { state in
+                defer { state = State() }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+            return try await store.head()
+        }
+
+        func followedEntries(
+            after position: LogPosition, limit: Int
+        ) async throws -> [FollowedEntry] {
+            await withCheckedContinuation { continuation in
+                let isFree = state.withLock { state in
+                    if state.isHeldUp { state.waiting.append(continuation) }
+                    return !state.isHeldUp
+                }
+                if isFree { continuation.resume() }
+            }
+            return try await store.followedEntries(after: position, limit: limit)
         }
     }
 
@@ -93,6 +156,28 @@ import Testing
                 try await engine.get("g", query, under: schema, for: 1)
             }
         }
+    }
+
+    @Test("what is got holds what was durable when it was asked for")
+    func getsWhatIsThere() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "early")])
+        let log = WaitingLog(scenario.store)
+        let other = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let hub = GotNames()
+        let query = LiveScenario.query(.result)
+        let declared = DeclaredQuery(id: "g", query, grant: .world, fingerprint: "")
+        try await scenario.withEngine(log: log) { engine in
+            // Somebody is shown the same already.
+            try await other.come(["all": query], to: engine)
+            log.holdUp()
+            try await scenario.modify([LiveScenario.edit(.create, "late")])
+            await engine.connect(2, at: hub, of: Fixtures.container, as: other.reader)
+            let schema = await engine.schema(of: Fixtures.container)
+            try await engine.get("g", declared, under: schema, for: 2)
+            try await engine.fence("f", of: 2)
+        }
+        #expect(hub.names == ["early", "late"])
     }
 
     @Test("what is got once begins nothing anew where a record names readers")

@@ -81,13 +81,16 @@ extension LiveEngine {
 }
 
 extension LiveEngine {
-    /// Sends a client a result once; nothing of it remains.
+    /// Sends a client a result once, in which all is that was durable when it was asked for;
+    /// nothing of it remains.
     ///
     /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now,
     ///   or one of this name has not been answered.
     package func get(
         _ id: String, _ declared: DeclaredQuery, under schema: LiveSchema, for number: UInt64
-    ) throws(APIError) {
+    ) async throws {
+        // What others are shown already is as of where the log has been followed to.
+        try await reachHead()
         guard let client = clients[number] else { return }
         try check(schema, of: client.container)
         try checkRoom(for: [declared], of: client)
