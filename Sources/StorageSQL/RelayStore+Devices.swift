@@ -59,25 +59,28 @@ extension RelayStore {
     }
 
     package func badges() async throws -> [BadgeHolder: Int64] {
-        try await read { db in
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT badge.*, container.name AS containerName, container.environment,
-                        user.name AS ownerName
-                    FROM badge JOIN container ON container.id = badge.container
-                    JOIN user ON user.id = badge.owner
-                    """)
-            var badges: [BadgeHolder: Int64] = [:]
-            for row in rows {
-                let stored = StoredRow(row: row, table: "badge")
-                let holder = BadgeHolder(
-                    container: try stored.containerKey(),
-                    deviceID: try stored.identifier("deviceID"),
-                    owner: try stored.identifier("ownerName"))
-                badges[holder] = row["badge"]
-            }
-            return badges
+        try await read { try Self.badges(in: $0) }
+    }
+
+    /// There may be one for each device: a server sends some at a time, and looks for the name of
+    /// each user by itself, so that no part takes longer than a statement may.
+    static func badges(in db: Database) throws -> [BadgeHolder: Int64] {
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT badge.*, container.name AS containerName, container.environment,
+                    (SELECT name FROM user WHERE user.id = badge.owner) AS ownerName
+                FROM badge JOIN container ON container.id = badge.container
+                """)
+        var badges: [BadgeHolder: Int64] = [:]
+        while let row = try rows.next() {
+            let stored = StoredRow(row: row, table: "badge")
+            let holder = BadgeHolder(
+                container: try stored.containerKey(),
+                deviceID: try stored.identifier("deviceID"),
+                owner: try stored.identifier("ownerName"))
+            badges[holder] = row["badge"]
         }
+        return badges
     }
 }

@@ -1,9 +1,11 @@
 import PostgresLink
+import RelayModel
 import RelayTestKit
-import StorageSQL
+import Storage
 import Testing
 
 @testable import StoragePostgreSQL
+@testable import StorageSQL
 
 /// Rows that a real server sends some at a time.
 @Suite(
@@ -93,5 +95,32 @@ struct CursorTests {
         var count = 0
         while try numbers.next() != nil { count += 1 }
         #expect(count == 200)
+    }
+
+    /// As many as there are devices: one answer would take longer than a statement may, and whoever
+    /// takes a store over would never begin to send.
+    @Test func `badges come in parts, and all of them`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            INSERT INTO "user" (container, name)
+            SELECT id, 'user-' || n FROM container, generate_series(1, 3000) AS n;
+            INSERT INTO badge (container, deviceID, owner, badge)
+            SELECT container, 'device-' || id, id, 7 FROM "user";
+            """)
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let badges = try RelayStore.badges(in: Database(connection))
+        #expect(badges.count == 3000)
+        #expect(badges.values.allSatisfy { $0 == 7 })
+        let last: UserID = Sample.identifier("user-3000")
+        #expect(badges.keys.contains { $0.container == Sample.container && $0.owner == last })
+        #expect((3...60).contains(connection.pipeline.roundTrips))
+        #expect(try connection.commit() == "COMMIT")
+        await store.close()
     }
 }

@@ -3,6 +3,8 @@ import Storage
 
 extension DeliveryAccount {
     static func all(in db: Database) throws -> [DeliveryAccount] {
+        // Digests are added up once: where there are many, PostgreSQL looks for a container's among
+        // all that are open, again for each.
         let rows = try Row.fetchAll(
             db,
             sql: """
@@ -10,14 +12,16 @@ extension DeliveryAccount {
                     coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
                     coalesce(folded, 0) AS folded, coalesce(seen, 0) AS seen,
                     (SELECT count(*) FROM retry WHERE retry.container = container.id)
-                        + (SELECT coalesce(sum(deliveries), 0) FROM digest
-                            WHERE digest.container = container.id AND closedAt IS NULL)
-                        AS pending,
+                        + coalesce(told.deliveries, 0) AS pending,
                     (SELECT count(*) FROM deadLetter
                         WHERE deadLetter.container = container.id) AS deadLetters,
                     (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask
                         WHERE rangeTask.container = container.id) AS waitingInRanges
                 FROM container LEFT JOIN account ON account.container = container.id
+                    LEFT JOIN (
+                        SELECT container, sum(deliveries) AS deliveries FROM digest
+                        WHERE closedAt IS NULL GROUP BY container) AS told
+                        ON told.container = container.id
                 ORDER BY name, environment
                 """)
         return try rows.map { row in
