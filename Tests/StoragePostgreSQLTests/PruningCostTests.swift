@@ -1,3 +1,4 @@
+import PostgresLink
 import RelayModel
 import RelayTestKit
 import Storage
@@ -76,6 +77,38 @@ struct PruningCostTests {
             #expect(bad == [], "\(plan.joined(separator: "\n"))")
             #expect(plan.contains { $0.contains("Nested Loop") })
         }
+        await store.close()
+    }
+
+    /// Records that cannot be looked through in time, as somebody keeps them here, are no reason to
+    /// keep the log.
+    @Test func `the log is pruned although records cannot be looked through`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        _ = try await store.append(
+            [Sample.unkeyed("one"), Sample.unkeyed("two")], container: Sample.container,
+            source: Sample.source, at: Sample.moment(0))
+        let head = try await store.head()
+        try await store.settle(
+            SettledStep(from: .start, to: ProgressMark(position: head, offset: 0)))
+        let other = try test.session().connect()
+        try other.query("SET idle_in_transaction_session_timeout = 0")
+        try other.query("BEGIN")
+        try other.query("LOCK TABLE shadowRecord IN ACCESS EXCLUSIVE MODE")
+        var retention = Retention()
+        retention.shadowAge = .seconds(1)
+        retention.logAge = .seconds(1)
+        // Marks of deleted records, and zones, are looked for among the records too.
+        retention.deletedAge = nil
+        let failure = await #expect(throws: StorageError.self) {
+            _ = try await store.prune(retention, at: Sample.moment(1000), portion: 10)
+        }
+        #expect(failure?.passes == true)
+        try other.query("ROLLBACK")
+        let count = try test.server.sql("SELECT count(*) FROM \(test.schema).logEntry")
+        #expect(count == "0")
         await store.close()
     }
 }
