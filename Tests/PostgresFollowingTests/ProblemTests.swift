@@ -386,6 +386,10 @@ struct ProblemTests {
         let sql = PreparingSQL(
             publication: "belfry", slot: name, tables: ["public.t", #""Shop".orders"#])
         try server.sql(sql.text, in: name)
+        // Roles are those of all databases of a server.
+        let other = try server.database("CREATE TABLE u (id int PRIMARY KEY)")
+        let more = PreparingSQL(publication: "belfry", slot: other, tables: ["public.u"])
+        try server.sql(more.text, in: other)
         var settings = try server.settings(name)
         settings.target = try PostgresTarget("host=\(server.folder) user=belfry dbname=\(name)")
         let rows = try await Followed().follow(settings) { followed in

@@ -28,7 +28,13 @@ package struct PreparingSQL {
             --   max_slot_wal_keep_size = 10GB   -- a relay that is away cannot fill the disk
 
             -- The role that follows; set its password with \\password belfry.
-            CREATE ROLE belfry LOGIN REPLICATION;
+            DO $$ BEGIN
+                IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'belfry') THEN
+                    ALTER ROLE belfry LOGIN REPLICATION;
+                ELSE
+                    CREATE ROLE belfry LOGIN REPLICATION;
+                END IF;
+            END $$;
             -- The rows as they are, for the snapshot.
             \(rights)
 
