@@ -30,6 +30,15 @@ import Testing
         #expect(ReachingFailure(Fault(description: text)).description.contains(told))
     }
 
+    @Test func `who knows the relay's own certificate hears that another may be in its file`() {
+        let fault = Fault(description: "sslError(CERTIFICATE_VERIFY_FAILED)")
+        let replaced = "; or tls.certificateFile was replaced a moment ago: the relay takes it "
+        #expect(ReachingFailure(fault, knowsOwn: true).description.contains(replaced))
+        #expect(!ReachingFailure(fault).description.contains(replaced))
+        let refused = Fault(description: "Connection refused")
+        #expect(!ReachingFailure(refused, knowsOwn: true).description.contains(replaced))
+    }
+
     @Test func `a file that cannot be sent is no fault of the relay`() async throws {
         let folder = try Folder.make()
         let utf16 = folder.appending(path: "utf16.ndjson")

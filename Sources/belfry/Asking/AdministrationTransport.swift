@@ -145,7 +145,8 @@ struct HTTPTransport: AdministrationTransport {
         } catch {
             throw CommandFailure(
                 .unavailable,
-                "no relay answers at \(url): \(ReachingFailure(error))\n"
+                "no relay answers at \(url): "
+                    + "\(ReachingFailure(error, knowsOwn: clients.count > 1))\n"
                     + "Start one, name another with --url, or work on its file with --database.")
         }
     }

@@ -108,17 +108,29 @@ struct OtherCertificate: Error {}
 struct ReachingFailure: CustomStringConvertible {
     let description: String
 
-    init(_ error: any Error) {
+    /// - Parameters:
+    ///   - error: what went wrong.
+    ///   - knowsOwn: whether the file of the relay's own certificate was read, which another may
+    ///     have been put into.
+    init(_ error: any Error, knowsOwn: Bool = false) {
         let text = "\(error)"
         // BoringSSL says in which line of its sources it found out, NIO in which call.
         let plain = text.replacing(#/ at \S+:[0-9]+/#, with: "")
             .replacing(#/[^()]*\([^()]*\): ([^()]+)\) \(errno: [0-9]+\)/#) { "\($0.1)" }
-        description = Self.meaning(of: text) ?? plain
+        let isReplaced = knowsOwn && text.contains(Self.unverified)
+        description =
+            (Self.meaning(of: text) ?? plain)
+            + (isReplaced
+                ? "; or tls.certificateFile was replaced a moment ago: the relay takes it within "
+                    + "five seconds" : "")
     }
+
+    /// What BoringSSL says of a certificate that nobody known vouches for.
+    private static let unverified = "CERTIFICATE_VERIFY_FAILED"
 
     /// What a failure that many meet at first means, and what to do.
     private static func meaning(of text: String) -> String? {
-        if text.contains("CERTIFICATE_VERIFY_FAILED") {
+        if text.contains(unverified) {
             return "its certificate is signed by nobody who is known here: name the authority that "
                 + "signed it (tls.caFile, BELFRY_TLS_CA_FILE, --ca-file)"
         }
