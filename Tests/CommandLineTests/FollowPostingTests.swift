@@ -1,6 +1,9 @@
 import AsyncHTTPClient
+import Foundation
+import NIOCore
 import NIOHTTP1
 import PostgresFollowing
+import RelayTestKit
 import Testing
 
 @testable import belfry
@@ -39,6 +42,37 @@ import Testing
         #expect(
             FollowPosting.outcome(404, Array(body.utf8), at: Self.url)
                 == .not(.relayRefuses(#"404: there is no source "s""#)))
+    }
+
+    @Test func `a source of another preset is told of`() {
+        let body = #"{"reason":"[0].schema: unknown field"}"#
+        #expect(
+            FollowPosting.outcome(422, Array(body.utf8), at: Self.url)
+                == .not(
+                    .relayRefuses(
+                        "422: [0].schema: unknown field; the source needs the preset postgres, "
+                            + "and onUnmappable park")))
+    }
+
+    @Test func `beside a sandbox rows are posted to a source of their own`() async throws {
+        let home = try Folder.make()
+        let sandbox = try await DevCommandTests.Sandbox.start(["--port", "0"], home: home)
+        let dev = try #require(DevAddress.find(["HOME": home.path]))
+        let row =
+            #"{"operation":"create","schema":"public","table":"t","key":["id"],"#
+            + #""after":{"id":1},"position":"0/1;1"}"#
+        for _ in 0..<2 {
+            let source = try #require(try await SandboxSource.made(in: dev))
+            #expect(source.url.hasSuffix("/development/\(SandboxSource.name)"))
+            var request = HTTPClientRequest(url: source.url)
+            request.method = .POST
+            request.headers.add(name: "Content-Type", value: "application/json")
+            request.headers.add(name: "Authorization", value: "Bearer \(source.secret)")
+            request.body = .bytes(ByteBuffer(string: row))
+            let answer = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+            #expect(answer.status == .ok)
+        }
+        #expect(await sandbox.end() == 0)
     }
 
     @Test func `where an answer leads is told, and nothing that a terminal would obey`() {

@@ -57,7 +57,10 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     @Flag(help: "Begin a slot or outbox that is made without the rows as they are.")
     var withoutSnapshot = false
     @Option(
-        help: "The URL of the change source (belfry sources show; default: BELFRY_SOURCE_URL).")
+        help: """
+            The URL of the change source, as belfry sources show has it (default: \
+            BELFRY_SOURCE_URL, or belfry dev).
+            """)
     var sourceUrl: String?
     @Option(
         help: "The file with the source's secret (default: BELFRY_SOURCE_SECRET).",
@@ -104,10 +107,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         }
         guard !drop else { return try await remove() }
         try await CommandFailure.told {
-            let environment = ProcessInfo.processInfo.environment
-            let source = try PostedSource.found(
-                url: sourceUrl, secret: try secretFile.map { try InputFile($0).secret() },
-                flags: (url: "--source-url", secret: "--secret-file"), environment)
+            let source = try await postedSource()
             var trust = RelayTrust()
             if let caFile { try trust.add("--ca-file", caFile) }
             var configuration = trust.configurations[0]
@@ -125,6 +125,24 @@ struct FollowPostgresCommand: AsyncParsableCommand {
             try? await client.shutdown()
             try result.get()
         }
+    }
+
+    /// Where rows are posted: what is named, and otherwise a running `belfry dev`.
+    private func postedSource() async throws -> PostedSource {
+        let environment = ProcessInfo.processInfo.environment
+        let isNamed =
+            sourceUrl != nil || secretFile != nil || environment["BELFRY_SOURCE_URL"] != nil
+            || environment["BELFRY_SOURCE_SECRET"] != nil
+        if !isNamed, let dev = DevAddress.find(environment),
+            let source = try await SandboxSource.made(in: dev)
+        {
+            let line = "(belfry dev at \(dev.url), by its source \(SandboxSource.name))\n"
+            try? StandardStreams.write(Array(line.utf8), .error)
+            return source
+        }
+        return try PostedSource.found(
+            url: sourceUrl, secret: try secretFile.map { try InputFile($0).secret() },
+            flags: (url: "--source-url", secret: "--secret-file"), environment)
     }
 
     private var shownSQL: String {

@@ -94,6 +94,11 @@ struct FollowPosting: Sendable {
         let reason = "\(status): \(TriggerTarget.reason(json, status))"
         switch status {
         case 408, 429, 500...: return .not(.relayUnreachable(reason))
+        // It would be refused each time anew, and hold up all that comes after it.
+        case 422:
+            return .not(
+                .relayRefuses(
+                    "\(reason); the source needs the preset postgres, and onUnmappable park"))
         default: return .not(.relayRefuses(reason))
         }
     }
