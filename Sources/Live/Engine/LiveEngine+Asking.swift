@@ -1,4 +1,4 @@
-package import RelayModel
+import RelayModel
 import Storage
 
 extension LiveEngine {
