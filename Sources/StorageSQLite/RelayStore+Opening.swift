@@ -28,9 +28,8 @@ extension RelayStore {
     ) throws -> RelayStore {
         let path = try StorePlace.resolve(path)
         // A lock is not left behind where there is nothing to lock.
-        let isThere = ["", "-wal", StoreWitness.ending].contains {
-            FileManager.default.fileExists(atPath: path + $0)
-        }
+        let endings = ["", "-wal", StoreWitness.ending, StoreConnections.restoredEnding]
+        let isThere = endings.contains { FileManager.default.fileExists(atPath: path + $0) }
         guard isThere || settings.creation == .whenMissing else {
             // Whoever may not look into a directory does not know what is there.
             if access(path, F_OK) != 0, errno == EACCES {

@@ -359,6 +359,48 @@ import Testing
         #expect(try RelayStore.check(path: crashed.path).problems == [])
     }
 
+    /// It moves the old file aside, then what belongs to it, and then gives the new one its name.
+    @Test(arguments: 0...3)
+    func `a restore that was interrupted is finished by another one`(moved: Int) async throws {
+        let files = FileManager.default
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await Self.fill(store, entries: 10)
+        let backup = home.path + ".backup"
+        _ = try RelayStore.backUp(path: home.path, to: backup)
+        try await Self.fill(store, entries: 7)
+        let crashed = try Self.copy(home)
+        await store.close()
+        let endings = ["", "-wal", StoreWitness.ending]
+        for ending in endings.prefix(moved) {
+            try files.moveItem(
+                atPath: crashed.path + ending, toPath: crashed.path + "-replaced" + ending)
+        }
+        try files.copyItem(atPath: backup, toPath: crashed.path + ".restored")
+        if moved > 0 {
+            var settings = StoreSettings.forTests
+            for creation in [StoreCreation.whenMissing, .never] {
+                settings.creation = creation
+                let error = #expect(throws: StorageError.self) { try crashed.open(settings) }
+                #expect("\(String(describing: error))".contains("a restore was interrupted"))
+            }
+        }
+        let report = try RelayStore.restore(
+            from: backup, to: crashed.path, over: .movedAside)
+        #expect(report.head == LogPosition(10))
+        for ending in endings {
+            #expect(files.fileExists(atPath: crashed.path + "-replaced" + ending))
+        }
+        #expect(!files.fileExists(atPath: crashed.path + ".restored"))
+        let restored = try crashed.open()
+        #expect(try await restored.head() == LogPosition(10))
+        await restored.close()
+        // What is aside is another store by now, and stays.
+        #expect(throws: StorageError.self) {
+            try RelayStore.restore(from: backup, to: crashed.path, over: .movedAside)
+        }
+    }
+
     @Test func `a copy that is not sound is not restored`() async throws {
         let home = try await Self.filled()
         let backup = home.path + ".backup"

@@ -15,6 +15,8 @@ struct StoreConnections {
     var spool: LogSpool?
     /// Whether a file may be opened that is being moved, or was.
     var admitsMoved = false
+    /// What a store is called that is about to take the place of another.
+    static let restoredEnding = ".restored"
 
     init(
         path: String, settings: StoreSettings, lock: StoreLock? = nil, spool: LogSpool? = nil
@@ -122,6 +124,13 @@ struct StoreConnections {
     /// A file that was there is not made anew, and a new one only if that was asked for.
     private func checkPresence(_ known: WitnessRecord?) throws {
         guard LogTrimmer.size(of: path) == 0 else { return }
+        guard FileIdentity(path: path + Self.restoredEnding) == nil else {
+            throw StorageError.lost(
+                path: path,
+                reason: "it is gone or empty, because a restore was interrupted: run belfry "
+                    + "restore again, with --replace; what was here before is "
+                    + "\(path)-replaced, or remove \(path)\(Self.restoredEnding) to do without")
+        }
         if let known {
             throw StorageError.lost(
                 path: path,

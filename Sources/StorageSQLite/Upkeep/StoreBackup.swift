@@ -29,7 +29,7 @@ struct StoreBackup {
                 path: target, reason: "it exists already; a backup replaces nothing")
         }
         let partial = target + ".partial"
-        try? files.removeItem(atPath: partial)
+        Self.remove(partial)
         // The copy holds the same secrets, and SQLite writes into an empty file as it is.
         guard
             files.createFile(
@@ -50,10 +50,15 @@ struct StoreBackup {
             Self.sync(URL(filePath: target).deletingLastPathComponent().path)
             return report
         } catch {
-            for ending in ["", "-wal", "-shm", "-journal"] {
-                try? files.removeItem(atPath: partial + ending)
-            }
+            Self.remove(partial)
             throw error
+        }
+    }
+
+    /// Removes a copy that is not whole, with what SQLite keeps beside it.
+    private static func remove(_ partial: String) {
+        for ending in ["", "-wal", "-shm", "-journal"] {
+            try? FileManager.default.removeItem(atPath: partial + ending)
         }
     }
 
@@ -130,6 +135,8 @@ struct StoreRestoring {
     let over: RestoredOver
 
     /// What lies beside a file and belongs to it.
+    ///
+    /// The file goes first: whoever starts meanwhile finds none.
     private static let endings = ["", "-wal", StoreWitness.ending]
 
     func run() throws -> StoreReport {
@@ -150,18 +157,25 @@ struct StoreRestoring {
                     + "; --replace moves it aside")
         }
         let aside = target + "-replaced"
-        guard Self.endings.allSatisfy({ !files.fileExists(atPath: aside + $0) }) else {
+        let there = Self.endings.filter { files.fileExists(atPath: aside + $0) }
+        // What a restore that was interrupted had not moved yet follows what it had.
+        let isFollowing =
+            !old.contains("") && there.contains("") && Set(old).isDisjoint(with: there)
+        guard old.isEmpty || there.isEmpty || isFollowing else {
             throw StorageError.inaccessible(
-                path: aside, reason: "it is there from another time; remove it first")
+                path: aside, reason: "it is there from another time; give it another name first")
         }
-        let new = target + ".restored"
+        let new = target + StoreConnections.restoredEnding
         try? files.removeItem(atPath: new)
         let report = try StoreBackup(path: source, target: new, purpose: .store).run()
         for ending in old { try files.moveItem(atPath: target + ending, toPath: aside + ending) }
         try? files.removeItem(atPath: target + "-shm")
         SnapshotFile.removeAll(stem: target + "-snapshot-", except: nil)
+        let folder = URL(filePath: target).deletingLastPathComponent().path
+        // The new file is never on the disk beside the log of the old one.
+        StoreBackup.sync(folder)
         try files.moveItem(atPath: new, toPath: target)
-        StoreBackup.sync(URL(filePath: target).deletingLastPathComponent().path)
+        StoreBackup.sync(folder)
         return report
     }
 }
