@@ -122,6 +122,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0027_findOwn",
             sql: EmbeddedFile("v0027_findOwn.sql").text,
             checksum: "b1046ef6b9c5fd3dc6590d1d303abd674029feee19b1943344ccf9931e6c14bd"),
+        Migration(
+            name: "v0028_findLive",
+            sql: EmbeddedFile("v0028_findLive.sql").text,
+            checksum: "6a470dd8fa81e34dae0a75aba54019669e1f80c69a04f7fb3a5b381f2ebed7f3"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -160,5 +164,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0008_findOwn",
             sql: EmbeddedFile("p0008_findOwn.sql").text,
             checksum: "b1046ef6b9c5fd3dc6590d1d303abd674029feee19b1943344ccf9931e6c14bd"),
+        Migration(
+            name: "p0009_findLive",
+            sql: EmbeddedFile("p0009_findLive.sql").text,
+            checksum: "6a470dd8fa81e34dae0a75aba54019669e1f80c69a04f7fb3a5b381f2ebed7f3"),
     ]
 }

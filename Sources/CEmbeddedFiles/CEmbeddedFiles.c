@@ -182,6 +182,9 @@ static const unsigned char v0026_markIndexed_sql[] = {
 static const unsigned char v0027_findOwn_sql[] = {
 #embed "../../Migrations/sql/v0027_findOwn.sql"
 };
+static const unsigned char v0028_findLive_sql[] = {
+#embed "../../Migrations/sql/v0028_findLive.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -205,6 +208,9 @@ static const unsigned char p0007_markIndexed_sql[] = {
 };
 static const unsigned char p0008_findOwn_sql[] = {
 #embed "../../Migrations/postgresql/p0008_findOwn.sql"
+};
+static const unsigned char p0009_findLive_sql[] = {
+#embed "../../Migrations/postgresql/p0009_findLive.sql"
 };
 
 static const struct {
@@ -270,6 +276,7 @@ static const struct {
     {"v0025_checkByComparing.sql", v0025_checkByComparing_sql, sizeof v0025_checkByComparing_sql},
     {"v0026_markIndexed.sql", v0026_markIndexed_sql, sizeof v0026_markIndexed_sql},
     {"v0027_findOwn.sql", v0027_findOwn_sql, sizeof v0027_findOwn_sql},
+    {"v0028_findLive.sql", v0028_findLive_sql, sizeof v0028_findLive_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
@@ -278,6 +285,7 @@ static const struct {
     {"p0006_nameMachines.sql", p0006_nameMachines_sql, sizeof p0006_nameMachines_sql},
     {"p0007_markIndexed.sql", p0007_markIndexed_sql, sizeof p0007_markIndexed_sql},
     {"p0008_findOwn.sql", p0008_findOwn_sql, sizeof p0008_findOwn_sql},
+    {"p0009_findLive.sql", p0009_findLive_sql, sizeof p0009_findLive_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

@@ -43,6 +43,10 @@ import Testing
                 + "(\(zone) AND deletedWith=?)"
         ),
         (
+            ShadowRows.liveStatement, "shadowRecord",
+            "SEARCH shadowRecord USING INDEX shadowRecordLive (\(zone))"
+        ),
+        (
             ShadowRows.followingStatement, "shadowRecord",
             "SEARCH shadowRecord USING INDEX shadowRecordName (\(zone) AND recordName=?)"
         ),

@@ -32,12 +32,13 @@ extension ShadowRows {
     func liveRecords(
         of zoneID: ZoneID, limit: Int, in db: Database
     ) throws -> [ShadowRecord] {
-        try Row.fetchAll(
-            db,
-            sql: """
-                SELECT * FROM shadowRecord
-                WHERE \(Self.zoneCondition) AND isKept = 1 AND isDeleted = 0 LIMIT ?
-                """, arguments: zone(zoneID) + [limit]
-        ).map(ShadowRecord.init(row:))
+        try Row.fetchAll(db, sql: Self.liveStatement, arguments: zone(zoneID) + [limit])
+            .map(ShadowRecord.init(row:))
     }
+
+    /// Names its index: by the key all marks of deleted records would be read before them.
+    static let liveStatement = """
+        SELECT * FROM shadowRecord INDEXED BY shadowRecordLive
+        WHERE \(zoneCondition) AND isKept = 1 AND isDeleted = 0 LIMIT ?
+        """
 }
