@@ -41,7 +41,9 @@ import Testing
         "a.@count > 5 AND a.@count < 3", "a[0] > 5 AND a[0] < 3",
         "a[LAST] IN {1, 2} AND a[LAST] > 2", "a.@count == 1.5", "a[SIZE] > 1 AND a[SIZE] < 2",
         "a['k'] == 1 AND a['k'] == 2", "SELF == 'x'", "'x' == SELF", "SELF IN {'x', 'y'}",
-        "SELF == nil", "SELF LIKE '*'",
+        "SELF == nil", "SELF LIKE '*'", "SELF CONTAINS 'of the'", "SELF CONTAINS ''",
+        "lowercase(a) == 'Bob'", "'Bob' == lowercase(a)", "uppercase(a) BEGINSWITH 'x'",
+        "uppercase(a) IN {'x', 'yY'}", "lowercase(a) LIKE 'B*'", "lowercase(a) CONTAINS 'B'",
     ])
     func `what no record can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -56,7 +58,9 @@ import Testing
         "a IN {1, 'x'} AND a == 'x'", "a > 'a' AND a < 'b'", "TRUEPREDICATE", "a >= nil",
         "a == 9223372036854775807 AND a == 9223372036854775806", "a[0] == 1 AND a[1] == 2",
         "SELF CONTAINS 'x'", "SELF TOKENMATCHES 'x'", "SELF != 'x'", "SELF.a == 'x'", "SELF == a",
-        "ANY SELF == 'x'", "SELF == CAST({'k', 'x'}, 'NSDictionary')",
+        "lowercase(a) ==[c] 'Bob'", "lowercase(a) == 'bob \u{C9}'", "lowercase(a) != 'Bob'",
+        "uppercase(a) IN {'x', 'Y'}", "uppercase(a) IN 'aX'", "SELF CONTAINS 'the x'",
+        "ANY SELF CONTAINS 'the'", "NONE SELF CONTAINS 'the'", "ANY SELF == 'x'", "SELF == CAST({'k', 'x'}, 'NSDictionary')",
         "a CONTAINS ''", "'' IN a", "ALL a > nil", "NONE a BEGINSWITH ''", "a LIKE ''", "n == 1.5",
         "NOT (createdUserRecordName == '__defaultOwner__')", "a == '__defaultOwner__'",
         "a == -9223372036854775808", "a[FIRST] == 1 AND a[LAST] == 2",

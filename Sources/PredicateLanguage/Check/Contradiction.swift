@@ -71,6 +71,7 @@ struct Contradiction {
             || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
             || Self.isOfNoRoom(comparison) || LeastZero.isAskedForLess(comparison)
             || CalculatedKind.isMistaken(comparison) || WholeRecord.isMistaken(comparison)
+            || LetterCase.isMistaken(comparison)
         {
             return true
         }
@@ -216,6 +217,10 @@ struct Contradiction {
         let needle = comparison.right.literal
         switch comparison.comparator {
         case .beginsWith, .endsWith: return Self.isNothing(needle)
+        case .contains where comparison.left == .record && comparison.quantifier == nil:
+            // It asks for any of the words.
+            guard case .string(let text)? = needle else { return false }
+            return TokenSearch.words(of: text).isEmpty
         case .contains: return Self.isNothing(needle) && kind(of: comparison.left) == .string
         case .in:
             if case .string("")? = needle { return true }

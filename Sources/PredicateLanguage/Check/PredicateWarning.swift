@@ -132,6 +132,9 @@ extension RecordPredicate {
         if comparisons.contains(where: CalculatedKind.isMistaken) {
             return "one side is calculated, and never of the kind that is asked for"
         }
+        if comparisons.contains(where: LetterCase.isMistaken) {
+            return "capitals are no small letters: to ignore the case, write ==[c]"
+        }
         switch root {
         case .and, .or: return "alternatives are joined by OR"
         case .constant, .comparison, .not: return nil

@@ -164,8 +164,12 @@ struct RealmSchemaCheck {
     ) throws(PredicateError) {
         let span = comparison.span
         if left.constant == .null || right.constant == .null { return }
-        if case .list? = left.constant { return }
-        if case .list? = right.constant { return }
+        if case .list(let values)? = left.constant {
+            return try checkMembers(values, right, comparison)
+        }
+        if case .list(let values)? = right.constant {
+            return try checkMembers(values, left, comparison)
+        }
         guard
             left.element.isComparable(with: right.element)
                 || isOfRecordName(comparison, left, right)
@@ -177,6 +181,21 @@ struct RealmSchemaCheck {
             guard case .double(let number)? = other.constant, number.isInfinite else { continue }
             throw failure("an integer is compared with infinity", at: span)
         }
+    }
+
+    /// Refuses a list of constants none of which is ever compared with the other side; of several
+    /// kinds some may be, and nil with everything.
+    private func checkMembers(
+        _ values: [FieldValue], _ side: SideType, _ comparison: Comparison
+    ) throws(PredicateError) {
+        for value in values {
+            guard let kind = FieldType(of: value), !side.element.isComparable(with: kind),
+                !isOfRecordName(comparison, side, SideType(element: kind))
+            else { return }
+        }
+        guard let kind = values.first.flatMap(FieldType.init(of:)) else { return }
+        throw failure(
+            "\(side.element.word) is compared with \(kind.word)", at: comparison.span)
     }
 
     /// Whether a record, or who made it, is asked for: by a text or a reference, whichever kind the

@@ -217,6 +217,14 @@ struct RealmQueryTests {
         ("ANY tags.@type == 'date'", "the @type of a text is never date"),
         ("age.@type == 'string'", "the @type of a number is never string"),
         ("due.@type == 'numeric'", "the @type of a date is never numeric"),
+        ("name IN {1, 2}", "a text is compared with a number"),
+        ("NOT name IN {1, 2}", "a text is compared with a number"),
+        ("name == {1, true}", "a text is compared with a number"),
+        ("ANY {1, 2} == name", "a text is compared with a number"),
+        ("due IN {1}", "a date is compared with a number"),
+        ("age > {'x'}", "a number is compared with a text"),
+        ("ANY tags IN {1}", "a text is compared with a number"),
+        ("age IN {'1'} || age == 2", "a number is compared with a text"),
     ])
     func `what no record of a schema can be is refused`(query: String, reason: String) throws {
         let error = #expect(throws: PredicateError.self) {
@@ -227,7 +235,8 @@ struct RealmQueryTests {
 
     @Test(arguments: [
         "age + price * 2 > 1", "what + 1 == 2", "name.@type == 'string'",
-        "age.@type == 'numeric'",
+        "age.@type == 'numeric'", "name IN {1, 'x'}", "name IN {nil, 1}", "name IN {}",
+        "age IN {1.5, 2}", "what IN {1}", "blob IN {'x'}", "recordName IN {'x'}",
         "price.@type == 'int'", "name.@type == 'null'", "name.@type != 'int'",
         "what.@type == 'date'", "tags.@type == 'string'", "blob.@type == 'binary'",
     ])
