@@ -165,4 +165,41 @@ import Testing
             }
         }
     }
+
+    /// Turns at parsing long texts are shared out by containers.
+    @Test func `of a container that is not there no long text is parsed`() async throws {
+        let long = "{" + String(repeating: "x", count: 100_000)
+        try await RunningRelay.with { relay in
+            let port = try await relay.relay.ports.port(of: "http")
+            let nowhere = "/live/1/iCloud.com.example.Nowhere/production"
+            for (path, code) in [(nowhere, 4403), (Live.path(relay), 4400)] as [(String, Int64)] {
+                let stranger = try await LiveConnection.open(port, path: path).0
+                try await stranger.send(long)
+                let bye = await stranger.frame("bye")
+                #expect(bye?["code"] == .integer(code), "\(path)")
+                try await stranger.close()
+            }
+            for (path, status) in [(nowhere, 404), (Live.path(relay), 400)] {
+                let answer = try await relay.client.call("POST", "\(path)/poll", body: long)
+                #expect(answer.status == status, "\(path)")
+            }
+        }
+    }
+
+    @Test func `long frames are worked in their order, among short ones`() async throws {
+        try await RunningRelay.with { relay in
+            let page = try await Live.open(relay)
+            let padding = String(repeating: "x", count: 100_000)
+            for number in 1...6 as ClosedRange<Int64> {
+                var fence: JSONObject = ["type": "fence", "id": .string("f\(number)")]
+                if number % 2 == 0 { fence["whatever"] = .string(padding) }
+                try await page.send(.object(fence))
+            }
+            var fenced: [JSONValue?] = []
+            for _ in 1...6 { fenced.append(await page.frame("fenced")?["id"]) }
+            let expected: [JSONValue?] = (1...6).map { JSONValue.string("f\($0)") }
+            #expect(fenced == expected)
+            try await page.close()
+        }
+    }
 }

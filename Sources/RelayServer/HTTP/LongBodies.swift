@@ -21,13 +21,28 @@ struct LongBodies: Sendable {
         _ request: RelayRequest, of container: ContainerKey, by party: QueryParty
     ) async throws -> RelayRequest {
         guard request.body.count > Self.least, request.json == nil else { return request }
-        let body = request.body
-        let json = try await line.turn(of: container, by: party) {
+        var parsed = request
+        parsed.json = try await inTurn(request.body, of: container, by: party)
+        return parsed
+    }
+
+    /// A text that came over a connection, parsed.
+    ///
+    /// - Throws: What is wrong with it, and `CancellationError` if the task was cancelled while it
+    ///   waited.
+    func parsed(
+        _ text: [UInt8], of container: ContainerKey, by party: QueryParty
+    ) async throws -> JSONValue {
+        guard text.count > Self.least else { return try JSONValue(parsing: text) }
+        return try await inTurn(text, of: container, by: party).get()
+    }
+
+    private func inTurn(
+        _ body: [UInt8], of container: ContainerKey, by party: QueryParty
+    ) async throws -> Result<JSONValue, any Error> {
+        try await line.turn(of: container, by: party) {
             await withTaskExecutorPreference(thread) { await parse(body) }
         }
-        var parsed = request
-        parsed.json = json
-        return parsed
     }
 
     /// Parses a body where the task prefers.

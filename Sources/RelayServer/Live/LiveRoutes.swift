@@ -78,29 +78,34 @@ struct LiveRoutes: Sendable {
             // Whoever brings the credentials in the body is judged by them; of strangers no more is
             // read than those need, and a set of some size.
             return RelayRoute.Admission(maximumBody: StrangerBytes.most) { request in
-                try await answer(request, isCounted: false, respond)
+                try await access.admit(bytes: request.body.count, ofStrangerAt: request)
+                return try await answer(request, by: .strangers, isCounted: false, respond)
             }
         }
         let (container, key) = try await access.clients.recognizeKey(of: head)
         // A signature covers the body, and has proven nothing before that is there.
         let isSigned = key.kind == .serverToServer
-        if !isSigned { _ = try await admission(head) }
+        let party: QueryParty
+        if isSigned {
+            party = .strangers
+        } else {
+            party = try await admission(head).caller.party
+        }
         return RelayRoute.Admission(
             container: container, key: isSigned ? nil : key.id, who: key.kind.rawValue,
             maximumBody: LiveSession.frameBytes
         ) { request in
-            try await answer(request, isCounted: !isSigned, respond)
+            try await answer(request, by: party, isCounted: !isSigned, respond)
         }
     }
 
     /// Answers a whole request: much may have happened while its body came.
     private func answer(
-        _ request: RelayRequest, isCounted: Bool, _ respond: Respond
+        _ request: RelayRequest, by party: QueryParty, isCounted: Bool, _ respond: Respond
     ) async throws -> RelayAnswer {
         // Who a stranger is stands in the body.
         let request = try named(
-            await access.clients.bodies.parsed(
-                request, of: request.containerKey(), by: .strangers))
+            await access.clients.bodies.parsed(request, of: request.containerKey(), by: party))
         let mark = try access.revocations
         let admission = try await admission(request)
         if !isCounted {

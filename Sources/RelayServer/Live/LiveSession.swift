@@ -69,8 +69,9 @@ final class LiveSession: Sendable {
     func take(_ text: [UInt8]) async throws(LiveEnd) {
         let reader: JSONReader
         let type: String
+        let json = try await access.parsed(text, of: self.identity, at: head)
         do {
-            reader = try JSONReader(try JSONValue(parsing: text))
+            reader = try JSONReader(json)
             type = try reader.require("type", try reader.string("type"))
         } catch {
             throw LiveEnd(.notUnderstood, ErrorMapping(error).apiError)
