@@ -130,6 +130,25 @@ import Testing
         #expect(TextFolding.composed("e\u{301}\u{1100}\u{1161}").utf8.elementsEqual("é가".utf8))
     }
 
+    /// Folding one takes two microseconds, and thirty times as long as comparing two numbers.
+    @Test(arguments: [
+        "ANY words ==[c] $x", "ANY words CONTAINS $x", "ANY words <[cd] $x",
+        "SUBQUERY(words, $y, $x ==[c] $y).@count > 0", "ANY words LIKE[c] $x",
+    ])
+    func `many short texts with marks are counted by the time they take`(inner: String) throws {
+        let format = "SUBQUERY(tags, $x, \(inner)).@count > 0"
+        let predicate = try PreparedPredicate(RecordPredicate(format: format))
+        #expect(predicate.weight.isMetered)
+        func outcome(_ text: String, _ count: Int) -> PredicateOutcome {
+            let tags = FieldValue.list(Array(repeating: .string(text), count: count))
+            let words = FieldValue.list(Array(repeating: .string("y" + text), count: count))
+            return predicate.evaluate(on: ["tags": tags, "words": words])
+        }
+        #expect(outcome("a\u{301}", 300) == .error(.budgetExceeded))
+        #expect(outcome("a\u{301}", 30) != .error(.budgetExceeded))
+        #expect(outcome("ab", 50) != .error(.budgetExceeded))
+    }
+
     /// What is not counted must not be able to exceed the budget: the counted steps of conditions
     /// that are not metered, on records as large as they come.
     @Test func `what is not counted stays within the budget of the records that come`() throws {

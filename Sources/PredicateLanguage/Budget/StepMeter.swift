@@ -97,6 +97,9 @@ struct Extent {
     /// The steps of reading it once.
     var reading: Int { values * StepMeter.value + bytes + foreign * 6 }
 
+    /// How many texts beyond ASCII there are at the most: each has two bytes there.
+    var foreignTexts: Int { min(values, foreign / 2) }
+
     mutating func add(_ text: String) {
         var text = text
         text.withUTF8 { units in

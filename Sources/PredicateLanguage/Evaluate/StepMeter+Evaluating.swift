@@ -13,6 +13,12 @@ extension StepMeter {
     /// all is measured.
     private static let instructionsPerStep = 3
 
+    /// What it takes to compose or fold a text beyond ASCII, however short it is: a quarter of a
+    /// microsecond, and a whole one where marks stand in it.
+    private static let folding = 128
+    /// What it takes to make a pattern of LIKE ready, however short it is.
+    private static let pattern = 1024
+
     /// Charges for a comparison of two values under Apple's rules.
     func charge(
         _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison
@@ -21,7 +27,9 @@ extension StepMeter {
         let source = comparison.source
         var count = 1
         if source.quantifier != nil || comparison.isOverAnyKey { count = left.elementCount ?? 1 }
-        if count == 1, left.isSmall, right.isSmall, source.comparator != .matches { return }
+        if count == 1, left.isSmall, right.isSmall, source.comparator != .matches {
+            return try charge(steps(ofSmall: left, right, comparison))
+        }
         let first = try extent(of: left)
         // A list of constants that has been sorted is not walked.
         if source.comparator == .in, comparison.members != nil {
@@ -32,6 +40,25 @@ extension StepMeter {
         let sides = Sides(left: first, right: try extent(of: right), count: count)
         try charge(count * Self.value)
         try charge(steps(of: sides, right.elementCount ?? 1, comparison))
+        if source.foldsTexts {
+            let texts =
+                sides.left.foreignTexts
+                + (comparison.isPrepared ? 0 : count * sides.right.foreignTexts)
+            try charge(texts * Self.folding)
+        }
+        if comparison.compilesPattern { try charge(count * Self.pattern) }
+    }
+
+    /// What two small values take beyond a comparison of numbers.
+    private func steps(
+        ofSmall left: FieldValue, _ right: FieldValue, _ comparison: PreparedComparison
+    ) -> Int {
+        var steps = comparison.compilesPattern ? Self.pattern : 0
+        if comparison.source.foldsTexts {
+            if left.isForeignText { steps += Self.folding }
+            if right.isForeignText, !comparison.isPrepared { steps += Self.folding }
+        }
+        return steps
     }
 
     private struct Sides {
@@ -115,7 +142,30 @@ extension StepMeter {
     }
 }
 
+private extension RecordPredicate.Comparison {
+    /// Whether it compares texts in another form than the one in which they are.
+    var foldsTexts: Bool {
+        switch comparator {
+        case .beginsWith, .endsWith, .contains, .like, .tokenMatches: true
+        default: options.folds
+        }
+    }
+}
+
+private extension FieldValue {
+    /// Whether it is a text that is not all ASCII.
+    var isForeignText: Bool {
+        if case .string(let text) = self { text.utf8.contains { $0 >= 0x80 } } else { false }
+    }
+}
+
 extension PreparedComparison {
+    /// Whether a pattern of LIKE is made ready for each text.
+    fileprivate var compilesPattern: Bool { source.comparator == .like && pattern == nil }
+
+    /// Whether what the right side asks for has been composed, folded and made ready before.
+    fileprivate var isPrepared: Bool { needle != nil || pattern != nil || words != nil }
+
     /// Whether the left side is `ANYKEY`, each of whose values is compared.
     var isOverAnyKey: Bool {
         if case .anyKey = left { true } else { false }
