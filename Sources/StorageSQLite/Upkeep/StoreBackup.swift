@@ -1,3 +1,4 @@
+import CSQLite
 import FoundationEssentials
 import Glibc
 import Migrations
@@ -69,6 +70,24 @@ struct StoreBackup {
                 throw StoreSchema.empty(path)
             }
             try db.database.execute(sql: "VACUUM INTO ?", arguments: [partial])
+        }
+        try Self.seal(partial)
+    }
+
+    /// Gives the pages of a new copy their checksums.
+    ///
+    /// SQLite writes pages of a copy that is larger than its cache before the first one, which
+    /// says that pages have any: by then the layer below it has let them pass without.
+    private static func seal(_ partial: String) throws {
+        let descriptor = open(partial, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw StorageError.failed(partial, "it cannot be opened", errno)
+        }
+        defer { close(descriptor) }
+        let code = belfry_pages_reseal(descriptor)
+        // Whose header reserves no room for them has none.
+        guard code == 0 || code == EINVAL else {
+            throw StorageError.failed(partial, "its checksums cannot be written", code)
         }
     }
 
