@@ -31,6 +31,8 @@ final class LiveAccess: Sendable {
     let held: HeldSessions
     /// What waits to be taken by all of them.
     let backlog = LiveBacklog()
+    /// What has come over sockets and is not worked.
+    let frames = FrameRoom()
     /// Who is not let in.
     let refusals: LiveRefusals
     private let now: @Sendable () -> Timestamp

@@ -55,8 +55,9 @@ extension LiveSocket {
         (try? context?.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
     }
 
-    /// Lets go of what waits.
+    /// Lets go of what waits, and of what has come.
     func forgetWaiting() {
+        forgetHeld()
         outbox.removeAll()
         guard let noted else { return }
         self.noted = nil

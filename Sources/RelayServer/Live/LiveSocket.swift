@@ -26,17 +26,20 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     let access: LiveAccess
     private let hub: LoopHub
     var context: ChannelHandlerContext?
-    private var messages = WebSocketReader(most: LiveSession.frameBytes)
+    var messages = WebSocketReader(most: LiveSession.frameBytes)
     /// Bytes that came while it was not known whose they were.
     private var strange = 0
     /// What the last ping of what came brought with it.
     private var pinged: [UInt8]?
-    private var inbox: [[UInt8]] = []
+    var inbox: [[UInt8]] = []
+    /// The bytes of the frame that is worked.
+    var working: Int?
+    /// What has been taken for all of these.
+    var held = FrameRoom.Part()
     var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
     /// How much of that waits, and for whom, as far as the others know.
     var noted: (party: LiveBacklog.Party, steps: Int)?
     private var isWriting = false
-    private var isWorking = false
     private var isKnown = false
     var isClosing = false
     private var isTouched = false
@@ -94,21 +97,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// A client that says no more has gone: it could not even answer a close (RFC 6455, §7.1.1).
-    ///
-    /// The listener leaves half a connection open, for the sake of HTTP.
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed? = event as? ChannelEvent {
-            context.close(promise: nil)
-        } else {
-            context.fireUserInboundEventTriggered(event)
-        }
-    }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        context.close(promise: nil)
-    }
-
     // MARK: What comes
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -136,6 +124,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         // other connection of the loop has its turn meanwhile.
         if let pinged, !isClosing { write(LoopSockets.control(0x8A, pinged)) }
         pinged = nil
+        noteHeld()
     }
 
     private func take(_ event: WebSocketReader.Event) {
@@ -175,9 +164,9 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Works what came, one after the other, off the loop.
     private func work() {
-        guard !isWorking, !isClosing, !inbox.isEmpty, let context else { return }
-        isWorking = true
+        guard working == nil, !isClosing, !inbox.isEmpty, let context else { return }
         let text = inbox.removeFirst()
+        working = text.count
         let session = session
         let here = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
@@ -189,13 +178,14 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func worked(_ end: LiveEnd?) {
-        isWorking = false
+        working = nil
         if let identity = session.identity {
             // Whoever is known may send larger frames.
             isKnown = true
             beginProof(identity)
         }
         if let end { close(end) } else { work() }
+        noteHeld()
     }
 
     private func answerClose(_ reason: [UInt8]) {
@@ -335,7 +325,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         guard !isClosing else { return false }
         guard let identity = session.identity else {
             // Not of one whose "hello" is worked: of thousands at once it may take that long.
-            if !isWorking, now - opened > TimeAmount(LiveTimes.hello) {
+            if working == nil, now - opened > TimeAmount(LiveTimes.hello) {
                 close(
                     LiveEnd(.noHello, APIError(.badRequest, "no \"hello\" in time")))
             }

@@ -1,0 +1,69 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// What sockets hold of frames has one bound for all of them.
+@Suite struct FrameRoomTests {
+    private static let megabyte = 1024 * 1024
+    private static let other = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.other"), environment: .production)
+
+    /// Has each of many sockets hold so much, and says how many of them could.
+    private static func fill(
+        _ room: FrameRoom, _ parts: inout [FrameRoom.Part], _ bytes: Int, of container: ContainerKey?
+    ) -> Int {
+        var count = 0
+        for index in parts.indices where room.set(&parts[index], to: bytes, of: container) {
+            count += 1
+        }
+        return count
+    }
+
+    @Test func `one container gets the half, and what is short gets the rest`() {
+        let room = FrameRoom(megabytes: 16)
+        var own = (0..<20).map { _ in FrameRoom.Part() }
+        var others = (0..<20).map { _ in FrameRoom.Part() }
+        var short = (0..<8).map { _ in FrameRoom.Part() }
+        let long = Self.megabyte
+        // An eighth of each is for what is short.
+        #expect(Self.fill(room, &own, long, of: Fixtures.container) == 7)
+        #expect(Self.fill(room, &others, long, of: Self.other) == 7)
+        #expect(Self.fill(room, &short, 64 * 1024, of: Self.other) == 8)
+        #expect(Self.fill(room, &own, 0, of: Fixtures.container) == 20)
+        #expect(Self.fill(room, &others, 0, of: nil) == 20)
+        #expect(Self.fill(room, &short, 100, of: Self.other) == 8)
+        #expect(room.bytes == 0)
+    }
+
+    @Test func `what grows takes more, and what has no room holds nothing`() {
+        let room = FrameRoom(megabytes: 8)
+        var part = FrameRoom.Part()
+        let isLittle = room.set(&part, to: FrameRoom.free, of: Fixtures.container)
+        #expect(isLittle && room.bytes == 0)
+        let isMore = room.set(&part, to: Self.megabyte, of: Fixtures.container)
+        #expect(isMore && room.bytes == Self.megabyte - FrameRoom.free)
+        let isLess = room.set(&part, to: 10_000, of: Fixtures.container)
+        #expect(isLess && room.bytes == 10_000 - FrameRoom.free)
+        let isTooMuch = room.set(&part, to: 5 * Self.megabyte, of: Fixtures.container)
+        #expect(!isTooMuch && room.bytes == 0)
+        _ = room.set(&part, to: 0, of: nil)
+        #expect(room.bytes == 0)
+    }
+
+    @Test func `what a stranger holds is the container's once that is known`() {
+        let room = FrameRoom(megabytes: 8)
+        var part = FrameRoom.Part()
+        var later = FrameRoom.Part()
+        let isThere = room.set(&part, to: 3 * Self.megabyte, of: nil)
+        let isKnown = room.set(&part, to: 3 * Self.megabyte, of: Fixtures.container)
+        // Three and a half for one container's long ones.
+        let isTooMuch = room.set(&later, to: Self.megabyte, of: Fixtures.container)
+        let isAnother = room.set(&later, to: Self.megabyte, of: Self.other)
+        #expect(isThere && isKnown && !isTooMuch && isAnother)
+        _ = room.set(&part, to: 0, of: nil)
+        _ = room.set(&later, to: 0, of: nil)
+        #expect(room.bytes == 0)
+    }
+}
