@@ -12,7 +12,8 @@ import Testing
 
     /// Has each of many sockets hold so much, and says how many of them could.
     private static func fill(
-        _ room: FrameRoom, _ parts: inout [FrameRoom.Part], _ bytes: Int, of container: ContainerKey?
+        _ room: FrameRoom, _ parts: inout [FrameRoom.Part], _ bytes: Int,
+        of container: ContainerKey?
     ) -> Int {
         var count = 0
         for index in parts.indices where room.set(&parts[index], to: bytes, of: container) {
@@ -28,13 +29,18 @@ import Testing
         var short = (0..<8).map { _ in FrameRoom.Part() }
         let long = Self.megabyte
         // An eighth of each is for what is short.
-        #expect(Self.fill(room, &own, long, of: Fixtures.container) == 7)
-        #expect(Self.fill(room, &others, long, of: Self.other) == 7)
-        #expect(Self.fill(room, &short, 64 * 1024, of: Self.other) == 8)
-        #expect(Self.fill(room, &own, 0, of: Fixtures.container) == 20)
-        #expect(Self.fill(room, &others, 0, of: nil) == 20)
-        #expect(Self.fill(room, &short, 100, of: Self.other) == 8)
-        #expect(room.bytes == 0)
+        let taken = [
+            Self.fill(room, &own, long, of: Fixtures.container),
+            Self.fill(room, &others, long, of: Self.other),
+            Self.fill(room, &short, 64 * 1024, of: Self.other),
+        ]
+        #expect(taken == [7, 7, 8])
+        let given = [
+            Self.fill(room, &own, 0, of: Fixtures.container),
+            Self.fill(room, &others, 0, of: nil),
+            Self.fill(room, &short, 100, of: Self.other),
+        ]
+        #expect(given == [20, 20, 8] && room.bytes == 0)
     }
 
     @Test func `what grows takes more, and what has no room holds nothing`() {

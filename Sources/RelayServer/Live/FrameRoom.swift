@@ -3,7 +3,7 @@ import Synchronization
 
 /// Bounds what all sockets hold of frames that have come, in part or waiting to be worked.
 ///
-/// One may hold some megabytes, for as long as its client likes, and thousands may be there. Room is
+/// One may hold some megabytes, for as long as its client likes, and thousands may be there. It is
 /// as for bodies: one container gets the half, and the last of it is for what is short.
 ///
 /// Concurrency: a lock around numbers; nobody is called while it is held.
