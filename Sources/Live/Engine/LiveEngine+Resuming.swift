@@ -151,7 +151,9 @@ extension LiveEngine {
         }
         let near = all.filter { position.rawValue - $0.2.rawValue <= Self.nearEntries }
         isTurnOfFar = !isTurnOfFar && near.count < all.count
-        return isTurnOfFar || near.isEmpty ? (all, true) : (near, false)
+        let isOfAll = isTurnOfFar || near.isEmpty
+        let groups: [Returning] = isOfAll ? all : near
+        return (groups, isOfAll)
     }
 
     /// Entries that are read at once for those who were away for a short while only.
