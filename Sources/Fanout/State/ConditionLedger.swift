@@ -131,29 +131,39 @@ package final class ConditionLedger: Sendable {
 
     /// Enters what the condition of `subscription` weighs.
     package func add(_ weight: ConditionWeight, of subscription: Subscription) {
+        add(weight, of: subscription.owner, on: subscription.recordType)
+    }
+
+    /// Enters what the condition of somebody weighs, on records of a type.
+    package func add(_ weight: ConditionWeight, of owner: UserID, on type: RecordType?) {
         guard weight.cost > 0 else { return }
         accounts.withLock { accounts in
-            var account = accounts[subscription.recordType] ?? Account()
-            accounts[subscription.recordType] = nil
+            var account = accounts[type] ?? Account()
+            accounts[type] = nil
             account.uses[weight.condition, default: 0] += 1
-            account.owners[subscription.owner, default: 0] += Double(weight.cost)
+            account.owners[owner, default: 0] += Double(weight.cost)
             if account.uses[weight.condition] == 1 { account.sum += Double(weight.cost) }
-            accounts[subscription.recordType] = account
+            accounts[type] = account
         }
     }
 
     /// Takes out what the condition of `subscription` weighs.
     package func remove(_ weight: ConditionWeight, of subscription: Subscription) {
+        remove(weight, of: subscription.owner, on: subscription.recordType)
+    }
+
+    /// Takes out what the condition of somebody weighs, on records of a type.
+    package func remove(_ weight: ConditionWeight, of owner: UserID, on type: RecordType?) {
         guard weight.cost > 0 else { return }
         accounts.withLock { accounts in
-            guard var account = accounts.removeValue(forKey: subscription.recordType),
+            guard var account = accounts.removeValue(forKey: type),
                 let uses = account.uses[weight.condition]
             else { return }
             account.uses[weight.condition] = uses > 1 ? uses - 1 : nil
-            let left = account.owners[subscription.owner, default: 0] - Double(weight.cost)
-            account.owners[subscription.owner] = left > 1e-6 ? left : nil
+            let left = account.owners[owner, default: 0] - Double(weight.cost)
+            account.owners[owner] = left > 1e-6 ? left : nil
             if uses == 1 { account.sum -= Double(weight.cost) }
-            if !account.uses.isEmpty { accounts[subscription.recordType] = account }
+            if !account.uses.isEmpty { accounts[type] = account }
         }
     }
 }

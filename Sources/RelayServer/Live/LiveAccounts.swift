@@ -16,20 +16,6 @@ final class LiveAccounts: Sendable {
         let container: ContainerKey
         let owner: UserID
         let type: RecordType?
-        /// How the ledger knows it.
-        private let known: Known
-
-        /// An object: who works a set keeps entries while it waits, and a subscription is half a
-        /// kilobyte; its condition may be most of a megabyte, and the ledger does not ask for it.
-        private final class Known: Sendable {
-            let subscription: Subscription
-
-            init(_ subscription: Subscription) {
-                var known = subscription
-                known.scope = .database(recordType: subscription.recordType)
-                self.subscription = known
-            }
-        }
 
         /// What a query weighs; `nil` where that is nothing.
         init?(_ subscription: Subscription, _ cost: PredicateCost) {
@@ -38,26 +24,14 @@ final class LiveAccounts: Sendable {
             container = subscription.container
             owner = subscription.owner
             type = subscription.recordType
-            known = Known(subscription)
-        }
-
-        static func == (left: Entry, right: Entry) -> Bool {
-            left.weight == right.weight && left.container == right.container
-                && left.owner == right.owner && left.type == right.type
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(weight)
-            hasher.combine(owner)
-            hasher.combine(type)
         }
 
         func add(to indexes: IndexDirectory) {
-            indexes.connectedCosts(of: container).add(weight, of: known.subscription)
+            indexes.connectedCosts(of: container).add(weight, of: owner, on: type)
         }
 
         func remove(from indexes: IndexDirectory) {
-            indexes.connectedCosts(of: container).remove(weight, of: known.subscription)
+            indexes.connectedCosts(of: container).remove(weight, of: owner, on: type)
         }
     }
 
