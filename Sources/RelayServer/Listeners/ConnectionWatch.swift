@@ -9,6 +9,11 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias InboundOut = Any
 
+    /// Into what is read at first. A connection keeps it for as long as it stands, be it for hours
+    /// and read of hardly ever; what comes in larger pieces has it grow.
+    private static let reading = AdaptiveRecvByteBufferAllocator(
+        minimum: 64, initial: 1024, maximum: 65_536)
+
     private let limiter: ConnectionLimiter
     private var guest: GuestHandler?
     private var first: FirstBytes?
@@ -23,6 +28,7 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
             limiter: limiter, verdict: limiter.verdict(on: channel), now: context.eventLoop.pace)
         self.guest = guest
         limiter.connections.add(channel)
+        try? channel.syncOptions?.setOption(.recvAllocator, value: Self.reading)
         let pipeline = context.pipeline.syncOperations
         do {
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
