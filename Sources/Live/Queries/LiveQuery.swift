@@ -104,8 +104,12 @@ package struct LiveQuery: Sendable, Hashable {
         guard let desiredKeys else { return true }
         var name = key[...]
         while true {
-            let place = desiredKeys.partitioningIndex { $0 >= name }
-            if place < desiredKeys.count, desiredKeys[place] == name { return true }
+            var (low, high) = (0, desiredKeys.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if desiredKeys[middle] < name { low = middle + 1 } else { high = middle }
+            }
+            if low < desiredKeys.count, desiredKeys[low] == name { return true }
             guard let dot = name.lastIndex(of: ".") else { return false }
             name = key[..<dot]
         }
