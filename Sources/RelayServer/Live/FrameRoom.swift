@@ -13,8 +13,8 @@ final class FrameRoom: Sendable {
 
     /// What one socket has taken.
     struct Part {
-        fileprivate var bytes = 0
-        fileprivate var container: ContainerKey?
+        var bytes = 0
+        var container: ContainerKey?
     }
 
     private let budget: Mutex<BodyBudget>

@@ -20,87 +20,87 @@ package struct ContainerSettings: Sendable, Hashable {
         var rates = RequestRates()
     }
 
-    private final class Box: Sendable, Hashable {
+    private final class Shared: Sendable, Hashable {
         let values: Values
 
         init(_ values: Values) {
             self.values = values
         }
 
-        func with<Value>(_ path: WritableKeyPath<Values, Value>, _ value: Value) -> Box {
+        func with<Value>(_ path: WritableKeyPath<Values, Value>, _ value: Value) -> Shared {
             var values = values
             values[keyPath: path] = value
-            return Box(values)
+            return Shared(values)
         }
 
-        static func == (one: Box, other: Box) -> Bool {
+        static func == (one: Shared, other: Shared) -> Bool {
             one === other || one.values == other.values
         }
 
         func hash(into hasher: inout Hasher) { hasher.combine(values) }
     }
 
-    private var box: Box
+    private var shared: Shared
 
     /// The container and environment.
     package var key: ContainerKey {
-        get { box.values.key }
-        set { box = box.with(\.key, newValue) }
+        get { shared.values.key }
+        set { shared = shared.with(\.key, newValue) }
     }
     /// The topics that its devices may name (APNs: bundle IDs); the first is the default.
     package var topics: [String] {
-        get { box.values.topics }
-        set { box = box.with(\.topics, newValue) }
+        get { shared.values.topics }
+        set { shared = shared.with(\.topics, newValue) }
     }
     /// The signing key for the push gateway; without it and ``certificate`` nothing can be sent.
     package var credential: ProviderCredential? {
-        get { box.values.credential }
-        set { box = box.with(\.credential, newValue) }
+        get { shared.values.credential }
+        set { shared = shared.with(\.credential, newValue) }
     }
     /// The client certificate for the push gateway, instead of a signing key.
     package var certificate: ProviderCertificate? {
-        get { box.values.certificate }
-        set { box = box.with(\.certificate, newValue) }
+        get { shared.values.certificate }
+        set { shared = shared.with(\.certificate, newValue) }
     }
     /// How the application's user tokens are verified; `nil` means that no user can sign in.
     package var userTokens: UserTokenSettings? {
-        get { box.values.userTokens }
-        set { box = box.with(\.userTokens, newValue) }
+        get { shared.values.userTokens }
+        set { shared = shared.with(\.userTokens, newValue) }
     }
     /// How long the gateway keeps a push, in seconds, where the subscription does not say.
     package var expirationSeconds: Int64 {
-        get { box.values.expirationSeconds }
-        set { box = box.with(\.expirationSeconds, newValue) }
+        get { shared.values.expirationSeconds }
+        set { shared = shared.with(\.expirationSeconds, newValue) }
     }
     /// Whether notifications are kept in their users' inboxes.
     package var keepsInbox: Bool {
-        get { box.values.keepsInbox }
-        set { box = box.with(\.keepsInbox, newValue) }
+        get { shared.values.keepsInbox }
+        set { shared = shared.with(\.keepsInbox, newValue) }
     }
     /// How long users' session tokens count; `nil` hands out none.
     package var sessions: SessionSettings? {
-        get { box.values.sessions }
-        set { box = box.with(\.sessions, newValue) }
+        get { shared.values.sessions }
+        set { shared = shared.with(\.sessions, newValue) }
     }
     /// What conditions may cost its changes, where that is not as the configuration says.
     package var costs: CostBounds {
-        get { box.values.costs }
-        set { box = box.with(\.costs, newValue) }
+        get { shared.values.costs }
+        set { shared = shared.with(\.costs, newValue) }
     }
     /// How much it may have, where that is not as the configuration says.
     package var quotas: Quotas {
-        get { box.values.quotas }
-        set { box = box.with(\.quotas, newValue) }
+        get { shared.values.quotas }
+        set { shared = shared.with(\.quotas, newValue) }
     }
     /// How often its keys and users may come, where that is not as the configuration says.
     package var rates: RequestRates {
-        get { box.values.rates }
-        set { box = box.with(\.rates, newValue) }
+        get { shared.values.rates }
+        set { shared = shared.with(\.rates, newValue) }
     }
 
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {
-        box = Box(Values(key: key, topics: topics))
+        shared = Shared(Values(key: key, topics: topics))
     }
 }
 
