@@ -1,7 +1,8 @@
 import RelayModel
-import RelayServer
 import RelayTestKit
 import Testing
+
+@testable import RelayServer
 
 /// What refuses a live query names the member that its client has written.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveRefusalTests {
@@ -201,5 +202,34 @@ import Testing
             #expect(fenced == expected)
             try await page.close()
         }
+    @Test(arguments: ["stream", "poll", "sessions"])
+    func `credentials are refused over HTTP with the word for programs of a socket's end`(
+        door: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            let path = Live.path(relay) + "/\(door)"
+            let known = "?ckAPIToken=\(relay.container.apiToken)"
+            let bodies: [JSONObject] = [[:], ["ckAPIToken": .string(relay.container.apiToken)]]
+            for (query, body) in zip([known, ""], bodies) {
+                let nobody = try await relay.client.call(
+                    "POST", path + query, body: JSONValue.object(body).text)
+                #expect(nobody.status == 421 && nobody["liveError"] == "tokenExpired")
+            }
+            let wrong = try await relay.client.call(
+                "POST", path + known + "&ckWebAuthToken=wrong", body: "{}")
+            #expect(wrong.status == 401 && wrong["liveError"] == "revoked", "\(wrong.text)")
+            let unknown = try await relay.client.call(
+                "POST", path, body: #"{"ckAPIToken":"wrong"}"#)
+            #expect(unknown.status == 401 && unknown["liveError"] == "revoked")
+        }
+    }
+
+    @Test func `who guesses is counted, whatever the answer says of it`() {
+        let answer = APIError(.authenticationFailed, "no")
+        let guess = ExplainedRefusal(refusal: .unknownAPIToken, apiError: answer)
+        #expect(AuthenticationRefusal.isBehind(guess))
+        let ended = ExplainedRefusal(
+            refusal: .userTokenExpired(redirectURL: "https://example.com"), apiError: answer)
+        #expect(!AuthenticationRefusal.isBehind(ended))
     }
 }

@@ -34,7 +34,7 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
 
     /// Whether `error` refuses credentials that are wrong; to be asked to sign in is no fault.
     static func isBehind(_ error: any Error) -> Bool {
-        switch error as? AuthenticationRefusal {
+        switch (error as? ExplainedRefusal)?.refusal ?? error as? AuthenticationRefusal {
         case .userRequired, .userTokenExpired, .notAllowed, .adminSession: false
         case nil: error is VerificationError
         default: true
@@ -77,4 +77,10 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
         APIError(
             .authenticationRequired, reason, details: ["redirectURL": .string(redirectURL)])
     }
+}
+
+/// Credentials that are refused, of which the answer says more than elsewhere.
+struct ExplainedRefusal: AnsweredError, Sendable {
+    let refusal: AuthenticationRefusal
+    let apiError: APIError
 }

@@ -82,7 +82,7 @@ struct LiveRoutes: Sendable {
                 return try await answer(request, by: .strangers, isCounted: false, respond)
             }
         }
-        let (container, key) = try await access.clients.recognizeKey(of: head)
+        let (container, key) = try await recognized(head)
         // A signature covers the body, and has proven nothing before that is there.
         let isSigned = key.kind == .serverToServer
         let party: QueryParty
@@ -114,10 +114,29 @@ struct LiveRoutes: Sendable {
         return try await respond(request, admission, mark)
     }
 
+    private func recognized(
+        _ head: RelayRequest
+    ) async throws -> (container: ContainerSettings, key: AccessKey) {
+        do {
+            return try await access.clients.recognizeKey(of: head)
+        } catch let refusal as AuthenticationRefusal {
+            throw Self.explained(refusal)
+        }
+    }
+
     private func admission(_ request: RelayRequest) async throws -> HeadAdmission {
-        let admission = try await access.clients.admit(request)
-        if admission.caller.caller.proof == .apiToken { _ = try admission.caller.user() }
-        return admission
+        do {
+            let admission = try await access.clients.admit(request)
+            if admission.caller.caller.proof == .apiToken { _ = try admission.caller.user() }
+            return admission
+        } catch let refusal as AuthenticationRefusal {
+            throw Self.explained(refusal)
+        }
+    }
+
+    /// What is refused as everywhere, with what a socket's last frame says of it for programs.
+    private static func explained(_ refusal: AuthenticationRefusal) -> ExplainedRefusal {
+        ExplainedRefusal(refusal: refusal, apiError: LiveEnd(refusing: refusal).error)
     }
 
     /// The request with the credentials that its body brings.
