@@ -286,14 +286,22 @@ import Testing
                     "recordName": "p", "recordType": "Photo",
                     "fields": ["album": .object(album)],
                 ])
-            for operation in ["create", "forceDelete"] {
-                try await modify(
-                    "alice", operation, ["recordName": "album", "recordType": "Note"])
+            func look(for name: String, as user: String) async throws -> String {
+                try await relay.container.call(
+                    "records/lookup", ["records": [["recordName": .string(name)]]], as: user,
+                    in: "public"
+                ).expect(200).text
             }
-            let reply = try await relay.container.call(
-                "records/lookup", ["records": [["recordName": "p"]]], as: "bob", in: "public"
-            ).expect(200)
-            #expect(!reply.text.contains("serverErrorCode"), "\(reply.text)")
+            let note: JSONObject = ["recordName": "album", "recordType": "Note"]
+            try await modify("alice", "create", note)
+            // Nor is it taken for the database's, but by who made it.
+            for (user, type) in [("bob", "Artwork"), ("alice", "Note")] {
+                let found = try await look(for: "album", as: user)
+                #expect(found.contains(#""recordType":"\#(type)""#), "\(user): \(found)")
+            }
+            try await modify("alice", "forceDelete", note)
+            let photo = try await look(for: "p", as: "bob")
+            #expect(!photo.contains("serverErrorCode"), "\(photo)")
         }
     }
 

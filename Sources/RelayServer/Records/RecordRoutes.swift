@@ -128,23 +128,33 @@ struct RecordRoutes: Sendable {
             named: wanted.map(\.id).filter { named.insert($0).inserted }, in: caller.place,
             bytes: Limits.maximumPageBytes)
         let found = all.filter(caller.mayRead)
-        // Of a name that records of several types have, the one that changed last is meant.
-        let latest = Dictionary(found.map { ($0.recordID, $0) }) { first, second in
-            first.position > second.position ? first : second
+        let meant = Dictionary(found.map { ($0.recordID, $0) }) { first, second in
+            let ranks = (Self.rank(of: first, for: caller), Self.rank(of: second, for: caller))
+            if ranks.0 != ranks.1 { return ranks.0 > ranks.1 ? first : second }
+            return first.position > second.position ? first : second
         }
         var page = AnswerPage(limit: wanted.count)
         let entries = wanted.map { id, view -> JSONValue in
-            if let record = latest[id], !page.isFull {
+            if let record = meant[id], !page.isFull {
                 let entry = JSONValue.object(view.record(record, for: caller))
                 page.take(entry)
                 return entry
             }
-            let isLeftOut = latest[id] != nil || unread.contains(id)
+            let isLeftOut = meant[id] != nil || unread.contains(id)
             let error = isLeftOut ? APIError.answerIsFull : .noRecord(id.recordName)
             return error.entry(
                 "recordName", .string(id.recordName.rawValue), uuid: request.uuid)
         }
         return RelayAnswer(json: ["records": .array(entries)])
+    }
+
+    /// Of a name that records of several types have in the public database, the caller's own is
+    /// meant, else a database's, and of these the one that changed last: nobody puts a record of
+    /// theirs in the place of another's for others.
+    private static func rank(of record: ShadowRecord, for caller: RecordCaller) -> Int {
+        guard caller.place.database == .public else { return 0 }
+        guard record.source == .cloudKit else { return 1 }
+        return caller.user != nil && record.created.userID == caller.user ? 2 : 0
     }
 
     /// Dictionaries with `recordName`, each with `desiredKeys` of its own or not; or bare names.
