@@ -11,6 +11,7 @@ import Testing
     /// Queries that are refused, and how the reason begins.
     private static var refused: [(query: JSONObject, reason: String)] {
         let long = String(repeating: "a", count: 300)
+        let digits = String(repeating: "7", count: 1025)
         let many = (0...1000).map { JSONValue.string("f\($0)") }
         return [
             (
@@ -31,6 +32,17 @@ import Testing
                     "orderBy": ["child": .string(String(repeating: "a/", count: 513))],
                 ],
                 "queries[0].orderBy.child: a path has at most"
+            ),
+            (
+                [
+                    "recordType": "Artwork", "orderBy": "priority",
+                    "start": ["value": 1, "key": .string(digits)],
+                ],
+                "queries[0].start.key: a name of at most 1024 bytes"
+            ),
+            (
+                ["recordType": "Artwork", "orderBy": "key", "end": ["value": .string(digits)]],
+                "queries[0].end.value: a name of at most 1024 bytes"
             ),
             (["recordType": 5], "queries[0].recordType: a string is expected"),
             (["recordType": ""], "queries[0].recordType: not a record type"),

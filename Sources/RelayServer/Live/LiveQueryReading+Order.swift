@@ -144,6 +144,10 @@ extension LiveQueryReading {
             try bound.allowOnly(["value", "key", "isIncluded"])
             let value = try value(of: bound)
             let key = try bound.string("key")
+            try checkName(key, bound, "key")
+            if query.ordering == .key, case .string(let name) = value {
+                try checkName(name, bound, "value")
+            }
             let isIncluded = try bound.bool("isIncluded") ?? true
             query = try Self.fitting(reader, name) { () throws(PredicateError) in
                 name == "start"
@@ -153,6 +157,17 @@ extension LiveQueryReading {
         }
         if rules == .wilddog { try checkTruth(query, reader) }
         return query
+    }
+
+    /// Refuses the key of a bound that is longer than any record's name: each record's is compared
+    /// with it, from end to end where both are digits.
+    private func checkName(
+        _ name: String?, _ bound: JSONReader, _ member: String
+    ) throws {
+        let most = Limits.maximumRecordNameBytes
+        guard name?.utf8.count ?? 0 <= most else {
+            throw bound.failure(member, "a name of at most \(most) bytes is expected")
+        }
     }
 
     /// Refuses a range of booleans, as Wilddog does: between false and true there is nothing, and
