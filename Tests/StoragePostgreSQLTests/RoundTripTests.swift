@@ -219,4 +219,80 @@ struct RoundTripTests {
         #expect(try connection.commit() == "COMMIT")
         await store.close()
     }
+
+    /// What changes of one request make of records that are kept, and of one of them twice.
+    private static var editsOfKept: [ChangeToAppend] {
+        func edit(
+            _ name: String, _ operation: ChangeOperation, _ fields: RecordFields? = nil
+        ) -> ChangeToAppend {
+            var change = Sample.change(name, operation)
+            let isWhole = operation == .create
+            change.after = fields.map { RecordImage($0, completeness: isWhole ? .full : .partial) }
+            return ChangeToAppend(change, key: nil)
+        }
+        return [
+            edit("a", .create, ["x": .integer(1), "y": .integer(1)]),
+            edit("b", .create, ["x": .integer(2)]),
+            edit("a", .update, ["y": .integer(3)]), edit("a", .update, ["x": .integer(4)]),
+            edit("b", .delete), edit("b", .update, ["x": .integer(5)]),
+            edit("c", .update, ["x": .integer(6)]), edit("a", .delete),
+            edit("a", .create, ["z": .integer(7)]), edit("c", .update, ["y": .integer(8)]),
+        ]
+    }
+
+    @Test func `changes of kept records are completed together as they are one by one`()
+        async throws
+    {
+        var bodies: [[String]] = []
+        for size in [1, 3, Self.editsOfKept.count] {
+            let test = try TestPlace()
+            let store = try RelayStore.open(
+                try test.place(), as: .forTests(), settings: .forTests)
+            try await store.save(
+                ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+            try await store.extendSchema(
+                of: Sample.container,
+                with: [RecordTypeDefinition(Sample.identifier("Artwork"), isInferred: true)])
+            let edits = Self.editsOfKept
+            for start in stride(from: 0, to: edits.count, by: size) {
+                _ = try await store.append(
+                    Array(edits[start...].prefix(size)), container: Sample.container,
+                    source: Sample.source, at: Sample.moment(1))
+            }
+            bodies.append(
+                try await store.read {
+                    try String.fetchAll($0, sql: "SELECT body FROM logEntry ORDER BY position")
+                })
+            await store.close()
+        }
+        #expect(bodies[0].count == Self.editsOfKept.count)
+        #expect(bodies[1] == bodies[0] && bodies[2] == bodies[0])
+    }
+
+    @Test func `the records that a request changes are asked for together`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        try await store.extendSchema(
+            of: Sample.container,
+            with: [RecordTypeDefinition(Sample.identifier("Artwork"), isInferred: true)])
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        try connection.begin()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        let container = try commit.container(Sample.container)
+        func run() throws {
+            let step = AppendStep(
+                changes: try (1...200).map { try PreparedChange(Sample.unkeyed("art-\($0)")) },
+                delivery: nil, source: Sample.source, now: Sample.moment(1), settings: .forTests)
+            _ = try step.run(in: &commit, container: container)
+        }
+        // New ones are reckoned with their container's quota, one by one.
+        try run()
+        let before = connection.pipeline.roundTrips
+        try run()
+        #expect(connection.pipeline.roundTrips - before < 40)
+        connection.rollBack()
+        await store.close()
+    }
 }

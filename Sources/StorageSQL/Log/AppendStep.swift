@@ -22,15 +22,21 @@ struct AppendStep: Sendable {
         var versions = try knownVersions(in: &commit, container)
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(changes.count)
-        for change in changes {
-            outcomes.append(try append(change, &keys, &versions, in: &commit, container))
+        for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
+            let part = changes[start...].prefix(KnownRecords.mostTogether)
+            var records = try knownRecords(of: part, in: &commit, container)
+            for change in part {
+                let outcome = try append(
+                    change, &keys, &versions, &records, in: &commit, container)
+                outcomes.append(outcome)
+            }
         }
         return outcomes
     }
 
     private func append(
         _ prepared: PreparedChange, _ keys: inout KnownKeys?, _ versions: inout KnownVersions?,
-        in commit: inout OpenCommit, _ container: StoredContainer
+        _ records: inout KnownRecords?, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome {
         if let key = prepared.key,
             let known = try remember(key, &keys, in: &commit, container)
@@ -41,7 +47,8 @@ struct AppendStep: Sendable {
         let filling =
             isStale
             ? nil
-            : try ShadowFilling(prepared, source: source, at: now, in: &commit, container)
+            : try ShadowFilling(
+                prepared, source: source, at: now, knowing: &records, in: &commit, container)
         let position = try commit.append(
             filling?.change ?? prepared.change,
             text: filling == nil ? prepared.body : filling?.text,
@@ -112,6 +119,21 @@ struct AppendStep: Sendable {
         return try KnownVersions(
             versioned, named: versioned.map { name(of: $0, in: container) },
             by: try commit.statement(.knownVersion))
+    }
+
+    /// What is kept of the records of some changes, where each question would be waited for; `nil`
+    /// where each is asked for in its turn.
+    private func knownRecords(
+        of changes: some Collection<PreparedChange>, in commit: inout OpenCommit,
+        _ container: StoredContainer
+    ) throws -> KnownRecords? {
+        guard commit.db.dialect == .postgresql, changes.count > 1 else { return nil }
+        var kept: [RecordChange] = []
+        for change in changes.map(\.change) {
+            if try commit.isKept(change.recordType, of: container) { kept.append(change) }
+        }
+        guard kept.count > 1 else { return nil }
+        return try KnownRecords(of: kept, in: container, commit.db)
     }
 
     private func name(

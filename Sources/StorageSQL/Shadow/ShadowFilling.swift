@@ -18,17 +18,22 @@ struct ShadowFilling {
     let isWritten: Bool
 
     /// Completes a change, or returns `nil` if its record type is not kept.
+    ///
+    /// `records` are known of the request, if any are.
     init?(
         _ prepared: PreparedChange, source: SourceName, at now: Timestamp,
-        in commit: inout OpenCommit, _ container: StoredContainer
+        knowing records: inout KnownRecords?, in commit: inout OpenCommit,
+        _ container: StoredContainer
     ) throws {
         let change = prepared.change
         guard try commit.isKept(change.recordType, of: container) else { return nil }
         let place = RecordPlace(
             container: container.key, database: change.database, owner: change.owner)
-        shadowRows = ShadowRows(place: place, container: container)
-        current = try shadowRows.records(named: change.recordID, in: commit.db)
-            .first { $0.recordType == change.recordType }
+        let rows = ShadowRows(place: place, container: container)
+        shadowRows = rows
+        let found =
+            try records?.take(change) ?? rows.records(named: change.recordID, in: commit.db)
+        current = found.first { $0.recordType == change.recordType }
         self.source = source
         self.now = now
         isWritten = try Self.hasRoom(

@@ -17,6 +17,9 @@ struct ShadowRows {
         ]
     }
 
+    /// The arguments that name a record: those of its zone, and its name.
+    func name(_ id: RecordID) -> StatementArguments { zone(id.zoneID) + [id.recordName.rawValue] }
+
     static let zoneCondition =
         "container = ? AND database = ? AND owner = ? AND zoneOwner = ? AND zoneName = ?"
 
@@ -29,7 +32,7 @@ struct ShadowRows {
     func scanned(named id: RecordID, in db: Database) throws -> [ScannedRecord] {
         try Row.fetchAll(
             db.cachedStatement(sql: Self.namedStatement),
-            arguments: zone(id.zoneID) + [id.recordName.rawValue]
+            arguments: name(id)
         ).map(ScannedRecord.init(row:))
     }
 
@@ -38,7 +41,7 @@ struct ShadowRows {
     func heads(named id: RecordID, in db: Database) throws -> [ShadowRecord] {
         try Row.fetchAll(
             db.cachedStatement(sql: Self.headStatement),
-            arguments: zone(id.zoneID) + [id.recordName.rawValue]
+            arguments: name(id)
         ).map(ShadowRecord.init(row:))
     }
 
