@@ -19,6 +19,39 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
 
     private static let signs: Set<Substring> = ["=", ":", "/", "]"]
 
+    // MARK: Values
+
+    private static let modes: Set = [
+        "disable", "allow", "prefer", "require", "verify-ca", "verify-full",
+    ]
+    private static let sessions: Set = [
+        "any", "read-write", "read-only", "primary", "standby", "prefer-standby",
+    ]
+
+    /// What is wrong with a value, which libpq says only when it connects, as if no server could be
+    /// reached; `nil` if nothing is.
+    static func wrongValue(_ parameters: [String: String]) -> BadPostgresURL? {
+        let ports = parameters["port"]?.split(separator: ",") ?? []
+        guard ports.allSatisfy({ (1...65_535).contains(Self.number($0) ?? 0) }) else {
+            return BadPostgresURL(reason: "a port is a whole number from 1 to 65535")
+        }
+        if let time = parameters["connect_timeout"], Self.number(time) == nil {
+            return BadPostgresURL(reason: "connect_timeout is a whole number of seconds")
+        }
+        for (name, values) in [("sslmode", modes), ("target_session_attrs", sessions)] {
+            if let value = parameters[name], !values.contains(value) {
+                return BadPostgresURL(
+                    reason: "\(name) is one of \(values.sorted().joined(separator: ", "))")
+            }
+        }
+        return nil
+    }
+
+    /// As libpq reads it, which lets blanks stand around.
+    private static func number(_ text: some StringProtocol) -> Int? {
+        Int(String(text).filter { !$0.isWhitespace })
+    }
+
     // MARK: Other texts
 
     /// What libpq takes for pairs of keys and values, and finds no `=` in.

@@ -43,6 +43,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
                 reason: "\"\(other)\" cannot be set; allowed are "
                     + Self.allowed.sorted().joined(separator: ", "))
         }
+        if let wrong = BadPostgresURL.wrongValue(parameters) { throw wrong }
         self.parameters = parameters
     }
 

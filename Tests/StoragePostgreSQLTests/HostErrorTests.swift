@@ -27,3 +27,30 @@ struct HostErrorTests {
         #expect(!told.contains("\n") && !told.contains("\t"))
     }
 }
+
+/// Values of an URL with which no server could be reached: they are told with the settings.
+struct WrongValueTests {
+    @Test(arguments: [
+        ("postgresql://belfry@h:geheim/relay", "a port is"),
+        ("postgresql://belfry@h:99999/relay", "a port is"), ("host=h port=0", "a port is"),
+        ("postgresql://belfry@a:5432,b:x/relay", "a port is"),
+        ("postgresql://h/relay?connect_timeout=geheim", "connect_timeout is"),
+        ("postgresql://h/relay?sslmode=geheim", "sslmode is one of"),
+        ("postgresql://h/relay?target_session_attrs=geheim", "target_session_attrs is one of"),
+    ])
+    func `a value that cannot be one is told of`(text: String, reason: String) {
+        let bad = #expect(throws: BadPostgresURL.self) { try PostgresTarget(text) }
+        #expect(bad?.reason.contains(reason) == true)
+        #expect(bad?.reason.contains("geheim") == false)
+    }
+
+    @Test(arguments: [
+        "postgresql://belfry@a:5432,b:5433/relay", "postgresql://belfry@a,b/relay",
+        "host=a,b port=5432", "host=a,b port=,5433", "postgresql:///relay?service=x",
+        "postgresql://h/relay?sslmode=verify-full&connect_timeout=3",
+        "postgresql://h/relay?target_session_attrs=primary",
+    ])
+    func `what libpq takes is taken`(text: String) throws {
+        _ = try PostgresTarget(text)
+    }
+}
