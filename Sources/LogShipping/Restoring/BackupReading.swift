@@ -254,12 +254,13 @@ struct RebuildingPlan: Sendable {
 }
 
 extension Catalogue {
-    /// The copies of one chain that a moment can be made of, the newest first.
+    /// The copies of one chain that a moment can be made of.
     ///
     /// - Parameters:
     ///   - moment: `nil` is the last there is.
     ///   - chain: the one that is taken; that of the newest copy if it is `nil`.
     ///   - place: where they are.
+    /// - Returns: The newest first.
     /// - Throws: ``BackupRefusal`` if there is none.
     func fitting(
         asOf moment: Timestamp?, of chain: String?, place: String
