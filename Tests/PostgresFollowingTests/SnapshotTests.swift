@@ -74,6 +74,31 @@ struct SnapshotTests {
         #expect(Set(rows.map(\.position)).count == rows.count)
     }
 
+    /// A transaction keeps its locks, of which the server has a number for all.
+    @Test func `more tables are read than the server could lock at once`() async throws {
+        let server = try PostgresServer([
+            "wal_level=logical", "max_connections=20", "max_locks_per_transaction=10",
+        ])
+        defer { server.end() }
+        let name = try server.database()
+        try server.sql(
+            """
+            DO $$ BEGIN FOR n IN 1..600 LOOP
+                EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY)', n);
+                EXECUTE format('INSERT INTO t%s VALUES (1)', n);
+                IF n % 20 = 0 THEN COMMIT; END IF;
+            END LOOP; END $$
+            """, in: name)
+        let seen = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until {
+                $0.words.last == "following" || $0.words.contains("serverRefused")
+            }
+            return followed.seen
+        }
+        #expect(seen.rows.count == 600)
+        #expect(!seen.words.contains("serverRefused"), "\(seen.sentences.suffix(2))")
+    }
+
     /// It would be read again and again otherwise, and the slot that lasts never be made.
     @Test func `no snapshot is begun where there is no room for the slot that lasts`()
         async throws

@@ -20,6 +20,8 @@ final class SnapshotReader: @unchecked Sendable {
     /// Whether rows that were asked for are still to be read, and how many were.
     private var isFetching = false
     private var ofFetch = 0
+    /// Whether there is something to go back to behind each table.
+    private var hasSavepoint = false
     private var count = 0
 
     /// A table as it is now, and the types that users made.
@@ -58,6 +60,7 @@ final class SnapshotReader: @unchecked Sendable {
             if shape == nil {
                 guard let published = tables.popFirst() else {
                     try connection.query("COMMIT")
+                    hasSavepoint = false
                     guard let table = rewritten.popFirst() else { return nil }
                     try renew(table)
                     continue
@@ -68,7 +71,7 @@ final class SnapshotReader: @unchecked Sendable {
                 }
             }
             if let batch = try read() { return batch }
-            try connection.query("CLOSE belfry_rows")
+            try leave()
             shape = nil
         }
     }
@@ -121,20 +124,32 @@ final class SnapshotReader: @unchecked Sendable {
     /// Begins to read a table; returns whether its rows of then are still there.
     ///
     /// Who rewrites a table, as `ALTER TABLE … TYPE` and `TRUNCATE` do, leaves it empty for all who
-    /// see an earlier moment. The cursor holds a lock against that from here on.
+    /// see an earlier moment. The cursor holds a lock against that until the table is left.
     private func begin(_ published: Catalogue.PublishedTable) throws -> Bool {
+        if !hasSavepoint {
+            try connection.query("SAVEPOINT belfry_table")
+            hasSavepoint = true
+        }
         let shape = TableShape(published.relation, namingKey: published.namingKey, types: types)
         table = "\(published.relation.schema).\(published.relation.name)"
         try connection.query(
             "DECLARE belfry_rows NO SCROLL CURSOR FOR \(published.select)", within: nil)
         guard try !isRewritten(published.relation.id) else {
-            try connection.query("CLOSE belfry_rows")
+            try leave()
             return false
         }
         self.shape = shape
         // Few at first, because nothing is known of them.
         fetched = 10
         return true
+    }
+
+    /// Ends the cursor and gives back the locks of the table and of its indexes.
+    ///
+    /// A transaction keeps its locks, and the server has room for some thousand of them in all:
+    /// those of many tables would take everybody's.
+    private func leave() throws {
+        try connection.query("ROLLBACK TO SAVEPOINT belfry_table")
     }
 
     /// Whether the files of a table, or of one of its partitions, are others than they were: the
