@@ -101,7 +101,8 @@ import Testing
         // Nor need its container be named.
         for command in [
             ["containers", "show"], ["sources", "list"], ["keys", "list"], ["schema", "show"],
-            ["changes", "list"], ["deliveries", "list", "--user", "alice"],
+            ["changes", "list"], ["deliveries", "list", "--user", "alice"], ["check"],
+            ["backup", home.appending(path: "copy.sqlite").path],
         ] {
             let shown = try await BuiltBelfry.run(command, environment: environment)
             #expect(shown.code == 0, "\(command): \(shown.complaint)")

@@ -24,6 +24,7 @@ struct BackupCommand: AsyncParsableCommand {
     func validate() throws { try NamedStore.requireFile(database, "backed up") }
 
     func run() async throws {
+        let database = DevAddress.store(for: database, ProcessInfo.processInfo.environment)
         do {
             let report = try RelayStore.backUp(path: database, to: file)
             let size = FileManager.default.bytes(at: file) ?? 0
@@ -90,7 +91,8 @@ struct StoreFileOptions: ParsableArguments {
             let named = try await values().store()
             guard let url = named.url else {
                 try NamedStore.check(schema, of: named.path, called: "--schema")
-                return .file(named.path)
+                return .file(
+                    DevAddress.store(for: named.path, ProcessInfo.processInfo.environment))
             }
             return .server(try PostgresPlace(url: url, schema: schema ?? named.schema))
         }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import Storage
 
 /// Where a running `belfry dev` has its administrative side, for the other commands of the same
 /// user: they find it by themselves where nothing else tells them of a relay.
@@ -16,6 +17,8 @@ struct DevAddress: Codable, Sendable {
     var sourceURL: String?
     /// What the change source proves itself by.
     var sourceToken: String?
+    /// Its store, by its whole path.
+    var store: String?
     /// Those that were started before and were running then, the last one first: they are found
     /// again when this one ends.
     var others: [DevAddress]?
@@ -78,5 +81,16 @@ struct DevAddress: Codable, Sendable {
             let address = try? PrivateFile.read(DevAddress.self, from: file)
         else { return nil }
         return address.running.first
+    }
+
+    /// The store that is meant by `path`: that of a running one, where the usual one is meant and
+    /// is not there.
+    static func store(for path: String, _ environment: [String: String]) -> String {
+        let files = FileManager.default
+        guard path == StoreSettings.usualPath, !files.fileExists(atPath: path),
+            let store = find(environment)?.store, files.fileExists(atPath: store)
+        else { return path }
+        try? StandardStreams.write(Array("(the store of belfry dev, \(store))\n".utf8), .error)
+        return store
     }
 }

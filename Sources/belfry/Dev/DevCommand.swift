@@ -216,7 +216,8 @@ struct DevCommand: AsyncParsableCommand {
         let address = DevAddress(
             url: "http://127.0.0.1:\(adminPort)", adminToken: sandbox.secrets.adminToken,
             process: ProcessInfo.processInfo.processIdentifier, container: DevSandbox.container,
-            sourceURL: sandbox.sourceURL(port: port), sourceToken: sandbox.secrets.sourceToken)
+            sourceURL: sandbox.sourceURL(port: port), sourceToken: sandbox.secrets.sourceToken,
+            store: sandbox.wholeStorePath)
         let tour = DevTour(
             sandbox: sandbox, port: port, adminPort: adminPort, consolePath: relay.consolePath,
             isFound: !once && address.announce(environment),

@@ -37,6 +37,11 @@ struct DevSandbox: Sendable {
 
     var folderPath: String { folder.path }
     var storePath: String { folder.appending(path: "relay.sqlite").path }
+    /// The same for those who are called in another folder.
+    var wholeStorePath: String {
+        storePath.hasPrefix("/")
+            ? storePath : "\(FileManager.default.currentDirectoryPath)/\(storePath)"
+    }
     var caPath: String { folder.appending(path: "gateway-ca.pem").path }
 
     /// Where changes are posted.
