@@ -56,8 +56,8 @@ import Testing
     @Test func `an image of the version before is refused`() throws {
         let index = SubscriptionIndex(seed: 1)
         var before = try index.image()
-        #expect(before.prefix(4) == [5, 0, 0, 0])
-        before[0] = 4
+        #expect(before.prefix(4) == [6, 0, 0, 0])
+        before[0] = 5
         #expect(throws: ImageDamage("the index is of another version")) {
             _ = try SubscriptionIndex(image: before)
         }

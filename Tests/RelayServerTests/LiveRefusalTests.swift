@@ -214,6 +214,8 @@ import Testing
             #expect(fenced == expected)
             try await page.close()
         }
+    }
+
     @Test(arguments: ["stream", "poll", "sessions"])
     func `credentials are refused over HTTP with the word for programs of a socket's end`(
         door: String
