@@ -9,8 +9,10 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias InboundOut = Any
 
-    /// Into what is read at first. A connection keeps it for as long as it stands, be it for hours
-    /// and read of hardly ever; what comes in larger pieces has it grow.
+    /// Into what is read at first.
+    ///
+    /// A connection keeps it for as long as it stands, be it for hours and read of hardly ever; what
+    /// comes in larger pieces has it grow.
     private static let reading = AdaptiveRecvByteBufferAllocator(
         minimum: 64, initial: 1024, maximum: 65_536)
 
