@@ -15,7 +15,10 @@ extension RelayStore: Shadow {
             ) { edits, allowance, commit in
                 let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
-                try SchemaStep(container: shadowRows.container).add(additions, in: commit.db)
+                // Each part adds what its own records have.
+                let types = Set(edits.compactMap(\.recordType))
+                try SchemaStep(container: shadowRows.container)
+                    .add(additions.filter { types.contains($0.name) }, in: commit.db)
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
                 let outcomes = try step.run(edits, atomicity, within: &allowance, in: &commit)
                 return [RecordEditsApplied(outcomes: outcomes, room: allowance.cascade)]

@@ -6,10 +6,16 @@ struct SchemaInference {
     private let environment: ContainerEnvironment
     private let known: ContainerSchema
     private var learned: [RecordType: RecordTypeDefinition] = [:]
+    /// How many fields may be learned yet.
+    private var room = 0
 
     init(_ schema: ContainerSchema, environment: ContainerEnvironment) {
         known = schema
         self.environment = environment
+        guard environment == .development else { return }
+        let count = schema.recordTypes.values.reduce(0) { $0 + $1.fields.count }
+        let most = Limits.maximumLearnedFields
+        room = max(0, min(most.request, most.container - count))
     }
 
     /// What is not in the schema yet.
@@ -34,6 +40,7 @@ struct SchemaInference {
     ) throws(APIError) -> RecordTypeDefinition {
         guard let definition = definition(of: type) else {
             try admitNew(type)
+            try checkRoom(for: fields.count)
             learn(RecordTypeDefinition(type, isInferred: true), fields, emptyLists)
             return definition(of: type) ?? RecordTypeDefinition(type, isInferred: true)
         }
@@ -57,8 +64,18 @@ struct SchemaInference {
                 .quotaExceeded,
                 "a record type has at most \(Limits.maximumFieldsPerRecord) fields")
         }
+        try checkRoom(for: unknown.count)
         learn(definition, unknown, emptyLists)
         return definition
+    }
+
+    private func checkRoom(for count: Int) throws(APIError) {
+        guard count > room else { return }
+        let most = Limits.maximumLearnedFields
+        throw APIError(
+            .quotaExceeded,
+            "a container in development learns at most \(most.request) fields from a request, and "
+                + "\(most.container) in all; its schema may be given more")
     }
 
     /// Learns of a change that a source posted; it is never refused, since its own database is the
@@ -73,7 +90,7 @@ struct SchemaInference {
         let unknown = fields.filter {
             definition?.fields[$0.key] == nil && RecordTypeDefinition.isFieldName($0.key)
         }
-        guard unknown.count <= room else { return }
+        guard unknown.count <= min(room, self.room) else { return }
         learn(definition ?? RecordTypeDefinition(type, isKept: false, isInferred: true), unknown)
     }
 
@@ -106,6 +123,7 @@ struct SchemaInference {
         for (name, value) in fields {
             guard let type = SchemaFieldType(of: value) ?? emptyLists[name] else { continue }
             more.fields[name] = FieldDefinition(type, uses: Self.uses(of: type))
+            room -= 1
         }
         guard known.recordTypes[definition.name] == nil || !more.fields.isEmpty else { return }
         learned[definition.name] = more
