@@ -10,6 +10,8 @@ package struct SessionStanding: Sendable, Hashable {
     package let id: UUIDBytes
     /// The session; `nil` if it never began, or has been forgotten.
     package var session: UserSession?
+    /// How tokens of sessions name the keys by which the container's user tokens are verified.
+    var keys: [[UInt8]] = []
 
     /// Collects what is known.
     package init(secret: [UInt8], id: UUIDBytes, session: UserSession?) {
@@ -36,9 +38,7 @@ extension Authenticator {
     /// - Throws: ``AuthenticationRefusal``; what ended or was revoked asks for signing in again.
     func user(of token: String, now: Timestamp) throws(AuthenticationRefusal) -> UserID {
         guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
-        if SessionToken.isOne(token) {
-            return try sessionUser(of: token, by: userTokens, now: now)
-        }
+        if SessionToken.isOne(token) { return try sessionUser(of: token, now: now) }
         let user: UserID
         do throws(UserTokenRefusal) {
             user = try verified(token, by: userTokens).user(at: now)
@@ -97,17 +97,15 @@ extension Authenticator {
     }
 
     private func sessionUser(
-        of text: String, by userTokens: UserTokenSettings, now: Timestamp
+        of text: String, now: Timestamp
     ) throws(AuthenticationRefusal) -> UserID {
         guard let token = SessionToken(text), let session,
             token.isSigned(by: session.secret, for: settings.key)
         else { throw .userToken(.signature) }
         guard settings.sessions != nil, let known = session.session, known.revokedAt == nil,
             now < token.expiresAt, now < known.endsAt,
-            // Who has the key that was replaced could have begun sessions with it.
-            userTokens.keyIdentities.contains(where: {
-                SessionToken.mark(of: $0, secret: session.secret) == token.key
-            })
+            // Who has a key that was replaced could have begun sessions with it.
+            let key = token.key, session.keys.contains(key)
         else { throw .userTokenExpired(redirectURL: redirectURL) }
         return known.user
     }

@@ -11,6 +11,7 @@ struct SessionService: Sendable {
     let logger: Logger
 
     private let secret = SessionSecret()
+    private let marks = KeyMarks()
 
     /// Looks up the sessions of `registry`.
     init(
@@ -32,9 +33,13 @@ struct SessionService: Sendable {
             let token = Authenticator.userToken(of: request),
             let id = SessionStanding.sessionID(of: token)
         else { return nil }
-        return SessionStanding(
+        var standing = SessionStanding(
             secret: try await secret.value(orRead: registry.sessionSecret), id: id,
             session: try await registry.session(id, of: container.key))
+        if SessionToken.isOne(token) {
+            standing.keys = marks.value(of: container, standing.secret)
+        }
+        return standing
     }
 
     /// A fresh token for the answer; `nil` if the container has no sessions.
@@ -110,5 +115,21 @@ private final class SessionSecret: Sendable {
         let secret = try await read()
         known.withLock { $0 = secret }
         return secret
+    }
+}
+
+/// How tokens of sessions name the keys of containers, once it has been worked out: a set of keys is
+/// long, and every call asks.
+private final class KeyMarks: Sendable {
+    private let known = Mutex<[ContainerKey: (settings: UserTokenSettings, marks: [[UInt8]])]>([:])
+
+    func value(of container: ContainerSettings, _ secret: [UInt8]) -> [[UInt8]] {
+        guard let settings = container.userTokens else { return [] }
+        if let known = known.withLock({ $0[container.key] }), known.settings == settings {
+            return known.marks
+        }
+        let marks = settings.keyIdentities.map { SessionToken.mark(of: $0, secret: secret) }
+        known.withLock { $0[container.key] = (settings, marks) }
+        return marks
     }
 }
