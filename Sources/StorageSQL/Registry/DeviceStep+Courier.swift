@@ -6,7 +6,7 @@ extension DeviceStep {
     /// Before `rivals` end for the sake of `device`: what waits for the same user's same device
     /// goes to its new courier, and everything else that waits for them is dropped.
     ///
-    /// What was taken goes along, so that it is not queued again there.
+    /// What was taken last goes along, so that it is not queued again there.
     func handOverCourier(
         of rivals: [DeviceVersion], to device: Device, in commit: OpenCommit
     ) throws {
@@ -18,18 +18,35 @@ extension DeviceStep {
                 try dropCourierNotifications(of: [rival.serial], in: commit)
                 continue
             }
-            try commit.db.cachedStatement(
-                sql: """
-                    UPDATE courierNotification
-                    SET courier = (SELECT id FROM courier WHERE token = ?1)
-                    WHERE courier = (SELECT id FROM courier WHERE token = ?2)
-                        AND container = ?3
-                    """
-            ).execute(arguments: [
-                device.token.rawValue, rival.device.token.rawValue, container.id,
-            ])
+            for statement in [Self.handingOverWaiting, Self.handingOverTaken] {
+                try commit.db.cachedStatement(sql: statement).execute(arguments: [
+                    device.token.rawValue, rival.device.token.rawValue, container.id,
+                ])
+            }
         }
     }
+
+    /// How much that was taken from a courier goes along to another one, and how much may be
+    /// forgotten with it: everybody waits for that.
+    ///
+    /// What was taken before the last few is settled, or nearly always.
+    private static let mostTaken = (moved: 64, forgotten: 1000)
+
+    static let handingOverWaiting = """
+        UPDATE courierNotification
+        SET courier = (SELECT id FROM courier WHERE token = ?1)
+        WHERE courier = (SELECT id FROM courier WHERE token = ?2)
+            AND container = ?3 AND takenAt IS NULL
+        """
+
+    static let handingOverTaken = """
+        UPDATE courierNotification
+        SET courier = (SELECT id FROM courier WHERE token = ?1)
+        WHERE container = ?3 AND id IN (
+            SELECT id FROM courierNotification
+            WHERE courier = (SELECT id FROM courier WHERE token = ?2) AND takenAt IS NOT NULL
+            ORDER BY takenAt DESC, id DESC LIMIT \(mostTaken.moved))
+        """
 
     /// Drops what waits for devices that end.
     func dropCourierNotifications(of serials: [UInt64], in commit: OpenCommit) throws {
@@ -62,7 +79,8 @@ extension DeviceStep {
     /// would fill the store.
     private static let youth: Duration = .seconds(3600)
 
-    /// Forgets the young couriers of devices that have ended, with what was queued in them.
+    /// Forgets the young couriers of devices that have ended, with what was queued in them, unless
+    /// that is too much for one transaction.
     func forgetYoungCouriers(of serials: [UInt64], in commit: OpenCommit) throws {
         guard !serials.isEmpty else { return }
         let forget = try commit.db.cachedStatement(sql: Self.forgettingYoungCourier)
@@ -79,6 +97,9 @@ extension DeviceStep {
 
     static let forgettingYoungCourier = """
         DELETE FROM courier WHERE \(endedCourier) AND createdAt > ?
+            AND NOT EXISTS (
+                SELECT 1 FROM courierNotification AS queued
+                WHERE queued.courier = courier.id LIMIT 1 OFFSET \(mostTaken.forgotten))
         """
 
     /// Forgets the courier of a device that has ended, unless another device has it, or what was
