@@ -108,7 +108,7 @@ package final class SubscriptionIndex: Sendable {
         for change: RecordChange, now: Timestamp?, mostSteps: Int, into serials: inout [UInt64],
         erring: inout [UInt64]
     ) -> DearChange? {
-        reading { content, reader in
+        reading { content, reader -> DearChange? in
             reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
             content.decode(change, now: now, into: reader.change)
             if reader.change.encoder.isGivenUp {

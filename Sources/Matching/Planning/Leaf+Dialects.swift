@@ -57,7 +57,10 @@ extension Leaf {
         // Order, and intervals, do not ask for case.
         let isFolded = !comparison.options.isEmpty && !test.isOrdering && !isBetween
         view = isFolded ? .realmFolded : .realm
-        guard name(path) || takeSteps(of: path), !field.isEmpty else { return nil }
+        if !name(path) {
+            guard takeSteps(of: path) else { return nil }
+        }
+        guard !field.isEmpty else { return nil }
     }
 
     /// Takes the steps of a path in which there are indexes; says whether it always leads
