@@ -116,6 +116,28 @@ import Testing
             condition: "score[LAST] >= #.25 AND score[LAST] < #.5",
             fields: ["score": .list([.double(9.3), .double(7.3)])]),
         PathCase(
+            condition: "home GEOWITHIN geocircle([10.#1, 20], 0.000001)",
+            fields: [
+                "home": Location(latitude: 20, longitude: 10.71).map(FieldValue.location) ?? .null
+            ]),
+        PathCase(
+            condition: "home.place GEOWITHIN geocircle([10.#1, 20], 0.000001)",
+            fields: [
+                "home": .map([
+                    "place": .map([
+                        "type": .string("Point"),
+                        "coordinates": .list([.double(10.71), .double(20)]),
+                    ])
+                ])
+            ]),
+        PathCase(
+            condition: "spots GEOWITHIN geobox([10.#1, 20], [10.#2, 20.001])",
+            fields: [
+                "spots": .list([
+                    .list([.double(-3), .double(4)]), .list([.double(10.7155), .double(20.0005)]),
+                ])
+            ]),
+        PathCase(
             condition: "maker == obj('Maker', 'm#')",
             fields: ["maker": .map(["recordName": .string("m7")])]),
         PathCase(condition: #"{"name": {"$eq": "n#"}}"#, fields: ["name": .string("n7")]),
@@ -162,6 +184,10 @@ import Testing
         let texts = [
             "NOT name == 'x'", "name != 'x'", "ALL name == 'x'", "NONE name == 'x'",
             "name == other", "name.@count > 1", "score + 1 > 2",
+            "NOT home GEOWITHIN geocircle([1, 2], 0.1)",
+            "home GEOWITHIN geopolygon({[0, 0], [2, 0], [2, 2], [0, 0]})",
+            "ALL home GEOWITHIN geocircle([1, 2], 0.1)",
+            "home GEOWITHIN geobox([-120, 0], [120, 1])",
             #"{"name": {"$ne": "x"}}"#,
         ]
         for (serial, text) in texts.enumerated() {

@@ -39,6 +39,10 @@ extension Leaf {
     // MARK: Realm
 
     private init?(realm comparison: Comparison) {
+        guard comparison.comparator != .geoWithin else {
+            self.init(realmPlaces: comparison)
+            return
+        }
         guard comparison.options.isSubset(of: .ignoringCase) else { return nil }
         let path: RecordPredicate.RecordPath
         switch (comparison.left, comparison.right) {
@@ -57,10 +61,25 @@ extension Leaf {
         // Order, and intervals, do not ask for case.
         let isFolded = !comparison.options.isEmpty && !test.isOrdering && !isBetween
         view = isFolded ? .realmFolded : .realm
+        guard follow(path) else { return nil }
+    }
+
+    /// Reads GEOWITHIN, which is judged in the evaluator behind the cells of a circle.
+    private init?(realmPlaces comparison: Comparison) {
+        guard comparison.quantifier == nil || comparison.quantifier == .any,
+            case .path(let path) = comparison.left, let circle = comparison.right.realmCircle
+        else { return nil }
+        self.init(.reference, clue: .near(circle.centre, metres: circle.metres))
+        view = .realmPlaces
+        guard follow(path) else { return nil }
+    }
+
+    /// Takes the names or steps of a path; says whether it always leads somewhere.
+    private mutating func follow(_ path: RecordPredicate.RecordPath) -> Bool {
         if !name(path) {
-            guard takeSteps(of: path) else { return nil }
+            guard takeSteps(of: path) else { return false }
         }
-        guard !field.isEmpty else { return nil }
+        return !field.isEmpty
     }
 
     /// Takes the steps of a path in which there are indexes; says whether it always leads

@@ -14,6 +14,8 @@ enum ValueView: UInt8, Codable {
     /// Minapp's rules: lists in lists are opened, a text may be a date too, a reference is the name
     /// of its record, and UUIDs and object IDs are their texts.
     case minapp
+    /// Realm's rules for GEOWITHIN: a bag of places, of which a value may be one, or a list some.
+    case realmPlaces
 }
 
 /// What else there is to know of a slot.
@@ -41,6 +43,7 @@ struct SlotForm: OptionSet, BitwiseCopyable {
 extension ValueEncoder {
     /// Encodes a value as a view has it.
     mutating func encode(_ value: FieldValue, in view: ValueView) -> FieldSlot {
+        if view == .realmPlaces { return places(of: value) }
         switch value {
         case .list, .set: return bag(of: value, in: view)
         case .map where view != .minapp: return bag(of: value, in: view)
@@ -64,6 +67,7 @@ extension ValueEncoder {
 
     /// The same value as a view has it; `nil` where canonical bytes do not do.
     mutating func viewed(_ slot: FieldSlot, in view: ValueView) -> FieldSlot? {
+        if view == .realmPlaces { return viewedPlace(slot) }
         guard slot.kind == .collection else { return viewedScalar(slot, in: view) }
         if slot.form.contains(.deep) { return nil }
         elements.reserve(Int(slot.length))
@@ -76,6 +80,15 @@ extension ValueEncoder {
             elements.append(element)
         }
         return bag(from: start, .bag)
+    }
+
+    /// Coordinates and points are told from the value.
+    private func viewedPlace(_ slot: FieldSlot) -> FieldSlot? {
+        switch slot.kind {
+        case .location, .null, .unknown: slot
+        case .collection: nil
+        default: FieldSlot(.notANumber)
+        }
     }
 
     private mutating func viewedScalar(_ slot: FieldSlot, in view: ValueView) -> FieldSlot? {
@@ -94,6 +107,7 @@ extension ValueEncoder {
             case .realmFolded:
                 return content.allSatisfy { $0 < 0x80 } ? folded(slot, .ignoringCase) : nil
             case .minapp: return Self.mayBeMoment(content) ? nil : slot
+            case .realmPlaces: return nil
             }
         case .bytes, .reference, .boolean, .collection: return nil
         }
@@ -107,6 +121,29 @@ extension ValueEncoder {
         slot.length = UInt32(elements.count - start)
         slot.form = form
         return slot
+    }
+
+    /// A list may be two coordinates, and may be of places.
+    private mutating func places(of value: FieldValue) -> FieldSlot {
+        let start = elements.count
+        add(place: value)
+        switch value {
+        case .list(let values):
+            // Each is looked up at every level in use.
+            guard admits(slow: values.count * 8) else { return FieldSlot(.unknown) }
+            for value in values { add(place: value) }
+        case .set(let values):
+            guard admits(slow: values.count * 8) else { return FieldSlot(.unknown) }
+            for value in values { add(place: value) }
+        default: break
+        }
+        return bag(from: start, .bag)
+    }
+
+    private mutating func add(place value: FieldValue) {
+        guard let place = value.realmPlace else { return }
+        let slot = encode(.location(place))
+        elements.append(slot)
     }
 
     private mutating func bag(of value: FieldValue, in view: ValueView) -> FieldSlot {

@@ -20,6 +20,8 @@ extension ProbeWriter {
             case .date: dates.add(element)
             case .string: texts(use, element, compartment, change, isRepeated: true)
             case .bytes: data(use, element, compartment, change, isElement: true)
+            case .location where use.place != 0:
+                places(use, element, compartment, change, isRepeated: true)
             default: break
             }
             for dimension in [use.any[element.kind], use.element[element.kind]]

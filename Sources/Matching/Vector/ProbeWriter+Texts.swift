@@ -104,10 +104,11 @@ extension ProbeWriter {
 
     // MARK: Places
 
-    /// Adds the cells in which a place lies.
+    /// Adds the cells in which a place lies; if it is one of many, those that are there already are
+    /// left out.
     func places(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
-        _ change: DecodedChange
+        _ change: DecodedChange, isRepeated: Bool = false
     ) {
         let start = UnsafeRawPointer(change.start(of: slot))
         let latitude = Double(bitPattern: start.loadUnaligned(as: UInt64.self))
@@ -121,6 +122,7 @@ extension ProbeWriter {
             let start = begin(compartment, change)
             PlaceCells.append(cell, level: level, to: &change.encoder.bytes)
             add(use.place, from: start, change)
+            if isRepeated { change.dropRepetition() }
         }
     }
 }

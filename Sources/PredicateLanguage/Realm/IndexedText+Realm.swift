@@ -81,3 +81,35 @@ extension FieldValue {
         (members["recordName"] ?? members["_id"])?.primaryKeyText
     }
 }
+
+extension FieldValue {
+    /// The place that GEOWITHIN takes it for.
+    package var realmPlace: Location? { GeographicShape.location(self) }
+}
+
+extension RecordPredicate.Expression {
+    /// A circle around all of the shape that GEOWITHIN asks for.
+    ///
+    /// `nil` for what is no shape yet, for a box wider than half the Earth, and for a polygon: what
+    /// lies inside one whose edges cross may be at the other side of the Earth as well.
+    package var realmCircle: (centre: Location, metres: Double)? {
+        guard case .success(let shape) = GeographicShape.read(self) else { return nil }
+        switch shape {
+        case .circle(let centre, let radius): return (centre, radius * Functions.earthRadius)
+        case .box(let southWest, let northEast):
+            let west = southWest.longitude
+            let width = northEast.longitude - west + (northEast.longitude < west ? 360 : 0)
+            let middle = west + width / 2
+            guard width <= 180,
+                let centre = Location(
+                    latitude: (southWest.latitude + northEast.latitude) / 2,
+                    longitude: middle > 180 ? middle - 360 : middle),
+                let northWest = Location(latitude: northEast.latitude, longitude: west)
+            else { return nil }
+            // Of so narrow a box nothing is farther away than the corners; a metre for rounding.
+            let farthest = max(centre.metres(to: southWest), centre.metres(to: northWest))
+            return (centre, farthest + 1)
+        case .polygon: return nil
+        }
+    }
+}
