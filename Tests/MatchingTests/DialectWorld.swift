@@ -60,6 +60,10 @@ struct DialectWorld {
         switch world.generator.below(6) {
         case 0, 1: return .list((0..<count).map { _ in scalar() })
         case 2: return .list((0..<count).map { _ in value(depth: depth - 1) })
+        case 3 where world.generator.holds(oneIn: 3):
+            // In the order of their values these are coordinates.
+            let price = Int64(world.generator.below(60))
+            return .set([.integer(price), .integer(price + 20)])
         case 3: return .set([value(depth: depth - 1)])
         case 4:
             return .map([

@@ -123,27 +123,16 @@ extension ValueEncoder {
         return slot
     }
 
-    /// A list may be two coordinates, and may be of places.
     private mutating func places(of value: FieldValue) -> FieldSlot {
+        let places = value.realmPlaces
+        // Each is looked up at every level in use.
+        guard admits(slow: places.count * 8) else { return FieldSlot(.unknown) }
         let start = elements.count
-        add(place: value)
-        switch value {
-        case .list(let values):
-            // Each is looked up at every level in use.
-            guard admits(slow: values.count * 8) else { return FieldSlot(.unknown) }
-            for value in values { add(place: value) }
-        case .set(let values):
-            guard admits(slow: values.count * 8) else { return FieldSlot(.unknown) }
-            for value in values { add(place: value) }
-        default: break
+        for place in places {
+            let slot = encode(.location(place))
+            elements.append(slot)
         }
         return bag(from: start, .bag)
-    }
-
-    private mutating func add(place value: FieldValue) {
-        guard let place = value.realmPlace else { return }
-        let slot = encode(.location(place))
-        elements.append(slot)
     }
 
     private mutating func bag(of value: FieldValue, in view: ValueView) -> FieldSlot {

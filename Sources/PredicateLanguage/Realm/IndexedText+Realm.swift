@@ -83,8 +83,16 @@ extension FieldValue {
 }
 
 extension FieldValue {
-    /// The place that GEOWITHIN takes it for.
-    package var realmPlace: Location? { GeographicShape.location(self) }
+    /// The places that GEOWITHIN looks at where any of them will do: a list may be two coordinates,
+    /// and may be of places.
+    package var realmPlaces: [Location] {
+        let values: [FieldValue] =
+            switch RealmEvaluator.lifted(self) {
+            case .single(let value): [value]
+            case .list(let values): [.list(values)] + values
+            }
+        return values.compactMap { GeographicShape.location($0) }
+    }
 }
 
 extension RecordPredicate.Expression {
