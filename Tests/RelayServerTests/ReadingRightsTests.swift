@@ -210,6 +210,39 @@ import Testing
         }
     }
 
+    @Test func `what a client wrote beyond a value does not hold for the database's record`()
+        async throws
+    {
+        let reference: JSONObject = ["recordName": "x", "action": "DELETE_SELF"]
+        try await RunningRelay.with { relay in
+            func write(_ operation: String, _ record: JSONObject) async throws {
+                let operations: JSONValue = [
+                    ["operationType": .string(operation), "record": .object(record)]
+                ]
+                try await relay.container.call(
+                    "records/modify", ["operations": operations], as: "alice", in: "public"
+                ).expect(200)
+            }
+            try await Self.set(Self.schema(reading: "_world"), relay)
+            let target: JSONObject = ["recordName": "x", "recordType": "Artwork"]
+            try await write("create", target)
+            try await write(
+                "create",
+                [
+                    "recordName": "r", "recordType": "Artwork",
+                    "fields": ["link": ["value": .object(reference), "type": "REFERENCE"]],
+                ])
+            try await relay.container.post(
+                .change(
+                    "create", "r", ["link": ["type": "REFERENCE", "value": ["recordName": "x"]]]))
+            try await write("forceDelete", target)
+            let reply = try await relay.container.call(
+                "records/lookup", ["records": [["recordName": "r"]]], as: "bob", in: "public"
+            ).expect(200)
+            #expect(!reply.text.contains("serverErrorCode"), "\(reply.text)")
+        }
+    }
+
     /// Where its source says nobody, the record is nobody's; a snapshot that comes again takes it
     /// from nobody who has it.
     @Test(arguments: ["alice", "bob"])

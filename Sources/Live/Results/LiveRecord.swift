@@ -112,14 +112,15 @@ extension RecordChange {
         var record = record(after, at: entry, appendedAt)
         let base = base?.record
         let made = created.map(Self.stamp)
-        // A creation takes the record over from whoever had made it, where it says so.
-        let first = operation == .create ? made ?? base?.created : base?.created ?? made
+        // A creation that says so takes the record over from whoever had made it.
+        let isTakenOver = operation == .create && made != nil
+        let first = isTakenOver ? made : base?.created ?? made
         record.created = first ?? record.modified
         if after == nil {
             record.fields = base?.fields ?? before?.ownFields ?? [:]
             record.isPartial = true
         }
-        for member in base?.wire.members ?? []
+        for member in isTakenOver ? [] : base?.wire.members ?? []
         where base?.fields[member.name] == record.fields[member.name] {
             record.wire[member.name] = member.value
         }

@@ -155,8 +155,8 @@ struct ShadowFilling {
             record.fields = current?.fields ?? [:]
             record.isPartial = true
         }
-        // What clients wrote beyond the values holds for as long as the value does.
-        for member in current?.wire.members ?? []
+        // What clients wrote beyond the values of their record holds for as long as the value does.
+        for member in isCreation ? [] : current?.wire.members ?? []
         where current?.fields[member.name] == record.fields[member.name] {
             record.wire[member.name] = member.value
         }
