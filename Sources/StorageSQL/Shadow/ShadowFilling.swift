@@ -102,11 +102,11 @@ struct ShadowFilling {
     /// would be its creator, and read and write it.
     private static func isCreation(_ change: RecordChange, of current: ShadowRecord?) -> Bool {
         guard let current, !current.isDeleted else { return true }
-        guard change.operation == .create, change.editor != current.created.userID else {
-            return false
-        }
+        guard change.operation == .create else { return false }
+        guard let editor = change.editor else { return current.source == .cloudKit }
         // Rows of a snapshot that is made again do not say who created them.
-        return change.editor != nil && !change.isSnapshot || current.source == .cloudKit
+        return editor != current.created.userID
+            && (!change.isSnapshot || current.source == .cloudKit)
     }
 
     /// Who may read the record as it is kept, as far as anybody or the schema says; `nil` for
