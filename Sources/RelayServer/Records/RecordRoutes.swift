@@ -101,9 +101,17 @@ struct RecordRoutes: Sendable {
         let stored = try await calls.shadow.records(
             named: Array(ids), in: caller.place, bytes: 4 * Limits.maximumPageBytes
         ).records
-        return Dictionary(
-            stored.filter(caller.mayRead).map { ($0.recordID, $0.recordType) }
-        ) { first, _ in first }
+        return Self.meant(stored.filter(caller.mayRead), by: caller).mapValues(\.recordType)
+    }
+
+    /// The record that each name means.
+    private static func meant(
+        _ records: [ShadowRecord], by caller: RecordCaller
+    ) -> [RecordID: ShadowRecord] {
+        Dictionary(records.map { ($0.recordID, $0) }) { first, second in
+            first.isMeant(over: second, by: caller.user, in: caller.place.database)
+                ? first : second
+        }
     }
 
     private func lookup(
@@ -128,11 +136,7 @@ struct RecordRoutes: Sendable {
             named: wanted.map(\.id).filter { named.insert($0).inserted }, in: caller.place,
             bytes: Limits.maximumPageBytes)
         let found = all.filter(caller.mayRead)
-        let meant = Dictionary(found.map { ($0.recordID, $0) }) { first, second in
-            let ranks = (Self.rank(of: first, for: caller), Self.rank(of: second, for: caller))
-            if ranks.0 != ranks.1 { return ranks.0 > ranks.1 ? first : second }
-            return first.position > second.position ? first : second
-        }
+        let meant = Self.meant(found, by: caller)
         var page = AnswerPage(limit: wanted.count)
         let entries = wanted.map { id, view -> JSONValue in
             if let record = meant[id], !page.isFull {
@@ -146,15 +150,6 @@ struct RecordRoutes: Sendable {
                 "recordName", .string(id.recordName.rawValue), uuid: request.uuid)
         }
         return RelayAnswer(json: ["records": .array(entries)])
-    }
-
-    /// Of a name that records of several types have in the public database, the caller's own is
-    /// meant, else a database's, and of these the one that changed last: nobody puts a record of
-    /// theirs in the place of another's for others.
-    private static func rank(of record: ShadowRecord, for caller: RecordCaller) -> Int {
-        guard caller.place.database == .public else { return 0 }
-        guard record.source == .cloudKit else { return 1 }
-        return caller.user != nil && record.created.userID == caller.user ? 2 : 0
     }
 
     /// Dictionaries with `recordName`, each with `desiredKeys` of its own or not; or bare names.

@@ -108,8 +108,11 @@ struct RecordEditStep {
     /// CloudKit's names are unique in a zone; those of a source's records only within their type,
     /// because they are keys of tables.
     private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
-        let records = try shadowRows.records(named: edit.recordID, in: db)
-            .sorted { ($0.isDeleted ? 1 : 0, $1.position) < ($1.isDeleted ? 1 : 0, $0.position) }
+        let records = try shadowRows.records(named: edit.recordID, in: db).sorted {
+            $0.isDeleted == $1.isDeleted
+                ? $0.isMeant(over: $1, by: editor.userID, in: shadowRows.place.database)
+                : $1.isDeleted
+        }
         guard let type = edit.recordType else { return records.first }
         return records.first { $0.recordType == type && !$0.isDeleted }
             ?? records.first { !$0.isDeleted && $0.source == .cloudKit }

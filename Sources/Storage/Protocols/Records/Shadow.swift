@@ -181,6 +181,23 @@ package struct ShadowRecord: Sendable, Hashable {
         let moment = UInt64(bitPattern: modified.at.milliseconds)
         return "\(String(position.rawValue, radix: 36))-\(String(moment, radix: 36))"
     }
+
+    /// Whether this record is meant, and not `other` of another type, where `user` names neither.
+    ///
+    /// In the public database the user's own is, else a database's: nobody puts a record of theirs
+    /// in the place of another's for others. Of these it is the one that changed last.
+    package func isMeant(
+        over other: ShadowRecord, by user: UserID?, in database: DatabaseScope
+    ) -> Bool {
+        let ranks = (rank(for: user), other.rank(for: user))
+        return database == .public && ranks.0 != ranks.1
+            ? ranks.0 > ranks.1 : position > other.position
+    }
+
+    private func rank(for user: UserID?) -> Int {
+        guard source == .cloudKit else { return 1 }
+        return user != nil && created.userID == user ? 2 : 0
+    }
 }
 
 /// One operation on a record.
