@@ -20,6 +20,7 @@ export class Relay {
   frames = []; // What clients sent over sockets.
   refusesUpgrades = false;
   refusesStreams = false;
+  isSlow = false; // What has been taken is complete when `finish` is called.
 
   async start(port = 0) {
     this.server = http.createServer((request, response) => this.#serve(request, response));
@@ -146,8 +147,12 @@ export class Relay {
       }
       if (!query.once || query.kind === "changes") connection.groups.set(group, query.kind);
     }
-    connection.send({ type: "state", version: set.version, state: "complete" });
-    connection.send(this.#at());
+    const finish = () => {
+      connection.send({ type: "state", version: set.version, state: "complete" });
+      connection.send(this.#at());
+    };
+    if (this.isSlow) this.finish = finish;
+    else finish();
   }
 
   async #serve(request, response) {

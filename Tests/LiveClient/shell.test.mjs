@@ -668,6 +668,32 @@ test("a query that was to go with a refused one goes on, by the same handle", { 
   assert.equal((await values.next()).done, true);
 }));
 
+test("a refused update takes back nothing of what was taken before it and is not complete yet", { timeout: 10_000 }, () => world(async (relay, client) => {
+  await client.set.add("art", query);
+  const whileSlow = async (edit) => {
+    [relay.isSlow, relay.finish] = [true, undefined];
+    const update = client.set.update(edit);
+    while (!relay.finish) await new Promise((resolve) => setTimeout(resolve, 2));
+    await assert.rejects(client.set.add("bad", { recordType: "Atr" }), { liveError: "unknownType" });
+    const names = client.set.names;
+    relay.isSlow = false;
+    relay.finish();
+    await update;
+    return names;
+  };
+  assert.deepEqual(await whileSlow((editor) => editor.add("few", { ...query, limit: 5 })), ["art", "few"]);
+  const few = client.set.named("few");
+  assert.equal(few.state, "live");
+  // What went with it does not come back, and neither does what went by itself.
+  assert.deepEqual(await whileSlow((editor) => {
+    editor.remove("few");
+    editor.add("fewer", { ...query, limit: 3 });
+  }), ["art", "fewer"]);
+  assert.equal(few.state, "ended");
+  assert.deepEqual(await whileSlow((editor) => editor.remove("art")), ["fewer"]);
+  assert.deepEqual(client.set.names, ["fewer"]);
+}));
+
 test("an update that only removes is complete once the relay has taken it", { timeout: 10_000 }, () => world(async (relay, client) => {
   await client.set.update((editor) => {
     editor.add("art", query);

@@ -581,6 +581,7 @@ export class LiveMachine {
     if (frame.version === this.#sent?.version) {
       this.#accepted = this.#sent;
       this.#sent = undefined;
+      this.#do("taken", this.#accepted);
       this.#flushSoon();
     }
     for (const { id, group, fingerprint, isResumed } of frame.queries ?? []) {
@@ -1009,6 +1010,7 @@ export class LiveClient {
         this.#wires.delete(this.#wire(id)?.text);
         return showing.forEach((one) => one._fail(new LiveError(effect.error)));
       }
+      case "taken": return this.set._taken(effect);
       case "refusedSet": return this.set._refused(effect);
       case "error": return this.onError?.(new LiveError(effect.error));
       case "connection":
@@ -1393,7 +1395,7 @@ class LiveSet {
       if (this.state === "error") return reject(Object.values(this.errors)[0]);
       const { state, error } = this.#client.connection;
       if (state === "closed") return reject(new LiveError(error ?? closed));
-      waiter = { resolve, reject };
+      waiter = { resolve, reject, texts: this.#texts };
       this.#waiters.add(waiter);
       const reason = `not complete in ${timeout} ms`;
       timer = later(() => reject(new LiveError({ liveError: "timeout", reason })), timeout);
@@ -1410,7 +1412,8 @@ class LiveSet {
   #take(next) {
     this.#good = this.#alive(this.#good);
     // Where something may be refused, what is to go with it is held back until that is known.
-    const isSure = [...next].every(([name, text]) => this.#good.get(name) === text);
+    const isSure = this.#isGood(next);
+    if (isSure) this.#good = next;
     for (const [name, handle] of this.#handles) {
       if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
       this.#handles.delete(name);
@@ -1434,30 +1437,42 @@ class LiveSet {
     this.#texts = next;
   }
 
+  #isGood(texts) {
+    return [...texts].every(([name, text]) => this.#good.get(name) === text);
+  }
+
+  // What is refused later takes nothing back of what the relay has taken, though it has not told it all.
+  _taken({ ids }) {
+    for (const [name, handle] of this.#former) {
+      if (ids.has(handle._id)) continue;
+      handle.close();
+      this.#former.delete(name);
+      if (!this.#texts.has(name)) this.#good.delete(name);
+    }
+    for (const [name, handle] of this.#handles) {
+      if (ids.has(handle._id)) this.#good.set(name, this.#texts.get(name));
+    }
+  }
+
   #show(state) {
     if (state === this.state) return;
     this.state = state;
     guard(() => this.onState?.(state));
   }
 
-  #settle(how, value) {
-    for (const waiter of this.#waiters) waiter[how](value);
-  }
-
   _connection({ state, error }) {
-    if (this.state === "error") return;
-    this.#show({ current: "complete", catchingUp: "bootstrapping" }[state] ?? "pending");
+    if (this.state !== "error") this.#show({ current: "complete", catchingUp: "bootstrapping" }[state] ?? "pending");
     if (state === "closed") {
       const reason = new LiveError(error ?? closed);
       for (const handle of this.#former.values()) handle._fail(reason);
-      this.#settle("reject", reason);
+      for (const waiter of this.#waiters) waiter.reject(reason);
     }
     // What shows nothing cannot be refused, and nothing connects for its sake.
     if (state !== "current" && (state !== "offline" || this.names.length)) return;
     for (const handle of this.#former.values()) handle.close();
     this.#former.clear();
     this.#good = this.#texts;
-    this.#settle("resolve");
+    for (const waiter of this.#waiters) waiter.resolve();
   }
 
   // The version before stays in force, so what was edited since is taken back.
@@ -1468,6 +1483,8 @@ class LiveSet {
     this.errors = Object.fromEntries(refused.map(([name, { _id }]) => [name, new LiveError(errors[_id])]));
     this.#take(this.#alive(this.#good));
     this.#show("error");
-    this.#settle("reject", Object.values(this.errors)[0]);
+    for (const waiter of this.#waiters) {
+      if (!this.#isGood(waiter.texts)) waiter.reject(Object.values(this.errors)[0]);
+    }
   }
 }
