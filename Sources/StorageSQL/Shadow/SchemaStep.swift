@@ -97,14 +97,56 @@ struct SchemaStep {
     }
 
     /// Forgets what is not kept any more; the versions stay for the sake of stale changes.
+    ///
+    /// On PostgreSQL a row that is counted walks over all counts that the transaction made before
+    /// it, so that some ten thousands would take longer than a statement may: there what goes is
+    /// counted at once, and the rows are written some at a time.
     func forgetUnkept(in db: Database) throws {
-        try db.execute(
+        guard db.dialect == .postgresql else {
+            return try db.execute(
+                sql: "\(Self.forgetting) WHERE \(Self.unkeptCondition)",
+                arguments: [container.id, container.id])
+        }
+        try db.execute(sql: "ALTER TABLE shadowRecord DISABLE TRIGGER recordRecounted")
+        try db.execute(sql: Self.uncounting, arguments: [container.id])
+        let forget = try db.makeStatement(
             sql: """
-                UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
-                    deletedWith = NULL
-                WHERE \(Self.unkeptCondition)
-                """, arguments: [container.id, container.id])
+                \(Self.forgetting) WHERE ctid = ANY (ARRAY(
+                    SELECT ctid FROM shadowRecord WHERE \(Self.unkeptCondition) LIMIT ?))
+                """)
+        var count = Self.forgottenAtOnce
+        while count == Self.forgottenAtOnce {
+            count = try forget.executeCounting(
+                arguments: [container.id, container.id, Self.forgottenAtOnce])
+        }
+        try db.execute(sql: "ALTER TABLE shadowRecord ENABLE TRIGGER recordRecounted")
     }
+
+    /// Rows that one statement forgets: about half a second.
+    private static let forgottenAtOnce = 10_000
+
+    private static let forgetting = """
+        UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
+            deletedWith = NULL
+        """
+
+    /// Takes what is not kept any more from what is counted, for the container as a whole and for
+    /// each holder, as the trigger does of each row.
+    private static let uncounting = """
+        INSERT INTO quotaUse (container, thing, holder, number, bytes)
+        SELECT ?1, \(CountedThing.records.rawValue), coalesce(holder, ''), -sum(number), -sum(bytes)
+        FROM (
+            SELECT CASE WHEN source <> '_cloudkit' THEN '' WHEN owner <> '' THEN owner
+                    ELSE coalesce(createdBy, '') END AS holder,
+                1 - isDeleted AS number,
+                256 + coalesce(octet_length(fields), 0) + coalesce(octet_length(wire), 0) AS bytes
+            FROM shadowRecord WHERE container = ?1 AND isKept = 1 AND recordType NOT IN
+                (SELECT name FROM recordType WHERE container = ?1 AND isKept = 1)) AS unkept
+        GROUP BY GROUPING SETS ((holder), ())
+        HAVING count(*) > 0 AND (grouping(holder) = 1 OR holder <> '')
+        ON CONFLICT (container, thing, holder) DO UPDATE
+        SET number = quotaUse.number + excluded.number, bytes = quotaUse.bytes + excluded.bytes
+        """
 
     private static let unkeptCondition = """
         container = ? AND isKept = 1 AND recordType NOT IN
