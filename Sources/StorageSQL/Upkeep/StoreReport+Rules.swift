@@ -53,8 +53,10 @@ extension StoreReport {
                 "a delivery is the newest of an open digest, and pending or dead besides",
                 """
                 SELECT count(*) FROM digest WHERE closedAt IS NULL AND (
-                    deliveryID IN (SELECT deliveryID FROM retry)
-                    OR deliveryID IN (SELECT deliveryID FROM deadLetter))
+                    EXISTS (SELECT 1 FROM retry WHERE retry.deliveryID = digest.deliveryID)
+                    OR EXISTS (
+                        SELECT 1 FROM deadLetter
+                        WHERE deadLetter.deliveryID = digest.deliveryID))
                 """
             ),
             (
