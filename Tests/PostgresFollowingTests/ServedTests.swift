@@ -150,7 +150,10 @@ struct ServedTests {
             try await server.wait(
                 for: "f",
                 of: "SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'")
-            try await relay.client.administer("PUT", path, ["follow": .null]).expect(200)
+            let ended = try await relay.client.administer("PUT", path, ["follow": .null])
+                .expect(200)
+            #expect(
+                ended.text.contains("SELECT pg_drop_replication_slot('\(name)')"), "\(ended.text)")
             let shown = try await relay.client.administer("GET", path)
             #expect(shown["follow"] == nil && shown["following"] == nil)
         }
@@ -282,6 +285,17 @@ struct ServedTests {
                         ],
                     ]
                 ).expect(201)
+            }
+            // Another address may lead to the same database, and another slot leaves the one before.
+            let changes: [(follow: JSONValue, hasLeft: Bool)] = [
+                (["url": "postgresql://localhost:1/shop"], false), (["slot": "three"], true),
+                (["url": "postgresql://127.0.0.1:1/shop", "slot": "two"], true),
+            ]
+            for (follow, hasLeft) in changes {
+                let saved = try await relay.client.administer(
+                    "PUT", place + "other", ["follow": follow]
+                ).expect(200)
+                #expect((saved.json.value(at: ["left"]) != nil) == hasLeft, "\(saved.text)")
             }
             let deletions: [(name: String, slot: String?)] = [
                 ("twice", nil), ("shop", "one"), ("other", "two"),

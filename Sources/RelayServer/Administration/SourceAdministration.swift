@@ -108,6 +108,11 @@ struct SourceAdministration: AdministrationTable {
             if case .array(let others)? = answer["warnings"] { warnings += others }
             answer["warnings"] = .array(warnings)
         }
+        if let follow = (try? former?.changeSource())?.follow,
+            follow.isLeft(by: definition.source.follow), await !isFollowed(by: follow)
+        {
+            answer["left"] = .string(Self.left(by: follow))
+        }
         return RelayAnswer(status: former == nil ? 201 : 200, json: .object(answer))
     }
 
@@ -239,15 +244,11 @@ struct SourceAdministration: AdministrationTable {
 
     /// Whether another source goes on by the same slot or outbox: whoever drops it takes that
     /// one's changes.
-    private func isFollowed(by deleted: FollowDefinition) async -> Bool {
+    private func isFollowed(by ended: FollowDefinition) async -> Bool {
         for settings in (try? await registry.containers()) ?? [] {
             for stored in (try? await registry.sources(of: settings.key)) ?? [] {
                 guard let follow = (try? stored.changeSource())?.follow else { continue }
-                if follow.url == deleted.url, follow.readsOutbox == deleted.readsOutbox,
-                    follow.readsOutbox || follow.slot == deleted.slot
-                {
-                    return true
-                }
+                if follow.url == ended.url, !ended.isLeft(by: follow) { return true }
             }
         }
         return false
@@ -287,5 +288,14 @@ struct SourceAdministration: AdministrationTable {
 
     private func unknown(_ name: SourceName) -> APIError {
         APIError(.notFound, "there is no change source \"\(name)\"")
+    }
+}
+
+private extension FollowDefinition {
+    /// Whether nobody reads on from this slot, or this outbox, once `other` is followed instead: an
+    /// URL that is another may lead to the same database.
+    func isLeft(by other: FollowDefinition?) -> Bool {
+        guard let other else { return true }
+        return readsOutbox != other.readsOutbox || !readsOutbox && slot != other.slot
     }
 }

@@ -127,14 +127,16 @@ function setSource(context, again, former, rows = []) {
       if (trouble) throw new Error(trouble);
       const body = former ? parseJSON(values.definition) : { preset: values.preset, ...(values.onUnmappable && { onUnmappable: values.onUnmappable }) };
       const answer = await relay.call("PUT", `${base}/sources/${encodeURIComponent(values.name)}`, { body });
-      setTimeout(() => (answer.secret ? secret(answer, () => context.go("containers", { ...context.current, tab: "sources", source: values.name })) : again()));
+      const after = answer.secret ? () => context.go("containers", { ...context.current, tab: "sources", source: values.name }) : again;
+      const rest = () => (answer.left ? remains(answer.left, after, "Saved; something is left to do") : after());
+      setTimeout(() => (answer.secret ? secret(answer, rest) : rest()));
     },
   });
 }
 
 /** What is to be done elsewhere. */
-async function remains(left, after) {
-  await dialog("The source is deleted; something is left to do", (close) => h("div", { class: "stack" }, h("p", null, said(left, 1000)), copyButton("Copy", () => left, { name: "Copy what is left to do" }),
+async function remains(left, after, title = "The source is deleted; something is left to do") {
+  await dialog(title, (close) => h("div", { class: "stack" }, h("p", null, said(left, 1000)), copyButton("Copy", () => left, { name: "Copy what is left to do" }),
     h("div", { class: "actions end" }, button("Close", () => close(), { kind: "primary" }))));
   await after();
 }
