@@ -286,7 +286,7 @@ struct ServedTests {
                     ]
                 ).expect(201)
             }
-            // Another address may lead to the same database, and another slot leaves the one before.
+            // Another address may lead to the same database; another slot leaves the one before.
             let changes: [(follow: JSONValue, hasLeft: Bool)] = [
                 (["url": "postgresql://localhost:1/shop"], false), (["slot": "three"], true),
                 (["url": "postgresql://127.0.0.1:1/shop", "slot": "two"], true),
