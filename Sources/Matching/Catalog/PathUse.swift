@@ -1,7 +1,5 @@
 import PredicateLanguage
 
-typealias TextOptions = RecordPredicate.TextOptions
-
 /// Where the values of a path come from.
 enum PathOrigin: Hashable, Codable {
     /// A field of the record.

@@ -1,6 +1,8 @@
 import PredicateLanguage
 import RelayModel
 
+typealias TextOptions = RecordPredicate.TextOptions
+
 /// What comparisons under another dialect's rules see of a value.
 ///
 /// By these rules a value is a bag of scalars, of which any may satisfy a comparison: a list stands

@@ -161,10 +161,10 @@ private extension FieldValue {
 
 extension PreparedComparison {
     /// Whether a pattern of LIKE is made ready for each text.
-    fileprivate var compilesPattern: Bool { source.comparator == .like && pattern == nil }
+    var compilesPattern: Bool { source.comparator == .like && pattern == nil }
 
     /// Whether what the right side asks for has been composed, folded and made ready before.
-    fileprivate var isPrepared: Bool { needle != nil || pattern != nil || words != nil }
+    var isPrepared: Bool { needle != nil || pattern != nil || words != nil }
 
     /// Whether the left side is `ANYKEY`, each of whose values is compared.
     var isOverAnyKey: Bool {

@@ -30,7 +30,7 @@ package enum RealmStep: Sendable, Hashable, Codable {
     case last
 
     /// The step in a path.
-    fileprivate var component: RecordPredicate.RecordPath.Component {
+    var component: RecordPredicate.RecordPath.Component {
         switch self {
         case .member(let name): .member(name)
         case .key(let key): .element(.constant(.string(key)))
@@ -41,7 +41,7 @@ package enum RealmStep: Sendable, Hashable, Codable {
     }
 
     /// `nil` for a step that may have an evaluation error, or asks for more than one value.
-    fileprivate init?(_ component: RecordPredicate.RecordPath.Component) {
+    init?(_ component: RecordPredicate.RecordPath.Component) {
         switch component {
         case .member(let name): self = .member(name)
         case .element(.constant(.string(let key))): self = .key(key)
