@@ -151,6 +151,31 @@ def webhooks(state, place):
 
 
 @attack(1)
+def cascades(state, place):
+    """Records that thousands of others are deleted with."""
+    turn, step = divmod(state["n"], 22)
+    state["n"] += 1
+    top = f"top{state['id']}-{turn}"
+    parent = {"value": {"recordName": top, "action": "DELETE_SELF"}, "type": "REFERENCE"}
+    if step == 21:
+        operations = [{"operationType": "forceDelete", "record": {"recordName": top}}]
+    else:
+        operations = [{"operationType": "create", "record": {
+            "recordType": "Kept", "recordName": f"{top}-{step}-{number}" if step else top,
+            "fields": {"parent": parent} if step else {}}} for number in range(200 if step else 1)]
+    request(state, place, "POST", place.path("records/modify", "one"), {"operations": operations})
+
+
+@attack(1)
+def lessons(state, place):
+    """Webhooks that teach the schema as many fields as they hold."""
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, [{
+        "operation": "create", "recordType": f"L{state['n']}x{number}", "recordName": "l",
+        "after": {f"f{field}": 1 for field in range(1000)}} for number in range(40)])
+
+
+@attack(1)
 def expressions(state, place):
     """Regular expressions whose automaton is too large, and texts that make it so."""
     user = f"regular{state['id']}"
