@@ -154,11 +154,12 @@ struct ZoneRoutes: Sendable {
         var path: [RecordName]?
         while true {
             let limit = min(Self.deletedAtATime, turns.portion(of: container))
+            let begun = path
             let deletion = try await turns.run(
                 of: container, changes: limit, last: { _ in try await log.head() }
             ) {
                 try await calls.shadow.deleteZone(
-                    zoneID, in: caller.place, by: caller.editor, limit: limit, path: path,
+                    zoneID, in: caller.place, by: caller.editor, limit: limit, path: begun,
                     at: request.receivedAt)
             }
             switch deletion {
