@@ -239,6 +239,27 @@ import Testing
         }
     }
 
+    /// A set has another order in every process, and in every copy.
+    @Test func `a set is compared with a list in its own order`() throws {
+        let texts = ["a IN {'p', 'q', 'r', 's'}", "a IN {'s', 'r', 'q', 'p'}", "a == 'q'"]
+        // Room that is not needed changes the order as well.
+        for room in [0, 4, 8, 16, 40, 90, 200, 400, 900, 2000, 5000] {
+            let index = SubscriptionIndex(seed: 7)
+            var reference = ReferenceIndex()
+            for (serial, text) in texts.enumerated() {
+                let saved = try subscription(serial, try read(text))
+                index.insert(saved)
+                reference.insert(saved)
+            }
+            var values: Set<FieldValue> = []
+            values.reserveCapacity(room)
+            for text in ["p", "q", "r", "s"] { values.insert(.string(text)) }
+            let posted = try change(["a": .set(values)])
+            #expect(index.matches(for: posted) == [0, 2])
+            #expect(reference.matches(for: posted) == [0, 2])
+        }
+    }
+
     /// Sixteen passes and more are counted: the keys stay, and the counted evaluation decides.
     @Test func `a condition that is counted keeps its keys`() throws {
         let index = SubscriptionIndex(seed: 7)

@@ -145,7 +145,8 @@ extension ValueEncoder {
         } else {
             switch value {
             case .list(let values): for value in values { add(value, in: view, &form) }
-            case .set(let values): for value in values { add(value, in: view, &form) }
+            case .set(let values):
+                for value in FieldValue.realmElements(of: values) { add(value, in: view, &form) }
             case .map(let members):
                 form.insert(.map)
                 add(members, in: view)

@@ -83,6 +83,12 @@ extension FieldValue {
 }
 
 extension FieldValue {
+    /// The elements of a set in the order in which comparisons take them, so that IN, which
+    /// compares two lists element by element, has the same answer in every process.
+    package static func realmElements(of values: Set<FieldValue>) -> [FieldValue] {
+        values.inOrder
+    }
+
     /// The places that GEOWITHIN looks at where any of them will do: a list may be two coordinates,
     /// and may be of places.
     package var realmPlaces: [Location] {
