@@ -101,4 +101,23 @@ import Testing
             for: try change(["price": .double(1.5), "name": .string(long)]))
         #expect(found == (19..<60).map { UInt64($0) } + (100..<160).map { UInt64($0) })
     }
+
+    /// A regular expression sees a text as it is spelled, and keys are of the composed form.
+    @Test(arguments: [
+        ("cafe.*", "cafe\u{301} noir"), ("e.*", "e\u{301}"), ("e\u{301}", "e\u{301}"),
+        ("ca+.", "caa\u{301}"), ("cafe?.*", "caf\u{323}"), ("cafe{0,2}.*", "caf\u{323}x"),
+        ("ca+f?.*", "ca\u{301}"), ("cafe", "cafe"), ("ca+f", "caaf"), ("cafe\\W", "cafe!"),
+    ])
+    func `a regular expression finds letters whose marks stand apart`(
+        pattern: String, text: String
+    ) throws {
+        let index = SubscriptionIndex(seed: 11)
+        var reference = ReferenceIndex()
+        let saved = try subscription(1, "name MATCHES %@", [.string(pattern)])
+        index.insert(saved)
+        reference.insert(saved)
+        let posted = try change(["name": .string(text)])
+        #expect(reference.matches(for: posted) == [1])
+        #expect(index.matches(for: posted) == [1])
+    }
 }

@@ -70,14 +70,36 @@ struct PatternText {
 
     /// The letters and digits with which every text begins that a regular expression matches as a
     /// whole; `nil` if it does not say.
+    ///
+    /// The expression is held against a text as it is, and the prefix against the composed form, in
+    /// which a mark has become one with the letter before it: so the last of them counts only where
+    /// no mark can follow.
     static func prefix(ofRegularExpression pattern: String) -> String? {
         let bytes = Array(pattern.utf8)
         if bytes.contains(UInt8(ascii: "|")) || pattern.contains("(?") { return nil }
         var count = 0
         while count < bytes.count, isPlain(bytes[count]) { count += 1 }
-        // What a quantifier may repeat no times is not there for sure.
-        if count < bytes.count, [0x2A, 0x3F, 0x7B].contains(bytes[count]) { count -= 1 }
+        if isQuantifier(bytes, at: count) {
+            // What may be repeated no times is not there for sure, nor what follows the one before.
+            count -= 2
+        } else if !isFollowedPlainly(bytes, at: count) {
+            count -= 1
+        }
         return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+    }
+
+    /// Whether a quantifier stands there by which something may be repeated no times.
+    private static func isQuantifier(_ bytes: [UInt8], at index: Int) -> Bool {
+        index < bytes.count && [0x2A, 0x3F, 0x7B].contains(bytes[index])
+    }
+
+    /// Whether a text ends there, or goes on with what is no mark: the letter before, once more, or
+    /// another sign.
+    private static func isFollowedPlainly(_ bytes: [UInt8], at index: Int) -> Bool {
+        var next = index
+        if next < bytes.count, bytes[next] == UInt8(ascii: "+") { next += 1 }
+        guard next < bytes.count else { return true }
+        return isPlain(bytes[next]) && !isQuantifier(bytes, at: next + 1)
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {
