@@ -23,7 +23,7 @@ enum TextComparison {
             return left.utf8.elementsEqual(right.utf8)
                 ? 0 : left.utf8.lexicographicallyPrecedes(right.utf8) ? -1 : 1
         }
-        guard options.folds else { return left == right ? 0 : left < right ? -1 : 1 }
+        guard options.folds else { return ComposedOrder.order(left, right) }
         if left.utf8Span.isKnownASCII, right.utf8Span.isKnownASCII {
             return order(ascii: left, right, options)
         }
