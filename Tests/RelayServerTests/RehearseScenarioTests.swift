@@ -306,6 +306,8 @@ import Testing
         settings.rehearsals = 2
         let admission = QueryAdmission(settings: settings, clock: ContinuousClock())
         let container = Fixtures.container
+        let other = ContainerKey(
+            container: Fixtures.identifier("iCloud.com.example.Other"), environment: .development)
         let alice = QueryParty.user(Fixtures.identifier("alice"))
         let bob = QueryParty.user(Fixtures.identifier("bob"))
         try await admission.rehearse(alice, of: container) { _ in
@@ -313,6 +315,10 @@ import Testing
             await Self.expectBusy("of the user runs already", admission, alice)
             try await admission.rehearse(bob, of: container) { _ in
                 await Self.expectBusy("allowed are 2 at a time", admission, .server)
+                // What one container takes keeps no other from its own.
+                try await admission.rehearse(alice, of: other) { _ in
+                    #expect(admission.count == 3)
+                }
             }
             try await admission.rehearse(.server, of: container) { _ in }
         }
