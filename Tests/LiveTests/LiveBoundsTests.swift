@@ -140,6 +140,37 @@ import Testing
         }
     }
 
+    /// Results, each of another form, of whose records' changes the last is told alone.
+    private static func coalescing(
+        _ prices: ClosedRange<Int>, for owner: String
+    ) -> [String: LiveQuery] {
+        prices.reduce(into: [:]) { queries, price in
+            var query = LiveScenario.query(.result, where: "price < \(price)", owner: owner)
+            query.coalesces = true
+            queries["new\(price)"] = query
+        }
+    }
+
+    @Test("of what is coalesced no user is told in more forms than there is room for")
+    func sharesCoalescing() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        var settings = LiveSettings()
+        settings.bytesPerChange = 1
+        let modest = ModelClient.of(1, "alice")
+        let greedy = ModelClient.of(2, "bob")
+        try await scenario.withEngine(settings) { engine in
+            try await greedy.come(Self.coalescing(2...9, for: "bob"), to: engine)
+            try await modest.come(Self.coalescing(2...2, for: "alice"), to: engine)
+            try await Self.add(1...1, scenario)
+            try await engine.reachHead()
+            // One fits.
+            let gone = greedy.state.withLock { Set($0.gone) }
+            #expect(gone.count == 7, "\(gone)")
+            #expect(modest.state.withLock { $0.gone } == [])
+        }
+    }
+
     /// Changes and results, each of another form.
     private static func forms(of count: Int, for owner: String) -> [String: LiveQuery] {
         let prices = 2..<(2 + count)

@@ -51,10 +51,14 @@ extension LiveEngine {
                 since: group.touched, group.fates, showing: group.query.desiredKeys)
             group.touched.removeAll()
             group.fates.removeAll()
-            if !group.clients.isEmpty, let told = told(items, of: group, by: nil) {
-                frames.append(told)
+            // It is written as of one change, and counts as that.
+            if !group.clients.isEmpty, !items.isEmpty, let user = admit(group),
+                let told = told(items, of: group, by: nil)
+            {
+                append(told, for: user)
             }
         }
         written = WrittenRecords()
+        endRefused()
     }
 }

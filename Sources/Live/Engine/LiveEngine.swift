@@ -221,14 +221,17 @@ package actor LiveEngine {
             written = WrittenRecords()
         }
         meter.count(change: took)
-        endRefused(in: container)
+        endRefused()
     }
 
     /// Ends the groups of users for whom too much was written of one change.
-    private func endRefused(in container: LiveContainer) {
+    func endRefused() {
         let refused = weight.refused
         weight.finishChange()
-        for group in refused where container.groups[group.number] === group {
+        for group in refused {
+            guard let container = containers[group.query.subscription.container],
+                container.groups[group.number] === group
+            else { continue }
             end(
                 group,
                 APIError(
@@ -269,7 +272,7 @@ package actor LiveEngine {
     /// `nil` if nobody has, and then the group ends.
     ///
     /// What others see too is not taken from them because one of them asks for much.
-    private func admit(_ group: LiveGroup) -> UserID? {
+    func admit(_ group: LiveGroup) -> UserID? {
         let owner = group.owner
         if weight.hasRoom(for: owner, most: settings.bytesPerChange) { return owner }
         for number in group.clients {
@@ -282,7 +285,7 @@ package actor LiveEngine {
         return nil
     }
 
-    private func append(_ told: LiveGroupFrame, for user: UserID) {
+    func append(_ told: LiveGroupFrame, for user: UserID) {
         weight.add(told, for: user)
         frames.append(told)
     }
