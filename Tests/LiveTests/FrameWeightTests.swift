@@ -34,6 +34,25 @@ import Testing
         #expect(!hasRoom && hasRoomAfter)
     }
 
+    @Test func `what is written of one request is sent in pieces where it is too much`() {
+        var weight = FrameWeight()
+        var count = 0
+        while !weight.isOverfull, count < 1_000_000 {
+            weight.add(Self.told, for: Self.alice)
+            weight.finishChange()
+            count += 1
+        }
+        // Short texts are less than what has them.
+        #expect((100_000..<500_000).contains(count) && weight.isFull)
+        weight.send()
+        #expect(!weight.isFull && !weight.isOverfull)
+        while !weight.isOverfull, count < 1_000_000 {
+            weight.addNote()
+            count += 1
+        }
+        #expect(weight.isOverfull)
+    }
+
     @Test func `a frame weighs what its forms do`() {
         var told = Self.told
         told.entered = LiveFrame(["type": "entered"])

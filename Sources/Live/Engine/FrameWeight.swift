@@ -7,8 +7,13 @@ import RelayModel
 struct FrameWeight {
     /// What is written beyond this is sent as soon as a request ends, and makes room.
     private static let mostAtOnce = 8 * 1024 * 1024
+    /// What is written of one request beyond this is sent in pieces: thousands of queries are told
+    /// each of its thousand changes.
+    private static let mostOfRequest = 64 * 1024 * 1024
+    /// What a frame takes besides its text, and what is noted of a record that coalesces, about.
+    private static let overhead = 256
 
-    /// The bytes that wait to be sent.
+    /// The bytes that wait to be sent, about.
     private var bytes = 0
     /// Those of the change that is told now, by users for whose queries they were written.
     private var users: [UserID: Int] = [:]
@@ -21,6 +26,8 @@ struct FrameWeight {
 
     /// Whether what is there is to be sent.
     var isFull: Bool { bytes > Self.mostAtOnce }
+    /// Whether it is to be sent although its request goes on.
+    var isOverfull: Bool { bytes > Self.mostOfRequest }
 
     /// Whether more may be written of the change for a user.
     mutating func hasRoom(for user: UserID, most: Int) -> Bool {
@@ -33,10 +40,13 @@ struct FrameWeight {
     /// Counts what a group is told.
     mutating func add(_ told: LiveGroupFrame, for user: UserID) {
         let size = told.bytes
-        bytes += size
+        bytes += size + Self.overhead
         bytesOfChange += size
         uncounted.append((user, size))
     }
+
+    /// Counts what is noted of a record, to be written once all has been read.
+    mutating func addNote() { bytes += Self.overhead }
 
     /// The change is told.
     mutating func finishChange() {

@@ -154,7 +154,9 @@ package actor LiveEngine {
             work(entry)
             let next = entries.index(after: index)
             let endsRequest = next == entries.endIndex || !entries[next].continuesRequest
-            if weight.isFull && endsRequest { try await advance(to: entry.position) }
+            if weight.isFull && endsRequest || weight.isOverfull {
+                try await advance(to: entry.position)
+            }
         }
         try await advance(to: last.position)
     }
@@ -186,9 +188,9 @@ package actor LiveEngine {
             meter.count(frames: frames.count)
             for (hub, _) in hubs.values { hub.post([.deliver(frames, at, position)]) }
             frames.removeAll(keepingCapacity: true)
-            weight.send()
             endOnce()
         }
+        weight.send()
         resumeWaiters()
         beginResuming()
         for (hub, _) in hubs.values { await hub.room() }
@@ -367,6 +369,7 @@ package actor LiveEngine {
             (outcome.isMember ? step.later?.bytes ?? 0 : 0)
                 - (wasMember ? step.earlier?.bytes ?? 0 : 0), in: container)
         if group.traits.coalesces {
+            weight.addNote()
             coalescing.note(
                 change.recordID, wasMember ? step.earlier : nil, fate, in: group, of: container)
         } else if group.hasClients, !outcome.items.isEmpty, let user = admit(group),
