@@ -33,6 +33,8 @@ final class LiveAccess: Sendable {
     let backlog = LiveBacklog()
     /// What has come over sockets and is not worked.
     let frames = FrameRoom()
+    /// Who is judged, of those who say `hello` at the same time.
+    let turns = HelloTurns()
     /// Who is not let in.
     let refusals: LiveRefusals
     private let now: @Sendable () -> Timestamp

@@ -116,6 +116,8 @@ final class LiveSession: Sendable {
     private func known(
         _ hello: JSONReader
     ) async throws(LiveEnd) -> (LiveIdentity, welcome: JSONObject) {
+        await access.turns.take()
+        defer { access.turns.give() }
         do throws(LiveEnd) {
             return try await access.identity(hello, at: head)
         } catch {

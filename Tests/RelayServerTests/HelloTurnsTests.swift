@@ -1,0 +1,51 @@
+import RelayTestKit
+import Synchronization
+import Testing
+
+@testable import RelayServer
+
+/// Of those who say `hello` at the same time some are judged, and the others wait.
+@Suite struct HelloTurnsTests {
+    /// Who had a turn, in order.
+    private final class Order: Sendable {
+        private let numbers = Mutex<[Int]>([])
+        var all: [Int] { numbers.withLock { $0 } }
+        func add(_ number: Int) { numbers.withLock { $0.append(number) } }
+    }
+
+    @Test func `whoever finds no turn waits, and those who wait have theirs in order`() async {
+        let turns = HelloTurns(2)
+        let order = Order()
+        await turns.take()
+        await turns.take()
+        var tasks: [Task<Void, Never>] = []
+        for number in 0..<5 {
+            tasks.append(
+                Task {
+                    await turns.take()
+                    order.add(number)
+                })
+            let isWaiting = await Turns.yield { turns.waiting == number + 1 }
+            #expect(isWaiting)
+        }
+        #expect(order.all == [])
+        for number in 0..<5 {
+            turns.give()
+            await tasks[number].value
+            #expect(order.all == Array(0...number))
+        }
+        // All are with somebody still.
+        #expect(turns.waiting == 0)
+        turns.give()
+        await turns.take()
+    }
+
+    @Test func `as many as there are have one at once, again and again`() async {
+        let turns = HelloTurns(3)
+        for _ in 0..<100 {
+            for _ in 0..<3 { await turns.take() }
+            #expect(turns.waiting == 0)
+            for _ in 0..<3 { turns.give() }
+        }
+    }
+}
