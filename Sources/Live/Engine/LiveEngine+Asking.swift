@@ -37,10 +37,21 @@ extension LiveEngine {
     }
 
     /// Sends a client how far everything has been told.
+    ///
+    /// Of thousands it is told in a few posts, between which others of a loop have their turns.
     package func beat(_ numbers: [UInt64]) {
         let at = FrameWriter.at(token)
+        var posts: [ObjectIdentifier: (hub: any LiveHub, commands: [LiveCommand])] = [:]
         for number in numbers {
-            clients[number]?.hub.post([.close(number, at, position)])
+            guard let hub = clients[number]?.hub else { continue }
+            posts[ObjectIdentifier(hub), default: (hub, [])].commands
+                .append(.close(number, at, position))
+        }
+        let most = LiveSettings.beatsPerPost
+        for (hub, commands) in posts.values {
+            for start in stride(from: 0, to: commands.count, by: most) {
+                hub.post(Array(commands[start..<min(start + most, commands.count)]))
+            }
         }
     }
 

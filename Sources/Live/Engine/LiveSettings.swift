@@ -13,6 +13,8 @@ package struct LiveSettings: Sendable, Hashable {
     static let questionsPerChange = 4
     /// Bytes of the names of fences that wait for what is read for a client, about.
     static let fenceBytes = 16 * 1024
+    /// Clients that are told together how far everything has been told.
+    static let beatsPerPost = 256
     /// How long a group without members is kept, so that a page that is loaded anew finds it.
     static let afterlife = Duration.seconds(10)
 

@@ -131,10 +131,8 @@ final class LiveSockets: Sendable {
 
     private func beat(_ hub: LoopHub, _ moment: Timestamp) {
         let engine = access.engine
-        hub.forEach { socket in
-            guard socket.look(at: hub.loop.now, moment) else { return }
-            let number = socket.number
-            Task { await engine.beat([number]) }
+        hub.numbers(where: { $0.look(at: hub.loop.now, moment) }) { numbers in
+            Task { await engine.beat(numbers) }
         }
     }
 

@@ -74,6 +74,18 @@ final class LoopHub: LiveHub {
     /// Takes a socket out; on the loop.
     func remove(_ socket: LiveSocket) { sockets.value.remove(socket) }
 
+    /// Calls `body` with the numbers of the sockets that are wanted, if there are some; both on the
+    /// loop.
+    func numbers(
+        where isWanted: @escaping @Sendable (LiveSocket) -> Bool,
+        _ body: @escaping @Sendable ([UInt64]) -> Void
+    ) {
+        loop.execute { [self] in
+            let numbers = sockets.value.all.filter(isWanted).map(\.number)
+            if !numbers.isEmpty { body(numbers) }
+        }
+    }
+
     /// Calls `body` with each socket, on the loop.
     func forEach(_ body: @escaping @Sendable (LiveSocket) -> Void) {
         loop.execute { [self] in
