@@ -340,6 +340,20 @@ test("frames of queries that were given up, and frames that nobody knows, are pa
     { type: "toString" }, { ...at("t2"), colour: "red" }), []);
 });
 
+test("a fence stands behind the queries that were asked for before it", () => {
+  const drive = Drive.current();
+  const said = (effects) => sent(effects).map((frame) => [frame.type, frame.id ?? frame.version]);
+  drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
+  drive.machine.handle({ type: "ask", id: "f1" }, 0);
+  assert.deepEqual(said(drive.step("flush")), [["set", 2], ["fence", "f1"]]);
+  // While a set is under way no other one goes out, and so no fence behind it.
+  drive.machine.handle({ type: "declare", id: "q3", definition }, 0);
+  drive.machine.handle({ type: "ask", id: "f2" }, 0);
+  drive.machine.handle({ type: "ask", id: "g1", query: definition }, 0);
+  assert.deepEqual(said(drive.step("flush")), [["get", "g1"]]);
+  assert.deepEqual(said(drive.frames(state(2, "bootstrapping", [told("q2", 8)]))), [["set", 3], ["fence", "f2"]]);
+});
+
 test("get and fence are answered, and asked again after a connection was lost", () => {
   const drive = Drive.current();
   const query = { kind: "result", recordType: "Art" };

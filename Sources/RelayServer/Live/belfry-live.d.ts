@@ -342,7 +342,7 @@ export declare class LiveClient {
   /** The records that fit, once; after 30 seconds without an answer it fails. */
   get<Fields = Record<string, FieldValue>>(
     query: ResultQuery, options?: { timeout?: number }): Promise<LiveRecord<Fields>[]>;
-  /** Resolves once everything has been told that was durable when this was called. */
+  /** Resolves once everything has been told that was durable when this was called, to all queries until then. */
   fence(options?: { timeout?: number }): Promise<void>;
   /** Ends everything, for good: loops end without an error, and what waits for an answer is rejected. */
   close(): void;

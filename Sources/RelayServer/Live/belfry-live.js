@@ -287,20 +287,25 @@ export class LiveMachine {
     }
     if (!this.#hasWelcome) return;
     this.#times.turn = undefined;
+    if (!this.#sent) {
+      if (isSame) this.#settle(true);
+      else if (this.#now < this.#times.pause) this.#times.turn = this.#times.pause;
+      else if (!this.#takesTurn()) return;
+      else {
+        const edit = version === undefined
+          ? this.#wholeSet() : { base: version, add: add.map(wire), remove: [...remove, ...again] };
+        this.#do("send", { frame: { type: "set", ...this.#number(edit) } });
+        this.#phase = "bootstrapping";
+      }
+    }
     for (const ask of asked) {
+      const { id, query } = ask;
+      // A fence stands behind the queries that were asked for before it.
+      if (!query && this.#sent && this.#isEdited) continue;
       if (!this.#takesTurn()) return;
       ask.isSent = true;
-      const { id, query } = ask;
       this.#do("send", { frame: { type: query ? "get" : "fence", id, query } });
     }
-    if (this.#sent) return;
-    if (isSame) return this.#settle(true);
-    if (this.#now < this.#times.pause) return void (this.#times.turn ??= this.#times.pause);
-    if (!this.#takesTurn()) return;
-    const edit = version === undefined
-      ? this.#wholeSet() : { base: version, add: add.map(wire), remove: [...remove, ...again] };
-    this.#do("send", { frame: { type: "set", ...this.#number(edit) } });
-    this.#phase = "bootstrapping";
   }
 
   // Whether a frame may be sent now; if not, the next flush is when one may.
@@ -1480,7 +1485,7 @@ class LiveSet {
     if (isConflict) return this.#show("superseded");
     const refused = [...this.#handles].filter(([, handle]) => errors[handle._id]);
     if (!refused.length) return;
-    this.errors = Object.fromEntries(refused.map(([name, { _id }]) => [name, new LiveError(errors[_id])]));
+    this.errors = Object.fromEntries(refused.map(([name, handle]) => [name, new LiveError(errors[handle._id])]));
     this.#take(this.#alive(this.#good));
     this.#show("error");
     for (const waiter of this.#waiters) {
