@@ -114,10 +114,12 @@ extension RelayStore: ListRegistry {
     ) async throws -> ListPage<SubscriptionVersion, UInt64> {
         try await versions(
             of: container, user: filter.user, before: before, bounds, table: "subscription",
-            sql: filter.user != nil
-                ? ListStatements.subscriptionsOfUser
-                : filter.recordType != nil
-                    ? ListStatements.subscriptionsOfType : ListStatements.subscriptions,
+            sql: { dialect in
+                if filter.user != nil { return ListStatements.subscriptionsOfUser }
+                return filter.recordType != nil
+                    ? ListStatements.subscriptionsOfType
+                    : ListStatements.subscriptions(in: dialect)
+            },
             further: filter.recordType?.rawValue, size: ["body"]
         ) { row in
             let version = try SubscriptionVersion(row: row)
@@ -132,9 +134,11 @@ extension RelayStore: ListRegistry {
     ) async throws -> ListPage<DeviceVersion, UInt64> {
         try await versions(
             of: container, user: filter.user, before: before, bounds, table: "device",
-            sql: filter.user != nil
-                ? ListStatements.devicesOfUser
-                : filter.device != nil ? ListStatements.devicesOfID : ListStatements.devices,
+            sql: { dialect in
+                if filter.user != nil { return ListStatements.devicesOfUser }
+                return filter.device != nil
+                    ? ListStatements.devicesOfID : ListStatements.devices(in: dialect)
+            },
             further: filter.device?.rawValue, size: ["token", "deviceID", "topic"]
         ) { row in
             let version = try DeviceVersion(row: row)
@@ -146,7 +150,7 @@ extension RelayStore: ListRegistry {
     /// number where there is one, or else `further`.
     private func versions<Version: Sendable>(
         of key: ContainerKey, user: UserID?, before: UInt64?, _ bounds: PageBounds, table: String,
-        sql: String, further: String?, size: [String],
+        sql: @escaping @Sendable (Dialect) -> String, further: String?, size: [String],
         _ make: @escaping @Sendable (Row) throws -> Version?
     ) async throws -> ListPage<Version, UInt64> {
         try await read { [unreadable] db in
@@ -160,7 +164,7 @@ extension RelayStore: ListRegistry {
             } else if let further {
                 arguments += [further]
             }
-            let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+            let rows = try Row.fetchCursor(db, sql: sql(db.dialect), arguments: arguments)
             return try ListScan(bounds: bounds).page(
                 of: rows, place: { StoredRow(row: $0, table: table).number("serial") }
             ) { row in

@@ -6,7 +6,8 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// What it costs a real server to find what became of one change among a week's deliveries.
+/// What it costs a real server to find what somebody asks for, among a week's deliveries and
+/// millions of versions.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct ReceiptCostTests {
@@ -42,6 +43,43 @@ struct ReceiptCostTests {
             sql: """
                 SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
                 WHERE schemaname = '\(test.schema)' AND relname = 'receiptblock'
+                """)
+        #expect(try #require(looked) < 1000)
+        #expect(try connection.commit() == "COMMIT")
+        await store.close()
+    }
+
+    /// A container whose subscriptions are older than all those of another.
+    @Test func `a list of a container is found without a look at others' rows`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            SET session_replication_role = replica;
+            INSERT INTO container (id, name, environment, topics, expirationSeconds, savedAt)
+            VALUES (1, 'old', 'development', '[]', 0, 0), (2, 'new', 'development', '[]', 0, 0);
+            INSERT INTO "user" (id, container, name) VALUES (1, 1, 'alice'), (2, 2, 'bob');
+            INSERT INTO subscription (serial, container, owner, database, subscriptionID,
+                contentDigest, firesOnce, body, activation)
+            SELECT n, 1 + n / 10001, 1 + n / 10001, 'public', 's' || n,
+                sha256(convert_to(n::text, 'UTF8')), 0, repeat('x', 200), 1
+            FROM generate_series(1, 20000) AS n;
+            """)
+        try test.server.sql("ANALYZE \(test.schema).subscription")
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let rows = try Row.fetchCursor(
+            db, sql: ListStatements.subscriptions(in: .postgresql), arguments: [1, Int64.max])
+        var serials: [Int64] = []
+        while serials.count < 5, let row = try rows.next() { serials.append(row["serial"]) }
+        #expect(serials == [10_000, 9999, 9998, 9997, 9996])
+        let looked = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
+                WHERE schemaname = '\(test.schema)' AND relname = 'subscription'
                 """)
         #expect(try #require(looked) < 1000)
         #expect(try connection.commit() == "COMMIT")

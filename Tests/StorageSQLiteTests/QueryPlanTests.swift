@@ -136,12 +136,15 @@ import Testing
         ),
         (ListStatements.ofChange("retry"), "retryPosition (container=? AND position=?)"),
         (ListStatements.ofChange("deadLetter"), "deadLetterPosition (container=? AND position=?)"),
-        (ListStatements.subscriptions, "subscriptionListed (container=? AND serial<?)"),
+        (
+            ListStatements.subscriptions(in: .sqlite),
+            "subscriptionListed (container=? AND serial<?)"
+        ),
         (
             ListStatements.subscriptionsOfType,
             "subscriptionType (container=? AND recordType=? AND serial<?)"
         ),
-        (ListStatements.devices, "deviceListed (container=? AND serial<?)"),
+        (ListStatements.devices(in: .sqlite), "deviceListed (container=? AND serial<?)"),
         (ListStatements.parked, "parkedChangeContainer (container=? AND number<?)"),
         (
             ListStatements.parkedOfSource,

@@ -75,12 +75,32 @@ enum ListStatements {
     }
 
     /// The container's number, and a serial before which the list stands.
-    static let subscriptions = """
-        \(VersionTable.subscription.select())
-        WHERE subscription.container = ?1 AND serial < ?2 AND ended IS NULL ORDER BY serial DESC
-        """
+    static func subscriptions(in dialect: Dialect) -> String {
+        newest(of: .subscription, in: dialect)
+    }
 
-    /// The same, and a record type.
+    /// The live ones of a container.
+    ///
+    /// PostgreSQL would look for them by their serials among all containers', and pass all that
+    /// came since where a container's are old: the order that is asked for has one index alone.
+    private static func newest(of table: VersionTable, in dialect: Dialect) -> String {
+        let container = "\(table.rawValue).container"
+        return switch dialect {
+        case .sqlite:
+            """
+            \(table.select())
+            WHERE \(container) = ?1 AND serial < ?2 AND ended IS NULL ORDER BY serial DESC
+            """
+        case .postgresql:
+            """
+            \(table.select())
+            WHERE (\(container), serial) < (?1, ?2) AND \(container) >= ?1 AND ended IS NULL
+            ORDER BY \(container) DESC, serial DESC
+            """
+        }
+    }
+
+    /// The container's number, a serial before which the list stands, and a record type.
     static let subscriptionsOfType = """
         \(VersionTable.subscription.select())
         WHERE subscription.container = ?1 AND recordType = ?3 AND serial < ?2 AND ended IS NULL
@@ -95,10 +115,7 @@ enum ListStatements {
         """
 
     /// The container's number, and a serial before which the list stands.
-    static let devices = """
-        \(VersionTable.device.select())
-        WHERE device.container = ?1 AND serial < ?2 AND ended IS NULL ORDER BY serial DESC
-        """
+    static func devices(in dialect: Dialect) -> String { newest(of: .device, in: dialect) }
 
     /// A user's.
     static let devicesOfUser = """
