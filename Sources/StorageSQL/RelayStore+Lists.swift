@@ -14,26 +14,62 @@ extension RelayStore: ListRegistry {
                 bounds)
         }
         return try await line.turn(of: container) {
-            try await read { db in
+            try await read { [horizon] db in
                 guard let known = try db.containerIfKnown(container) else {
                     return ListPage([], next: nil)
                 }
-                var sql = ListStatements.changes
-                var arguments: StatementArguments = [known.id, before?.stored ?? .max]
-                if let type = filter.recordType {
-                    sql = ListStatements.changesOfType
-                    arguments += [type.rawValue]
+                func page(
+                    _ sql: String, _ arguments: StatementArguments
+                ) throws -> ListPage<PastChange, LogPosition> {
+                    let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+                    return try ListScan(bounds: bounds).page(
+                        of: rows, place: { LogPosition(stored: $0["position"]) }
+                    ) { row in
+                        let change = try PastChange(row: row, container: container)
+                        return (filter.isMet(by: change) ? change : nil, row.bytes(of: "body"))
+                    }
                 }
-                let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
-                return try ListScan(bounds: bounds).page(
-                    of: rows, place: { LogPosition(stored: $0["position"]) }
-                ) { row in
-                    let change = try PastChange(row: row, container: container)
-                    return (filter.isMet(by: change) ? change : nil, row.bytes(of: "body"))
+                let arguments: StatementArguments = [known.id, before?.stored ?? .max]
+                if let type = filter.recordType {
+                    return try page(ListStatements.changesOfType, arguments + [type.rawValue])
+                }
+                guard db.dialect == .postgresql else {
+                    return try page(ListStatements.changes, arguments)
+                }
+                let last = horizon.head.next
+                return try Self.changesInSpans(before: min(before ?? last, last), in: db) {
+                    end, least in
+                    try page(
+                        ListStatements.changesOfSpan, [known.id, end.stored, least.stored])
                 }
             }
         }
     }
+
+    /// The changes of a span of the log, or of the one before it, until there is any: a server
+    /// gives up a statement that passes millions of other containers' entries.
+    private static func changesInSpans(
+        before end: LogPosition, in db: Database,
+        _ page: (
+            _ end: LogPosition, _ least: LogPosition
+        ) throws -> ListPage<PastChange, LogPosition>
+    ) throws -> ListPage<PastChange, LogPosition> {
+        let earlier = try db.cachedStatement(
+            sql: "SELECT 1 FROM logEntry WHERE position < ? ORDER BY position DESC LIMIT 1")
+        var end = end
+        while true {
+            let least = LogPosition(max(1, end.rawValue - min(end.rawValue, span)))
+            var found = try page(end, least)
+            if found.next != nil { return found }
+            guard try Int.fetchOne(earlier, arguments: [least.stored]) != nil else { return found }
+            found.next = least
+            if !found.elements.isEmpty { return found }
+            end = least
+        }
+    }
+
+    /// Entries that one statement passes at the most: about a quarter of a second.
+    private static let span: UInt64 = 200_000
 
     /// The changes of one record that are listed; an older one than these is not.
     private static let positionsOfRecord = 10_000

@@ -85,4 +85,37 @@ struct ReceiptCostTests {
         #expect(try connection.commit() == "COMMIT")
         await store.close()
     }
+
+    /// Where others fill the log, all of it would take longer to pass than a statement may.
+    @Test func `changes of a container are looked for a span of the log at a time`() async throws {
+        let test = try TestPlace()
+        func open() throws -> RelayStore {
+            try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        }
+        let first = try open()
+        try await first.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        _ = try await first.append(
+            ["a", "b", "c"].map { Sample.unkeyed($0) }, container: Sample.container,
+            source: Sample.source, at: Sample.moment(1))
+        await first.close()
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            SET session_replication_role = replica;
+            INSERT INTO logEntry (position, container, appendedAt, kind, source, body)
+            SELECT n, 99, 0, 1, 'other', '{}' FROM generate_series(4, 250000) AS n;
+            """)
+        let store = try open()
+        let all = try await store.listedChanges(
+            of: Sample.container, ChangeListFilter(), before: nil, PageBounds(rows: 10))
+        #expect(all.elements.map(\.position.rawValue) == [3, 2, 1] && all.next == nil)
+        let two = try await store.listedChanges(
+            of: Sample.container, ChangeListFilter(), before: nil, PageBounds(rows: 2))
+        #expect(two.elements.map(\.position.rawValue) == [3, 2])
+        let rest = try await store.listedChanges(
+            of: Sample.container, ChangeListFilter(), before: two.next, PageBounds(rows: 2))
+        #expect(rest.elements.map(\.position.rawValue) == [1] && rest.next == nil)
+        await store.close()
+    }
 }

@@ -7,7 +7,14 @@ enum ListStatements {
         WHERE +container = ?1 AND position < ?2 AND kind = 1 ORDER BY position DESC
         """
 
-    /// The same, and a record type.
+    /// The same, and the first position that is looked at.
+    static let changesOfSpan = """
+        SELECT \(changeColumns) FROM logEntry
+        WHERE +container = ?1 AND position < ?2 AND position >= ?3 AND kind = 1
+        ORDER BY position DESC
+        """
+
+    /// The container's number, the position before which the list stands, and a record type.
     static let changesOfType = """
         SELECT \(changeColumns) FROM logEntry INDEXED BY logEntryRecord
         WHERE container = ?1 AND recordType = ?3 AND position < ?2 AND kind = 1
