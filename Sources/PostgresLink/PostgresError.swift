@@ -1,5 +1,5 @@
 /// What a server, or the way to it, answered to a command.
-package struct PostgresError: Error, Sendable, Hashable {
+package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The five characters of SQLSTATE; empty where the connection failed.
     package let state: String
     /// What is wrong in the server's language, in one line.
@@ -10,6 +10,9 @@ package struct PostgresError: Error, Sendable, Hashable {
     package init(state: String, message: String) {
         self.init(state: state, message: message, isUnanswered: false)
     }
+
+    /// The words for it, with the server's code.
+    package var description: String { state.isEmpty ? message : "\(message) (\(state))" }
 
     /// Takes what libpq says of all servers that it tried, or of all addresses of one.
     ///

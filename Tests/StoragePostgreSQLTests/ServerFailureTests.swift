@@ -43,6 +43,13 @@ struct VerdictTests {
         #expect(try #require(PostgresSession.obstacle(of: error)).contains("undo what altered"))
     }
 
+    /// A relay that ends with one says it so.
+    @Test func `what a server refused is said in its words`() {
+        let error = PostgresError(state: "23505", message: "duplicate key value")
+        #expect("\(error)" == "duplicate key value (23505)")
+        #expect("\(PostgresError(state: "", message: "lost"))" == "lost")
+    }
+
     @Test func `what each request needs is no fault of one`() {
         #expect(throws: StorageError.unavailable("no transactions any more (54000)")) {
             try PostgresError.concerningAll { () throws -> Void in

@@ -88,8 +88,7 @@ extension PostgresError {
             + "role no longer use it?"
     }
 
-    /// The words for it, with the server's code.
-    private var words: String { state.isEmpty ? message : "\(message) (\(state))" }
+    private var words: String { description }
 
     /// What somebody is told who wanted something of an open store.
     func storageError(of place: PostgresPlace) -> any Error {
