@@ -165,4 +165,36 @@ struct RetryCostTests {
         connection.rollBack()
         await store.close()
     }
+
+    /// As of a change that very many subscriptions fire for, of as many users.
+    @Test func `what a range names is asked for together, and so are its owners' devices`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        // Their bodies cannot be read, which is told of each: they are asked for all the same.
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            INSERT INTO "user" (id, container, name)
+            SELECT n, container.id, 'user-' || n FROM container, generate_series(1, 200) AS n;
+            INSERT INTO subscription (serial, container, owner, database, subscriptionID,
+                contentDigest, firesOnce, body, activation)
+            SELECT id, container, id, 'public', 's', sha256(convert_to(name, 'UTF8')), 0, '', 1
+            FROM "user";
+            """)
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let unreadable = UnreadableRows()
+        var reading = RangeReading(position: LogPosition(9), unreadable: unreadable)
+        let serials = (UInt64(1)...201).map { $0 }
+        let members = try reading.members(serials[...], in: Database(connection))
+        #expect(members.isEmpty)
+        #expect(unreadable.takeNews().count == 201)
+        #expect(connection.pipeline.roundTrips < 20)
+        #expect(try connection.commit() == "COMMIT")
+        await store.close()
+    }
 }

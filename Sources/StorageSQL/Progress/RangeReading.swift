@@ -22,34 +22,48 @@ struct RangeReading {
     ) throws -> [RangeMember] {
         let find = try db.cachedStatement(
             sql: "\(VersionTable.subscription.select()) WHERE serial = ?")
-        return try serials.compactMap { serial in
-            guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
+        let rows = try Row.fetchFirsts(
+            find, arguments: serials.map { (serial) -> StatementArguments in [serial.stored] })
+        try learnDevices(of: rows.compactMap { $0.map { $0["owner"] as Int64 } }, in: db)
+        return try zip(serials, rows).compactMap { serial, row in
+            guard let row else {
                 unreadable.note(
                     UnreadableRow(
                         table: "subscription", key: "\(serial)",
                         reason: "the range of the change at \(position) names it, and it is gone"))
                 return nil
             }
-            let owner: Int64 = row["owner"]
-            let owned = try devices[owner] ?? devices(of: owner, in: db)
-            devices[owner] = owned
+            let owned = devices[row["owner"] as Int64] ?? []
             return try unreadable.value(of: row, in: "subscription") {
                 RangeMember(version: try subscriptionRows.version($0), devices: owned)
             }
         }
     }
 
+    /// Reads the devices of those owners that are not known yet.
+    ///
     /// Active at the change is what began before it and has not ended before it.
-    private mutating func devices(
-        of owner: Int64, in db: Database
-    ) throws -> [DeviceVersion] {
+    private mutating func learnDevices(of owners: [Int64], in db: Database) throws {
+        var unknown: [Int64] = []
+        var seen: Set<Int64> = []
+        for owner in owners where devices[owner] == nil {
+            if seen.insert(owner).inserted { unknown.append(owner) }
+        }
         let statement = try db.cachedStatement(
             sql: """
                 \(VersionTable.device.select())
                 WHERE owner = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
                 ORDER BY serial
                 """)
-        let rows = try Row.fetchAll(statement, arguments: [owner, position.stored])
-        return try unreadable.readable(rows, in: "device") { try deviceRows.version($0) }
+        let change = position.stored
+        let found = try Row.fetchAlls(
+            statement,
+            arguments: unknown.map { (owner) -> StatementArguments in [owner, change] })
+        for (owner, rows) in zip(unknown, found) {
+            let versions = try unreadable.readable(rows, in: "device") {
+                try deviceRows.version($0)
+            }
+            devices[owner] = versions
+        }
     }
 }
