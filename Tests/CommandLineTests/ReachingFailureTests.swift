@@ -55,6 +55,24 @@ import Testing
         }
     }
 
+    @Test func `what a shell hands over by a pipe is read as a file is`() throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data("secret\n".utf8))
+        try pipe.fileHandleForWriting.close()
+        let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
+        #expect(try InputFile(path).secret() == "secret")
+        let folder = try Folder.make()
+        #expect(throws: CommandFailure(.input, "there is no file \(folder.path)/none")) {
+            try InputFile(folder.path + "/none").bytes()
+        }
+        #expect(
+            throws: CommandFailure(
+                .input, "the file \(folder.path) cannot be read: it is a folder")
+        ) {
+            try InputFile(folder.path).bytes()
+        }
+    }
+
     @Test func `the mark before a text is not sent`() async throws {
         let file = try Folder.make().appending(path: "marked.ndjson")
         try Data("\u{FEFF}{}\n".utf8).write(to: file)

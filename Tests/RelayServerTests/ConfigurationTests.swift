@@ -175,6 +175,16 @@ import Testing
         }
         let missing = try await problems(["--config", "/nowhere.json"])
         #expect(missing == ["the file /nowhere.json cannot be read: there is none"])
+        let folder = try await problems(["--config", "/proc"])
+        #expect(folder == ["the file /proc cannot be read: it is a folder"])
+    }
+
+    @Test func `a file that a shell makes of what a command prints is read`() async throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"http":{"port":4711}}"#.utf8))
+        try pipe.fileHandleForWriting.close()
+        let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
+        #expect(try await decode(["--config", path]).http.port == 4711)
     }
 
     @Test func `a file that is no object of JSON in UTF-8 is refused by its name`() async throws {

@@ -180,7 +180,7 @@ package struct ConfigurationValues: Sendable {
     private static func leaves(ofFile path: String) throws -> [Leaf] {
         let text: [UInt8]
         do {
-            text = Array(try Data(contentsOf: URL(filePath: path)))
+            text = try WholeFile.bytes(at: path)
         } catch {
             let reason =
                 error.isMissingFile

@@ -45,7 +45,7 @@ struct InputFile {
 
     private func written() throws -> [UInt8] {
         do {
-            guard path == "-" else { return Array(try Data(contentsOf: URL(filePath: path))) }
+            guard path == "-" else { return try WholeFile.bytes(at: path) }
             return try StandardStreams.readAll(STDIN_FILENO)
         } catch {
             throw Self.failure(error, path)
