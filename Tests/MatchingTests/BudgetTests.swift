@@ -226,6 +226,15 @@ import Testing
             #expect(isJudged)
             #expect((stored != nil) == isSlow)
         }
+        // A list of dates takes a microsecond for each, by Minapp's rules.
+        index.insert(
+            try subscription(
+                2, RecordPredicate(where: ["seen": ["$gt": "2023-11-14T22:13:20Z"]])))
+        let dates = Array(repeating: FieldValue.string("2023-11-14T22:13:20Z"), count: 20_000)
+        let many = try change(RecordImage(["seen": .list(dates)]))
+        var fired: [UInt64] = []
+        let late = index.matches(for: many, mostSteps: 1_000_000, into: &fired)
+        #expect(late != nil)
         // What was given up leaves nothing behind.
         let small = try change(RecordImage(["title": .string("X")]))
         var serials: [UInt64] = []

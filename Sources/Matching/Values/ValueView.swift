@@ -188,9 +188,9 @@ extension ValueEncoder {
         default:
             let slot = scalar(value, in: .minapp)
             elements.append(slot)
-            guard case .string(let text) = value, let moment = IndexedText.moment(of: text) else {
-                return
-            }
+            guard case .string(let text) = value else { return }
+            if Self.mayBeMoment(text.utf8), !admits(slow: text.utf8.count / 2) { return }
+            guard let moment = IndexedText.moment(of: text) else { return }
             let date = encode(.timestamp(moment))
             elements.append(date)
         }
