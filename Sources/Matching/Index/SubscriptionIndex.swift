@@ -191,7 +191,7 @@ package final class SubscriptionIndex: Sendable {
     /// Bytes of texts that take long to be decoded, of a change that is to be given up early; any
     /// other is decoded however many there are, because no condition is to blame.
     private static func slowBytes(within mostSteps: Int) -> Int {
-        mostSteps < Limits.maximumStepsPerChange ? max(mostSteps / 64, 4096) : .max
+        mostSteps < Limits.maximumStepsPerChange ? max(mostSteps / 40, 4096) : .max
     }
 
     private static func givenUp(after steps: Int, _ serials: inout [UInt64]) -> DearChange {

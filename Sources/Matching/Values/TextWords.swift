@@ -64,7 +64,7 @@ extension ValueEncoder {
     mutating func forEachWord(
         ofText text: String, _ body: (inout ValueEncoder, FieldSlot) -> Bool
     ) {
-        guard admits(slow: text.utf8.count) else { return }
+        guard admits(slow: text.utf8.count * 2) else { return }
         for word in IndexedText.words(of: text) {
             let mark = bytes.count
             let slot = string(word)

@@ -17,8 +17,8 @@ struct ValueEncoder: ~Copyable {
     /// Whether values are left out.
     var isGivenUp: Bool { slowBytes > mostSlowBytes }
 
-    /// Notes that a text takes as long as so many bytes of which each takes a tenth of a
-    /// microsecond; says whether there is time for it.
+    /// Notes that a text takes as long as so many bytes that are composed, each of which takes 80
+    /// ns; says whether there is time for it.
     mutating func admits(slow count: Int) -> Bool {
         slowBytes += count
         return !isGivenUp
@@ -134,7 +134,7 @@ struct ValueEncoder: ~Copyable {
     /// A text folded; `nil` where there is no time for it.
     mutating func folded(_ text: String, _ options: TextOptions) -> String? {
         if let folded = IndexedText.foldedSingly(text, options) { return folded }
-        return admits(slow: text.utf8.count * 4) ? IndexedText.folded(text, options) : nil
+        return admits(slow: text.utf8.count * 3) ? IndexedText.folded(text, options) : nil
     }
 
     /// The slot of the text whose normalised bytes were appended from `start` on.

@@ -41,14 +41,14 @@ enum SingleFolding {
         letters.flatMap { range in range.map { single($0, options) } }
     }
 
-    /// Latin, Greek and Cyrillic letters, and what lies between them.
-    private static let letters: [Range<UInt32>] = [0x80..<0x530, 0x1E00..<0x2000]
+    /// Latin, Greek, Cyrillic, Armenian, Hebrew and Arabic letters, and what lies between them.
+    private static let letters: [Range<UInt32>] = [0x80..<0x700, 0x1E00..<0x2000]
 
     /// The place of a character in the tables.
     private static func place(of value: UInt32) -> Int? {
         switch value {
-        case 0x80..<0x530: Int(value) - 0x80
-        case 0x1E00..<0x2000: Int(value) - 0x1E00 + 0x530 - 0x80
+        case 0x80..<0x700: Int(value) - 0x80
+        case 0x1E00..<0x2000: Int(value) - 0x1E00 + 0x700 - 0x80
         default: nil
         }
     }
