@@ -132,7 +132,9 @@ struct ValueEncoder: ~Copyable {
     }
 
     /// A text folded; `nil` where there is no time for it.
-    mutating func folded(_ text: String, _ options: TextOptions) -> String? {
+    mutating func folded(
+        _ text: String, _ options: RecordPredicate.TextOptions
+    ) -> String? {
         if let folded = IndexedText.foldedSingly(text, options) { return folded }
         return admits(slow: text.utf8.count * 3) ? IndexedText.folded(text, options) : nil
     }
