@@ -26,6 +26,13 @@ import Testing
             "connect(descriptor:addr:size:): Connection refused) (errno: 111)",
             "Connection refused"
         ),
+        ("HTTPClientError.deadlineExceeded", "it did not answer in time"),
+        ("HTTPClientError.connectTimeout", "it could not be connected to in time"),
+        (
+            "DNS error: SocketAddressError.UnknownHost: Name or service not known (error -2) for "
+                + "host nosuch.invalid, port 1",
+            "nobody knows the name of its host"
+        ),
     ]) func `a failure is told by what it means`(text: String, told: String) {
         #expect(ReachingFailure(Fault(description: text)).description.contains(told))
     }

@@ -141,6 +141,13 @@ struct ReachingFailure: CustomStringConvertible {
             return "it closed the connection without an answer; the URL of one with TLS begins "
                 + "with https://"
         }
+        if text.contains("connectTimeout") || text.contains("getConnectionFromPoolTimeout") {
+            return "it could not be connected to in time"
+        }
+        if text.contains("deadlineExceeded") || text.contains("readTimeout") {
+            return "it did not answer in time"
+        }
+        if text.contains("UnknownHost") { return "nobody knows the name of its host" }
         return nil
     }
 }
