@@ -26,8 +26,8 @@ package struct BesideLog: Sendable {
     /// Changes that may be put off, each of which takes a place of the room; then the log waits.
     var mostChanges: Int { max(1, min(256, room / 2)) }
 
-    /// 2 ms.
-    package static let stepsInTurn = 1_000_000
+    /// Half a millisecond.
+    package static let stepsInTurn = 250_000
 
     /// Has dear changes judged by `judge`.
     ///

@@ -17,6 +17,8 @@ final class StepMeter {
     static let comparison = 24
     /// A value that is passed by.
     static let value = 16
+    /// A value that is looked at to see how much there is of it.
+    static let looking = 4
     /// A value that is put in order among others.
     static let ordering = 128
     /// An element that a SUBQUERY binds.
@@ -41,7 +43,7 @@ final class StepMeter {
     func extent(of value: FieldValue) throws(EvaluationError) -> Extent {
         var extent = Extent()
         try measure(value, 0, &extent)
-        try charge(extent.values + extent.bytes / 32)
+        try charge(extent.looking)
         return extent
     }
 
@@ -49,7 +51,7 @@ final class StepMeter {
     func extent(of values: [FieldValue]) throws(EvaluationError) -> Extent {
         var extent = Extent()
         for value in values { try measure(value, 1, &extent) }
-        try charge(extent.values + extent.bytes / 32)
+        try charge(extent.looking)
         return extent
     }
 
@@ -58,7 +60,7 @@ final class StepMeter {
     ) throws(EvaluationError) {
         extent.values += 1
         // A list may stand in itself many times over, and would take forever to walk.
-        guard depth <= Self.maximumDepth, extent.values + extent.bytes / 32 <= limit else {
+        guard depth <= Self.maximumDepth, extent.looking <= limit else {
             throw .budgetExceeded
         }
         switch value {
@@ -94,6 +96,8 @@ struct Extent {
     /// Bytes of texts beyond ASCII, which may have to be composed and folded.
     var foreign = 0
 
+    /// The steps of finding this out.
+    var looking: Int { values * StepMeter.looking + bytes / 32 }
     /// The steps of reading it once.
     var reading: Int { values * StepMeter.value + bytes + foreign * 6 }
 

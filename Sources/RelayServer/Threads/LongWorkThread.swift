@@ -47,8 +47,8 @@ final class LongWorkThread: TaskExecutor {
     }
 
     /// How much the thread leaves to others: of a processor that one of them wants it has a
-    /// quarter, so that what waits for it at the end waits some tenths of a second.
-    private static let niceness: Int32 = 5
+    /// tenth, so that what waits for it at the end waits some tenths of a second.
+    private static let niceness: Int32 = 10
 
     private let line = Line()
 
