@@ -354,6 +354,28 @@ test("a fence stands behind the queries that were asked for before it", () => {
   assert.deepEqual(said(drive.frames(state(2, "bootstrapping", [told("q2", 8)]))), [["set", 3], ["fence", "f2"]]);
 });
 
+test("a set that is longer than a frame may be goes out in parts, and is whole with the last", () => {
+  const drive = new Drive();
+  const ids = ["q1", "q2", "q3", "q4", "q5"];
+  const long = { ...definition, query: { recordType: "Art", predicate: "x".repeat(100_000) } };
+  for (const id of ids) drive.machine.handle({ type: "declare", id, definition: long }, 0);
+  assert.equal(opened(drive.step("flush")).hello.set, undefined);
+  drive.step("opened");
+  let [set] = sent(drive.frames(welcome));
+  const parts = [];
+  while (set) {
+    const part = (set.queries ?? set.add).map(({ id }) => id);
+    assert.equal(set.base, parts.length ? set.version - 1 : undefined);
+    assert.equal(drive.state, "catchingUp");
+    parts.push(part);
+    const groups = part.map((id) => told(id, 7));
+    [set] = sent(drive.frames(
+      state(set.version, "bootstrapping", groups), result(7, []), state(set.version, "complete"), at("t1")));
+  }
+  assert.deepEqual(parts, [["q1", "q2"], ["q3", "q4"], ["q5"]]);
+  assert.equal(drive.state, "current");
+});
+
 test("get and fence are answered, and asked again after a connection was lost", () => {
   const drive = Drive.current();
   const query = { kind: "result", recordType: "Art" };

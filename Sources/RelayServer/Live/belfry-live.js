@@ -177,7 +177,7 @@ export class LiveMachine {
     this.#effects = [];
     if (this.#phase !== "closed") this[`_${event.type}`](event);
     const connection = this.connection;
-    const told = JSON.stringify([connection.state, connection.progress, connection.error, connection.transport]);
+    const told = JSON.stringify({ ...connection, asOf: 0, retryAt: 0 });
     if (told !== this.#told) this.#do("connection", { connection });
     this.#told = told;
     return this.#effects;
@@ -267,15 +267,14 @@ export class LiveMachine {
 
   _flush() {
     this.#isFlushing = false;
-    const wanted = this.#wanted;
-    const isNeeded = wanted.length + this.#asks.size > 0;
+    const isNeeded = this.#wanted.length + this.#asks.size > 0;
     this.#times.idle = isNeeded ? undefined : (this.#times.idle ?? this.#now + idleTime);
     if (this.#phase === "idle" && isNeeded) return this.#connect();
     const { version, ids } = this.#isDuplex ? this.#accepted : (this.#sent ?? this.#accepted);
-    const add = wanted.filter((query) => !ids.has(query.id));
-    const remove = [...ids].filter((id) => this.#queries.get(id)?.isHeld ?? true);
+    const add = this.#wanted.filter((query) => !ids.has(query.id));
     // Of what has ended the relay knows the name still.
-    const again = add.filter((query) => query.isGone).map((query) => query.id);
+    const remove = [...ids].filter((id) => this.#queries.get(id)?.isHeld ?? true)
+      .concat(add.filter((query) => query.isGone).map((query) => query.id));
     const isSame = version !== undefined && !add.length && !remove.length;
     const asked = [...this.#asks.values()].filter((ask) => !ask.isSent);
     if (["idle", "waiting", "authorizing"].includes(this.#phase)) return;
@@ -290,12 +289,16 @@ export class LiveMachine {
     if (!this.#sent) {
       if (isSame) this.#settle(true);
       else if (this.#now < this.#times.pause) this.#times.turn = this.#times.pause;
-      else if (!this.#takesTurn()) return;
       else {
-        const edit = version === undefined
-          ? this.#wholeSet() : { base: version, add: add.map(wire), remove: [...remove, ...again] };
-        this.#do("send", { frame: { type: "set", ...this.#number(edit) } });
+        if (!this.#takesTurn()) return;
+        // A frame has a bound, beyond which a set may be that was edited bit by bit.
+        let room = 300_000;
+        const queries = add.map(wire)
+          .filter((query, index) => (room -= JSON.stringify(query).length) > 0 || !index);
+        const edit = { base: version, add: queries, remove };
+        this.#do("send", { frame: { type: "set", ...this.#number(version === undefined ? { queries } : edit) } });
         this.#phase = "bootstrapping";
+        for (const { id } of add.slice(queries.length)) this.#isEdited = this.#sent.ids.delete(id);
       }
     }
     for (const ask of asked) {
@@ -329,10 +332,6 @@ export class LiveMachine {
     }
   }
 
-  #wholeSet() {
-    return { queries: this.#wanted.map(wire) };
-  }
-
   #number(members) {
     this.#version += 1;
     this.#isEdited = false;
@@ -358,7 +357,7 @@ export class LiveMachine {
 
   #open(wait) {
     this.#forgetConnection();
-    const set = this.#number(this.#wholeSet());
+    const set = this.#number({ queries: this.#wanted.map(wire) });
     if (!this.#isDuplex) {
       for (const ask of this.#asks.values()) {
         ask.isSent = true;
@@ -738,9 +737,9 @@ export class LiveMachine {
         changes.push({ ...change, isMine: isBy(frame, this.#mine) });
       } else if (query.definition.kind === "changes") {
         // What is missing cannot be told; that it is missing must be. Another store counts anew.
-        const { reason, from, to } = frame;
-        changes.push({ gap: { reason, from, to } });
-        if (reason === "foreign") query.position = undefined;
+        const { type, groups, ...gap } = frame;
+        changes.push({ gap });
+        if (gap.reason === "foreign") query.position = undefined;
       }
     }
     query.pending = [];
@@ -1013,7 +1012,7 @@ export class LiveClient {
       case "failed": {
         const showing = this.#showing(id);
         this.#wires.delete(this.#wire(id)?.text);
-        return showing.forEach((one) => one._fail(new LiveError(effect.error)));
+        return showing.forEach((handle) => handle._fail(new LiveError(effect.error)));
       }
       case "taken": return this.set._taken(effect);
       case "refusedSet": return this.set._refused(effect);
@@ -1363,9 +1362,8 @@ class LiveSet {
     const next = this.#alive(this.#texts);
     const textOf = ({ kind = "result", ...query }) => {
       if (Object.hasOwn(kinds, kind)) return JSON.stringify(definition(kind, query));
-      const allowed = Object.keys(kinds).map((name) => `"${name}"`).join(", ");
       throw new LiveError({
-        serverErrorCode: "BAD_REQUEST", reason: `kind: "${kind}" is unknown; allowed are ${allowed}`,
+        serverErrorCode: "BAD_REQUEST", reason: `kind: "${kind}" is none of ${Object.keys(kinds)}`,
       });
     };
     edit({
