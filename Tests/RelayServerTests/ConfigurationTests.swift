@@ -179,6 +179,26 @@ import Testing
         #expect(folder == ["the file /proc cannot be read: it is a folder"])
     }
 
+    @Test func `where users sign in is the URL of a page`() async throws {
+        for text in [
+            "https://app.example/sign-in?next=1#top", "http://127.0.0.1:3000", "https://a.example/",
+            "https://a.example?next=/", "http://[::1]:3000/in",
+        ] {
+            #expect(try await decode(["--sign-in-url", text]).signInURL == text)
+        }
+        for text in [
+            "sign-in", "/sign-in", "app.example/sign-in", "javascript:alert(1)", "https://",
+            "https:///sign-in", "https://a.example/sign in", "https://user@a.example/",
+            "https://a.example:99999/", "ftp://a.example/",
+        ] {
+            #expect(
+                try await problems(["--sign-in-url", text]) == [
+                    "signIn.url (--sign-in-url, BELFRY_SIGN_IN_URL): \"\(text)\" must be a URL "
+                        + "that begins with https:// or http://"
+                ])
+        }
+    }
+
     @Test func `a file that a shell makes of what a command prints is read`() async throws {
         let pipe = Pipe()
         try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"http":{"port":4711}}"#.utf8))

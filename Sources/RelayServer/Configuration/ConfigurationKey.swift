@@ -15,6 +15,8 @@ package struct ConfigurationKey: Sendable {
         case choice([String])
         /// An absolute URL with one of these schemes and no path beyond a slash.
         case url(schemes: [String])
+        /// An absolute URL with one of these schemes, of a page: it may have a path and a query.
+        case page(schemes: [String])
         /// A list of texts; commas divide it where it is one text.
         case list
     }
@@ -76,6 +78,8 @@ package struct ConfigurationKey: Sendable {
         case .url(let schemes):
             "a URL that begins with "
                 + schemes.map { "\($0)://" }.joined(separator: " or ") + ", without a path"
+        case .page(let schemes):
+            "a URL that begins with " + schemes.map { "\($0)://" }.joined(separator: " or ")
         case .list: "a list of texts, divided by commas"
         }
     }
@@ -88,6 +92,7 @@ package struct ConfigurationKey: Sendable {
         case .integer(let range): Int(text).map(range.contains) ?? false
         case .choice(let words): words.contains(text)
         case .url(let schemes): Self.isURL(text, schemes: schemes)
+        case .page(let schemes): Self.isPage(text, schemes: schemes)
         }
     }
 
@@ -123,6 +128,17 @@ package struct ConfigurationKey: Sendable {
         }
         let port = host[host.index(after: colon)...]
         return port.isEmpty || UInt16(port) != nil
+    }
+
+    /// Whether a text is a URL of a page: what stands behind its host has no spaces or breaks.
+    private static func isPage(_ text: String, schemes: [String]) -> Bool {
+        guard let scheme = schemes.first(where: { text.hasPrefix("\($0)://") }) else {
+            return false
+        }
+        let rest = text.dropFirst(scheme.count + 3)
+        let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+        return isURL("\(scheme)://\(rest[..<end])", schemes: schemes)
+            && rest[end...].utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
     }
 
     private static func isURL(_ text: String, schemes: [String]) -> Bool {

@@ -41,7 +41,7 @@ package enum ConfigurationKeys {
             secrecy: .secret,
             "The token of the administrative surface; without one it is closed."),
         ConfigurationKey(
-            "signIn.url", text: \.signInURL,
+            "signIn.url", text: \.signInURL, as: .page(schemes: ["https", "http"]),
             "Where users sign in: the redirectURL of AUTHENTICATION_REQUIRED begins with it."),
     ]
 
