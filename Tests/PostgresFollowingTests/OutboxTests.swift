@@ -334,7 +334,8 @@ struct OutboxTests {
             CREATE TABLE part PARTITION OF parts FOR VALUES IN (1, 2);
             CREATE TABLE "a$$b" (id int PRIMARY KEY)
             """)
-        let sql = OutboxSQL(tables: tables + ["public.a$$b"], role: "belfry_again").text
+        // Roles are those of all databases of a server, where tests run side by side.
+        let sql = OutboxSQL(tables: tables + ["public.a$$b"], role: "again_\(name)").text
         for _ in 0..<2 { try server.sql(sql, in: name) }
         let settings = try server.outbox(name, tables) { $0.makes = false }
         let rows = try await Followed().follow(settings) { followed in

@@ -120,17 +120,20 @@ import Testing
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
-            var refusal: JSONValue?
-            for number in 0..<80 where refusal == nil {
+            // All at once: 20,000 of 400,000 instructions come back in a second, however long the
+            // answers take.
+            for number in 0..<80 {
                 let predicate = "k = 'v\(number)' AND t MATCHES '\\\\w{1,20}got\(number)'"
                 try await page.send([
-                    "type": "get", "id": "g",
+                    "type": "get", "id": .string("g\(number)"),
                     "query": ["recordType": "Artwork", "query": ["predicate": .string(predicate)]],
                 ])
-                while let frame = await page.frame() {
-                    if frame["type"] == "refused" { refusal = frame["serverErrorCode"] }
-                    if frame["type"] == "refused" || frame["type"] == "result" { break }
-                }
+            }
+            var refusal: JSONValue?
+            var answers = 0
+            while refusal == nil, answers < 80, let frame = await page.frame() {
+                if frame["type"] == "refused" { refusal = frame["serverErrorCode"] }
+                if frame["type"] == "refused" || frame["type"] == "result" { answers += 1 }
             }
             #expect(refusal == "THROTTLED")
             try await page.close()
