@@ -68,6 +68,8 @@ import Testing
         try pipe.fileHandleForWriting.close()
         let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
         #expect(try InputFile(path).secret() == "secret")
+        // Until here it is open.
+        try pipe.fileHandleForReading.close()
         let folder = try Folder.make()
         #expect(throws: CommandFailure(.input, "there is no file \(folder.path)/none")) {
             try InputFile(folder.path + "/none").bytes()

@@ -205,6 +205,8 @@ import Testing
         try pipe.fileHandleForWriting.close()
         let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
         #expect(try await decode(["--config", path]).http.port == 4711)
+        // Until here it is open.
+        try pipe.fileHandleForReading.close()
     }
 
     @Test func `a file that is no object of JSON in UTF-8 is refused by its name`() async throws {

@@ -16,7 +16,7 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "queries.rehearsals", number: \.queries.rehearsals, 1...1000,
             "The rehearsals of subscriptions that run at a time, of each user one; beyond, 429 is "
-                + "answered."),
+                + "answered, but to a container of which none runs."),
         ConfigurationKey(
             "queries.records", number: \.queries.rows, 1...1_000_000_000,
             "The records that one query may look at before its page ends."),
