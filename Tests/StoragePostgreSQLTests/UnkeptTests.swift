@@ -20,7 +20,7 @@ struct UnkeptTests {
             CASE WHEN n % 4 = 0 THEN '_cloudkit' ELSE 'postgres' END, n,
             CASE WHEN n % 5 = 0 THEN NULL ELSE '{"n":{"value":1}}' END, 1,
             CASE WHEN n % 5 = 0 THEN 1 ELSE 0 END, CASE WHEN n % 4 = 0 THEN 'alice' END
-        FROM container, generate_series(1, 40000) AS n;
+        FROM container, generate_series(1, 25000) AS n;
         INSERT INTO quotaUse (container, thing, holder, number, bytes)
         SELECT container, 3, '', sum(1 - isDeleted), sum(bytes) FROM recordHolding
         GROUP BY container
@@ -47,8 +47,8 @@ struct UnkeptTests {
                 FROM \(test.schema).quotaUse WHERE thing = 3
                 """)
         }
-        #expect(try counted().hasPrefix("[] 32000 "))
-        #expect(try counted().contains("[alice] 8000 "))
+        #expect(try counted().hasPrefix("[] 20000 "))
+        #expect(try counted().contains("[alice] 5000 "))
         try await store.replaceSchema(
             of: Sample.container, with: ContainerSchema(), at: Sample.moment(1))
         #expect(try counted() == "[] 0 0, [alice] 0 0")
