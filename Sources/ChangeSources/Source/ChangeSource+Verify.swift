@@ -70,7 +70,8 @@ extension ChangeSource {
             path: "verification.parts[\(seam.second)]", reason: seam.reason)
     }
 
-    /// Refuses a scheme by which no sender could prove itself; one that was saved before is read still.
+    /// Refuses a scheme by which no sender could prove itself; one that was saved before is read
+    /// still.
     ///
     /// - Throws: ``RelayModel/JSONContractError`` that names the member and what is allowed.
     func checkRecipe() throws(JSONContractError) {

@@ -105,8 +105,8 @@ extension JSONWebKeySet.Key {
 
     /// What tells a key of a set from others, whatever its name is: its kind and its numbers.
     ///
-    /// Whether it is usable is not looked at, as that takes much longer; `nil` is one of a kind that
-    /// verifies nothing here.
+    /// Whether it is usable is not looked at, as that takes much longer; `nil` is one of a kind
+    /// that verifies nothing here.
     static func identity(of object: JSONObject) -> [UInt8]? {
         let kind: String
         let members: [String]

@@ -118,8 +118,8 @@ private final class SessionSecret: Sendable {
     }
 }
 
-/// How tokens of sessions name the keys of containers, once it has been worked out: a set of keys is
-/// long, and every call asks.
+/// How tokens of sessions name the keys of containers, once it has been worked out: a set of keys
+/// is long, and every call asks.
 private final class KeyMarks: Sendable {
     private let known = Mutex<[ContainerKey: (settings: UserTokenSettings, marks: [[UInt8]])]>([:])
 

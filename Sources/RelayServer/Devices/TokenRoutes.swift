@@ -119,8 +119,8 @@ struct TokenRoutes: Sendable {
         if let shard, let other = QueryParameters(target: url)["shard"], other != shard {
             throw APIError(
                 .badRequest,
-                "webcourierURL: it is a courier of the shard \(other.shortened), and this container "
-                    + "lies in \(shard): create a token for it with tokens/create")
+                "webcourierURL: it is a courier of the shard \(other.shortened), and this "
+                    + "container lies in \(shard): create a token for it with tokens/create")
         }
         throw APIError(
             .badRequest,

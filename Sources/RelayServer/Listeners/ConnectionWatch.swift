@@ -11,8 +11,8 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Into what is read at first.
     ///
-    /// A connection keeps it for as long as it stands, be it for hours and read of hardly ever; what
-    /// comes in larger pieces has it grow.
+    /// A connection keeps it for as long as it stands, be it for hours and read of hardly ever;
+    /// what comes in larger pieces has it grow.
     private static let reading = AdaptiveRecvByteBufferAllocator(
         minimum: 64, initial: 1024, maximum: 65_536)
 

@@ -168,9 +168,7 @@ final class LiveSession: Sendable {
                     .authenticationFailed, "ckWebAuthToken: it is another user's",
                     details: ["liveError": "revoked"]))
         }
-        state.withLock { state in
-            state.identity = state.identity?.renewed(by: renewed)
-        }
+        state.withLock { $0.identity = $0.identity?.renewed(by: renewed) }
         if let end = access.end(of: renewed, since: mark) { throw end }
     }
 
