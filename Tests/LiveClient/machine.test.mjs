@@ -762,10 +762,12 @@ test("a set that cannot be taken now is sent again, and nothing fails", () => {
   drive.step("declare", { id: "q2", definition: watching });
   const throttled = { serverErrorCode: "THROTTLED", reason: "patterns", retryAfter: 2 };
   drive.frames(state(3, "error", [{ id: "q2", error: throttled }], { serverErrorCode: "BAD_REQUEST" }));
-  assert.deepEqual(sent(drive.step("ask", { id: "a1" })), [{ type: "fence", id: "a1", query: undefined }]);
+  assert.deepEqual(sent(drive.step("ask", { id: "a1", query: definition })), [{ type: "get", id: "a1", query: definition }]);
+  // But for what is to stand behind the edit.
+  assert.deepEqual(sent(drive.step("ask", { id: "a2" })), []);
   assert.deepEqual(names(drive.frames({ type: "items", group: 7, items: [{ op: "added", previous: "a", record: art("b", 2) }] }, at("t2"))), ["a", "b"]);
-  const edits = sent(drive.pass(3_000));
-  assert.deepEqual(edits.map(({ base, add }) => [base, add.map(({ id }) => id)]), [[2, ["q2"]]]);
+  const [edit, fence, ...others] = sent(drive.pass(3_000));
+  assert.deepEqual([edit.base, edit.add.map(({ id }) => id), fence.id, others], [2, ["q2"], "a2", []]);
   drive.frames(state(4, "bootstrapping", [told("q2", 8)]), state(4, "complete"), at("t3"));
   assert.equal(drive.state, "current");
 });

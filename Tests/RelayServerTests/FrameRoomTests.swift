@@ -58,6 +58,26 @@ import Testing
         #expect(room.bytes == 0)
     }
 
+    @Test func `strangers get the half together, and whoever is known gets the rest`() {
+        let room = FrameRoom(megabytes: 16)
+        var strange = (0..<20).map { _ in FrameRoom.Part() }
+        var short = (0..<40).map { _ in FrameRoom.Part() }
+        var own = (0..<20).map { _ in FrameRoom.Part() }
+        let taken = [
+            Self.fill(room, &strange, Self.megabyte, of: nil),
+            Self.fill(room, &short, 64 * 1024, of: nil),
+            Self.fill(room, &own, Self.megabyte, of: Fixtures.container),
+        ]
+        // The megabyte that long ones leave, and what is not counted of each.
+        #expect(taken[0] == 7 && (16...20).contains(taken[1]) && taken[2] == 6)
+        _ = Self.fill(room, &strange, 0, of: nil)
+        _ = Self.fill(room, &short, 0, of: nil)
+        _ = Self.fill(room, &own, 0, of: nil)
+        #expect(room.bytes == 0)
+        let again = Self.fill(room, &strange, Self.megabyte, of: nil)
+        #expect(again == 7)
+    }
+
     @Test func `what a stranger holds is the container's once that is known`() {
         let room = FrameRoom(megabytes: 8)
         var part = FrameRoom.Part()

@@ -84,6 +84,30 @@ import Testing
         #expect(Self.read(bytes, at: 1).violation == .broken(reason))
     }
 
+    @Test func `what is dropped is not kept, and nothing is read behind it`() throws {
+        var reader = WebSocketReader(most: 1000)
+        var events: [WebSocketReader.Event] = []
+        func read(_ bytes: [UInt8], by reader: inout WebSocketReader) throws {
+            try reader.read(bytes) { event in
+                events.append(event)
+                return true
+            }
+        }
+        let long = Self.frame(0x81, Array(repeating: 0x61, count: 500))
+        try read(Array(long.prefix(100)), by: &reader)
+        reader.drop(beyond: 100)
+        #expect(reader.pending == 100, "it is little")
+        reader.drop(beyond: 99)
+        #expect(reader.pending == 0)
+        try read(Array(long.dropFirst(100)) + Self.frame(0x88, [3, 232]), by: &reader)
+        #expect(events == [] && reader.pending == 0)
+        var fragments = WebSocketReader(most: 1000)
+        try read(Self.frame(0x01, Array(repeating: 0x61, count: 100)), by: &fragments)
+        fragments.drop(beyond: 10)
+        try read(Self.frame(0x01, Array(repeating: 0x61, count: 100)), by: &fragments)
+        #expect(events == [] && fragments.pending == 0)
+    }
+
     @Test func `a letter that two fragments share is whole in the end`() {
         let bytes = Self.frame(0x01, [0xC3]) + Self.frame(0x80, [0xA4])
         #expect(Self.read(bytes).events == [.text(Self.utf8("ä"))])

@@ -6,6 +6,8 @@ import Storage
 extension LiveSocket {
     /// Notes how much is held of frames, and ends the connection if there is no room for it.
     func noteHeld() {
+        // Of whoever is told to go it is not counted, and so not kept.
+        if isClosing { messages.drop(beyond: FrameRoom.free) }
         guard context != nil, !isClosing else { return }
         let bytes = messages.pending + inbox.reduce(working ?? 0) { $0 + $1.count }
         let container = session.identity?.settings.key

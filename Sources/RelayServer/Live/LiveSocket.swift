@@ -373,6 +373,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         access.count(end)
         inbox = []
         forgetWaiting()
+        noteHeld()
         let bye = end.bye(uuid: access.identifiers.uuid())
         context.write(wrapOutboundOut(LoopSockets.wire(bye)), promise: nil)
         let code = end.code.rawValue

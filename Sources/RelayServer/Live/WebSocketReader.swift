@@ -44,6 +44,8 @@ struct WebSocketReader: Sendable {
     private var rest: [UInt8] = []
     /// The fragments of a text until now.
     private var message: [UInt8]?
+    /// Whether what was half there has been dropped, behind which nothing can be read.
+    private var isDeaf = false
 
     /// Reads messages of at most `most` bytes.
     init(most: Int) {
@@ -52,6 +54,13 @@ struct WebSocketReader: Sendable {
 
     /// Bytes that wait for their ends.
     var pending: Int { rest.count + (message?.count ?? 0) }
+
+    /// Drops what waits for its end if that has more than `most` bytes; nothing is told of what
+    /// comes behind it.
+    mutating func drop(beyond most: Int) {
+        guard pending > most else { return }
+        (rest, message, isDeaf) = ([], nil, true)
+    }
 
     /// What a client's close is answered with: its code, if that may stand in a close, or else that
     /// it broke the protocol (RFC 6455, §7.4).
@@ -74,6 +83,7 @@ struct WebSocketReader: Sendable {
     mutating func read(
         _ bytes: [UInt8], _ tell: (Event) -> Bool
     ) throws(Violation) {
+        if isDeaf { return }
         // Appended where it lies, or a frame that comes byte by byte would be copied for each.
         var all: [UInt8] = []
         swap(&all, &rest)

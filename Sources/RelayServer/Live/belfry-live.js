@@ -303,8 +303,8 @@ export class LiveMachine {
     }
     for (const ask of asked) {
       const { id, query } = ask;
-      // A fence stands behind the queries that were asked for before it.
-      if (!query && this.#sent && this.#isEdited) continue;
+      // A fence stands behind the queries that were asked for before it, also where they are put off.
+      if (!query && this.#isEdited) continue;
       if (!this.#takesTurn()) return;
       ask.isSent = true;
       this.#do("send", { frame: { type: query ? "get" : "fence", id, query } });
