@@ -147,6 +147,8 @@ private extension RecordPredicate.Comparison {
     var foldsTexts: Bool {
         switch comparator {
         case .beginsWith, .endsWith, .contains, .like, .tokenMatches: true
+        // Their order is that of their composed forms.
+        case .less, .lessOrEqual, .greater, .greaterOrEqual, .between: true
         default: options.folds
         }
     }

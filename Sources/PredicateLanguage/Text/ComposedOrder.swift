@@ -70,9 +70,13 @@ enum ComposedOrder {
             guard index < scalars.endIndex else { return nil }
             let start = index
             scalars.formIndex(after: &index)
+            var isAlone = true
             while index < scalars.endIndex, !ComposedOrder.begins(scalars[index]) {
                 scalars.formIndex(after: &index)
+                isAlone = false
             }
+            // Nearly always; what is made takes a microsecond.
+            if isAlone, let known = SingleFolding.composed(scalars[start]) { return known }
             let text = String(scalars[start..<index])
             piece = Array(text.composedScalars)[...]
             return piece.popFirst()

@@ -27,6 +27,16 @@ enum SingleFolding {
         return String(folded)
     }
 
+    /// The composed form of a character with which no mark goes together; `nil` if it has to be
+    /// made.
+    static func composed(_ scalar: Unicode.Scalar) -> Unicode.Scalar? {
+        if scalar.isASCII || isItself(scalar.value) { return scalar }
+        guard let place = place(of: scalar.value), let known = Unicode.Scalar(tables[0][place]),
+            known.value != 0
+        else { return nil }
+        return known
+    }
+
     // MARK: Letters
 
     /// What characters fold to by themselves, for each set of options; 0 for those that may not.
