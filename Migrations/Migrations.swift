@@ -126,6 +126,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0028_findLive",
             sql: EmbeddedFile("v0028_findLive.sql").text,
             checksum: "6a470dd8fa81e34dae0a75aba54019669e1f80c69a04f7fb3a5b381f2ebed7f3"),
+        Migration(
+            name: "v0029_forgetTypes",
+            sql: EmbeddedFile("v0029_forgetTypes.sql").text,
+            checksum: "bf33be5e9d9aa5c18d38f7c499f8883163f6390ce9d3f064a5c3a1ec54f4d947"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -168,5 +172,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0009_findLive",
             sql: EmbeddedFile("p0009_findLive.sql").text,
             checksum: "6a470dd8fa81e34dae0a75aba54019669e1f80c69a04f7fb3a5b381f2ebed7f3"),
+        Migration(
+            name: "p0010_forgetTypes",
+            sql: EmbeddedFile("p0010_forgetTypes.sql").text,
+            checksum: "4e77b55d5d3a2351b2524c41745a57ae5b293280f47766ebc5ecb63a8813134e"),
     ]
 }

@@ -185,6 +185,9 @@ static const unsigned char v0027_findOwn_sql[] = {
 static const unsigned char v0028_findLive_sql[] = {
 #embed "../../Migrations/sql/v0028_findLive.sql"
 };
+static const unsigned char v0029_forgetTypes_sql[] = {
+#embed "../../Migrations/sql/v0029_forgetTypes.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -211,6 +214,9 @@ static const unsigned char p0008_findOwn_sql[] = {
 };
 static const unsigned char p0009_findLive_sql[] = {
 #embed "../../Migrations/postgresql/p0009_findLive.sql"
+};
+static const unsigned char p0010_forgetTypes_sql[] = {
+#embed "../../Migrations/postgresql/p0010_forgetTypes.sql"
 };
 
 static const struct {
@@ -277,6 +283,7 @@ static const struct {
     {"v0026_markIndexed.sql", v0026_markIndexed_sql, sizeof v0026_markIndexed_sql},
     {"v0027_findOwn.sql", v0027_findOwn_sql, sizeof v0027_findOwn_sql},
     {"v0028_findLive.sql", v0028_findLive_sql, sizeof v0028_findLive_sql},
+    {"v0029_forgetTypes.sql", v0029_forgetTypes_sql, sizeof v0029_forgetTypes_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
@@ -286,6 +293,7 @@ static const struct {
     {"p0007_markIndexed.sql", p0007_markIndexed_sql, sizeof p0007_markIndexed_sql},
     {"p0008_findOwn.sql", p0008_findOwn_sql, sizeof p0008_findOwn_sql},
     {"p0009_findLive.sql", p0009_findLive_sql, sizeof p0009_findLive_sql},
+    {"p0010_forgetTypes.sql", p0010_forgetTypes_sql, sizeof p0010_forgetTypes_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

@@ -54,7 +54,7 @@ extension RelayStore {
         }
         for row in rows {
             if row["isKept"] {
-                try tell(of: row, withItsType: false, at: now, in: &commit)
+                try tell(of: row, at: now, in: &commit)
             }
             try commit.db.cachedStatement(
                 sql: """
@@ -71,10 +71,9 @@ extension RelayStore {
         return rows.count
     }
 
-    /// Appends what whoever is shown a record needs to know when it is forgotten, alone or with all
-    /// of its type.
-    static func tell(
-        of row: Row, withItsType isWhole: Bool, at now: Timestamp, in commit: inout OpenCommit
+    /// Appends what whoever is shown a record needs to know when it is forgotten.
+    private static func tell(
+        of row: Row, at now: Timestamp, in commit: inout OpenCommit
     ) throws {
         let stored = StoredRow(row: row, table: "shadowRecord")
         // What cannot be read is shown to nobody.
@@ -90,7 +89,6 @@ extension RelayStore {
         change.created = RecordTrace(record.created)
         change.formerlyModified = RecordTrace(record.modified)
         change.isSnapshot = true
-        change.isUnkept = isWhole
         let container = try commit.container(commit.db.containerKey(row["container"]))
         _ = try commit.append(
             change, createdBy: record.created.userID, source: record.source, isStale: false,

@@ -66,6 +66,7 @@ extension RelayStore: Shadow {
                 sql: """
                     SELECT * FROM shadowRecord
                     WHERE \(ShadowRows.zoneCondition) AND isKept = 1 AND position > ?
+                        AND \(UnkeptTypes.isNone())
                     ORDER BY position
                     """, arguments: shadowRows.zone(zoneID) + [position.stored])
             return try bounds.page(of: rows) {

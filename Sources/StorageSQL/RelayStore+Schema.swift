@@ -22,27 +22,111 @@ extension RelayStore {
         schemas.forget(container)
     }
 
+    /// Parts of what is forgotten that whoever saves a schema waits for, a thousand records or two;
+    /// upkeep does the rest.
+    private static let partsAtOnce = 64
+
     package func replaceSchema(
         of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
     ) async throws {
-        try await write { commit in
-            let step = SchemaStep(container: try commit.container(container))
-            let known = try step.read(commit.db).recordTypes.values
-            let unkept = known.filter { type in
-                type.isKept && schema.recordTypes[type.name]?.isKept != true
-            }
+        let kept = schema.recordTypes.values.filter(\.isKept).map(\.name)
+        let isLeft = try await read { db -> Bool in
+            guard let stored = try db.containerIfKnown(container) else { return false }
+            return try !UnkeptTypes(container: stored).names(in: db).isDisjoint(with: kept)
+        }
+        // Of a type that is kept again nothing may be left from before.
+        if isLeft { try await forgetUnkept(of: container) }
+        try await putSchema(of: container, schema, at: now)
+        // The schema is in force, whatever becomes of this: what it leaves goes by and by.
+        try? await forgetUnkept(of: container)
+    }
+
+    /// Puts a schema in the place of the one before. What is kept no more is hidden from then on,
+    /// and goes later.
+    ///
+    /// - Throws: ``StorageError/bounded(_:reason:)`` if it keeps a type of which something is left.
+    func putSchema(
+        of container: ContainerKey, _ schema: ContainerSchema, at now: Timestamp
+    ) async throws {
+        try await write(of: container) { commit in
+            let stored = try commit.container(container)
+            let unkept = UnkeptTypes(container: stored)
+            try unkept.refuse(
+                schema.recordTypes.values.filter(\.isKept).map(\.name), in: commit.db)
+            let step = SchemaStep(container: stored)
+            let known = try step.read(commit.db)
+            let names = known.recordTypes.values
+                .filter { $0.isKept && schema.recordTypes[$0.name]?.isKept != true }
+                .map(\.name).sorted { $0.rawValue < $1.rawValue }
             // Whoever comes back after the type is kept again has to hear that it was not.
-            for name in unkept.map(\.name).sorted(by: { $0.rawValue < $1.rawValue }) {
-                guard let row = try step.someRecord(of: name, in: commit.db) else { continue }
-                try Self.tell(of: row, withItsType: true, at: now, in: &commit)
-            }
-            try step.replace(with: schema, in: commit.db)
-            // To look for records that are kept no more reads all of the container, and everybody
-            // waits to write meanwhile: whoever saves what keeps the same has none.
-            guard !unkept.isEmpty else { return }
-            try step.expireTokens(upTo: commit.head, in: commit.db)
-            try step.forgetUnkept(in: commit.db)
+            for name in names { try Self.tell(unkept: name, of: stored, at: now, in: &commit) }
+            try step.replace(known, with: schema, in: commit.db)
+            try unkept.begin(names, at: commit.head, in: commit.db)
         }
         schemas.forget(container)
+    }
+
+    /// Appends that all records of a type have been forgotten. It names none of them, and is shown
+    /// to nobody.
+    private static func tell(
+        unkept type: RecordType, of container: StoredContainer, at now: Timestamp,
+        in commit: inout OpenCommit
+    ) throws {
+        guard let name = RecordName(rawValue: type.rawValue) else { return }
+        var change = RecordChange(.delete, of: type, RecordID(recordName: name))
+        change.readers = []
+        change.isSnapshot = true
+        change.isUnkept = true
+        _ = try commit.append(
+            change, createdBy: nil, source: .cloudKit, isStale: false, in: container, at: now)
+    }
+
+    // MARK: What is kept no more
+
+    /// Forgets what a container keeps no more, part by part, as far as some parts go.
+    private func forgetUnkept(of container: ContainerKey) async throws {
+        for _ in 0..<Self.partsAtOnce {
+            try Task.checkCancellation()
+            guard try await forgetPart(of: container) != nil else { return }
+        }
+    }
+
+    /// Forgets what containers keep no more, one part of each after the other; at most about so
+    /// many parts. Returns how many records are forgotten.
+    package func forgetUnkept(parts: Int) async throws -> Int {
+        var count = 0
+        var left = parts
+        while left > 0 {
+            let containers = try await read { db in
+                try Row.fetchAll(
+                    db, sql: "SELECT DISTINCT container FROM forgottenType ORDER BY container"
+                ).map { row in try db.containerKey(row[0]) }
+            }
+            guard !containers.isEmpty else { return count }
+            for container in containers {
+                try Task.checkCancellation()
+                CrashPoint.prune.reach()
+                count += try await forgetPart(of: container) ?? 0
+            }
+            left -= containers.count
+        }
+        return count
+    }
+
+    /// Looks for some records of what a container keeps no more, and forgets them as a turn of the
+    /// container at the writer; returns how many, or `nil` if nothing is left.
+    private func forgetPart(of container: ContainerKey) async throws -> Int? {
+        let slice = try await read { db -> UnkeptTypes.Slice? in
+            guard let stored = try db.containerIfKnown(container) else { return nil }
+            let unkept = UnkeptTypes(container: stored)
+            guard let search = try unkept.search(in: db) else { return nil }
+            return try unkept.slice(search, in: db)
+        }
+        guard let slice else { return nil }
+        try await write(of: container, changes: slice.records.count) { commit in
+            try UnkeptTypes(container: try commit.container(container))
+                .forget(slice, in: commit.db)
+        }
+        return slice.records.count
     }
 }

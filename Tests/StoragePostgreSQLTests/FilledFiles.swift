@@ -96,6 +96,8 @@ enum FilledFiles {
         INSERT INTO recordField
             SELECT container, name, 'title', 'STRING', 1, 0 FROM recordType LIMIT 1;
         INSERT INTO schemaRole SELECT id, 'editor' FROM container;
+        INSERT INTO forgottenType
+            SELECT id, 'Gone', 9, 'private', '_owner', '', 'z', 'Gone', 'r' FROM container LIMIT 1;
         INSERT INTO secretSeal VALUES (1, 'key', 'proof');
         INSERT INTO usedSignature SELECT id, zeroblob(32), 1 FROM container LIMIT 1;
         INSERT INTO zoneMemory SELECT id, 'private', '_owner', 1, 0 FROM container LIMIT 1;

@@ -20,7 +20,7 @@ struct UnkeptTests {
             CASE WHEN n % 4 = 0 THEN '_cloudkit' ELSE 'postgres' END, n,
             CASE WHEN n % 5 = 0 THEN NULL ELSE '{"n":{"value":1}}' END, 1,
             CASE WHEN n % 5 = 0 THEN 1 ELSE 0 END, CASE WHEN n % 4 = 0 THEN 'alice' END
-        FROM container, generate_series(1, 25000) AS n;
+        FROM container, generate_series(1, 4000) AS n;
         INSERT INTO quotaUse (container, thing, holder, number, bytes)
         SELECT container, 3, '', sum(1 - isDeleted), sum(bytes) FROM recordHolding
         GROUP BY container
@@ -47,10 +47,13 @@ struct UnkeptTests {
                 FROM \(test.schema).quotaUse WHERE thing = 3
                 """)
         }
-        #expect(try counted().hasPrefix("[] 20000 "))
-        #expect(try counted().contains("[alice] 5000 "))
+        #expect(try counted().hasPrefix("[] 3200 "))
+        #expect(try counted().contains("[alice] 800 "))
         try await store.replaceSchema(
             of: Sample.container, with: ContainerSchema(), at: Sample.moment(1))
+        // Whoever saves the schema waits for some of them; upkeep does the rest.
+        #expect(try counted().hasPrefix("[] ") && !counted().hasPrefix("[] 0 "))
+        while try await store.forgetUnkept(parts: 9) > 0 {}
         #expect(try counted() == "[] 0 0, [alice] 0 0")
         let kept = try test.server.sql(
             "SELECT count(*) FROM \(test.schema).shadowRecord WHERE isKept = 1")

@@ -35,9 +35,12 @@ public enum Limits {
     public static let maximumFieldsPerRecord = 1000
     /// Record types of one container in one environment.
     public static let maximumRecordTypes = 1000
+    /// Fields of all record types of one container in one environment: a new schema is written at
+    /// once while nobody else writes.
+    public static let maximumFieldsPerSchema = 20_000
     /// Fields that a container in development learns from one request, all of which are written at
     /// once while nobody else writes; and from all of them, because all are read again after each.
-    public static let maximumLearnedFields = (request: 1000, container: 20_000)
+    public static let maximumLearnedFields = (request: 1000, container: maximumFieldsPerSchema)
     /// Roles of one container in one environment.
     public static let maximumRoles = 1000
     /// A record without assets (CloudKit: 1 MB).

@@ -20,11 +20,18 @@ extension ContainerSchema {
                 "recordTypes", "at most \(Limits.maximumRecordTypes) record types are allowed")
         }
         var types: [RecordTypeDefinition] = []
+        var fields = 0
         for (index, element) in elements.enumerated() {
             let type = try RecordTypeDefinition(
                 json: element, path: "\(reader.path(of: "recordTypes"))[\(index)]")
             guard !types.contains(where: { $0.name == type.name }) else {
                 throw reader.failure("recordTypes[\(index)]", "\(type.name) stands there twice")
+            }
+            fields += type.fields.count
+            guard fields <= Limits.maximumFieldsPerSchema else {
+                throw reader.failure(
+                    "recordTypes[\(index)]",
+                    "all types together have at most \(Limits.maximumFieldsPerSchema) fields")
             }
             types.append(type)
         }

@@ -75,7 +75,7 @@ struct SchemaInference {
         throw APIError(
             .quotaExceeded,
             "a container in development learns at most \(most.request) fields from a request, and "
-                + "\(most.container) in all; its schema may be given more")
+                + "has at most \(most.container) in all")
     }
 
     /// Learns of a change that a source posted; it is never refused, since its own database is the

@@ -14,6 +14,7 @@ struct SchemaTextParser {
     mutating func schema() throws(SchemaTextError) -> ContainerSchema {
         try expect("DEFINE", "SCHEMA")
         var types: [RecordTypeDefinition] = []
+        var fields = 0
         var roles: [RoleName] = []
         while let token = rest.first {
             if take("CREATE") {
@@ -31,6 +32,7 @@ struct SchemaTextParser {
                         line: token.line, reason: "\(type.name) is defined twice")
                 }
                 types.append(type)
+                fields += type.fields.count
             } else {
                 throw unexpected("RECORD TYPE or CREATE ROLE")
             }
@@ -39,6 +41,10 @@ struct SchemaTextParser {
                 throw SchemaTextError(
                     line: token.line,
                     reason: "more than \(Limits.maximumRecordTypes) record types")
+            }
+            guard fields <= Limits.maximumFieldsPerSchema else {
+                throw SchemaTextError(
+                    line: token.line, reason: "more than \(Limits.maximumFieldsPerSchema) fields")
             }
             guard roles.count <= Limits.maximumRoles else {
                 throw SchemaTextError(

@@ -6,7 +6,7 @@ import Storage
 
 /// What is done beside the walk: pruning, watching the bounds, and auditing the accounts.
 ///
-/// Three loops that share nothing but the store. A failure of the store is only noted: the walk
+/// Loops that share nothing but the store. A failure of the store is only noted: the walk
 /// ends by itself where it must.
 struct Upkeep: Sendable {
     /// What can be set.
@@ -67,6 +67,7 @@ struct Upkeep: Sendable {
             group.addTask { try await every(.seconds(60)) { try await prune() } }
             group.addTask { try await every(.seconds(3600)) { try await store.optimize() } }
             group.addTask { try await addUpFirings() }
+            group.addTask { try await every(.seconds(1)) { try await forgetUnkept() } }
             group.addTask { try await every(.seconds(30)) { try await audit() } }
             group.addTask { try await every(.seconds(1)) { try await watch() } }
             try await group.waitForAll()
@@ -108,6 +109,11 @@ struct Upkeep: Sendable {
             guard isTime || store.firingsNotAddedUp >= Self.manyFirings else { return }
             while try await store.addUpFirings() { try Task.checkCancellation() }
         }
+    }
+
+    /// Forgets what is kept no more, as whoever saved the schema has left it, or a relay that ended.
+    private func forgetUnkept() async throws {
+        while try await store.forgetUnkept(parts: 64) > 0 { try Task.checkCancellation() }
     }
 
     private func prune() async throws {

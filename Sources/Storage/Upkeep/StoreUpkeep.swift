@@ -15,6 +15,9 @@ package protocol StoreUpkeep: Sendable {
     func addUpFirings() async throws -> Bool
     /// How much has been said of subscriptions and not been added up since the start, about.
     var firingsNotAddedUp: Int { get }
+    /// Forgets records of types that containers keep no more, in about so many transactions of a
+    /// bounded size; returns how many records.
+    func forgetUnkept(parts: Int) async throws -> Int
     /// Lets the engine look after itself, as it recommends about once an hour.
     func optimize() async throws
 

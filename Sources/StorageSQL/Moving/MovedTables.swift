@@ -10,7 +10,7 @@ package enum MovedTables {
         "usedsignature", "secretseal", "sessionsecret", "admintoken", "auditentry", "dearstrike",
         "disabledsubscription", "quotause", "zonememory", "pastsubscription", "pastdevice",
         "firingblock", "subscriptionhealth", "clientreceipt", "digest",
-        "throttleplace",
+        "throttleplace", "forgottentype",
     ]
 
     /// Those that are moved by what they say, and not by their rows: the identity, and the head.

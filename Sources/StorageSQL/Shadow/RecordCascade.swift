@@ -159,13 +159,16 @@ extension ShadowRows {
                 AND further.zoneOwner = shadowRecord.zoneOwner
                 AND further.zoneName = shadowRecord.zoneName
                 AND further.deletedWith = shadowRecord.recordName AND further.recordName <> ?
+                AND \(UnkeptTypes.isNone(of: "further"))
         ) THEN 1 ELSE 0 END AS isFollowed
         FROM shadowRecord INDEXED BY shadowRecordDeletedWith
-        WHERE \(zoneCondition) AND deletedWith = ? AND recordName <> ? LIMIT ?
+        WHERE \(zoneCondition) AND deletedWith = ? AND recordName <> ?
+            AND \(UnkeptTypes.isNone()) LIMIT ?
         """
 
     static let followingStatement = """
         SELECT 1 FROM shadowRecord INDEXED BY shadowRecordName
         WHERE \(zoneCondition) AND recordName = ? AND isKept = 1 AND deletedWith = ?
+            AND \(UnkeptTypes.isNone())
         """
 }

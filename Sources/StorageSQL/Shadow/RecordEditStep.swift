@@ -43,6 +43,7 @@ struct RecordEditStep {
         case .failure(let refused): return .refused(refused.refusal)
         case .success(nil): return .deleted(edit.recordID)
         case .success(let decision?):
+            try refuseUnkept(decision.record.recordType, in: &commit)
             if let missing = try missingReference(of: edit, in: &commit) {
                 return .refused(.missingReference(missing))
             }
@@ -51,6 +52,13 @@ struct RecordEditStep {
             }
             return try apply(decision, within: &room, in: &commit)
         }
+    }
+
+    /// Whoever asked the schema before a type was kept no more would leave a record among those
+    /// that go, where nobody looks for it any more.
+    private func refuseUnkept(_ type: RecordType, in commit: inout OpenCommit) throws {
+        guard try !commit.isKept(type, of: shadowRows.container) else { return }
+        try UnkeptTypes(container: shadowRows.container).refuse([type], in: commit.db)
     }
 
     /// The first record that the operation refers to, must be there, and is not there for the

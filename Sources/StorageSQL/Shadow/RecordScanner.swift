@@ -15,6 +15,9 @@ struct RecordScanner {
         into initial: Value, _ step: (inout Value, ScannedRecord) throws -> Bool, in db: Database
     ) throws -> RecordSlice<Value> {
         var slice = RecordSlice(initial)
+        // What is kept no more is no record, though there may be rows of it.
+        let unkept = try UnkeptTypes(container: shadowRows.container).names(in: db)
+        guard !unkept.contains(scan.recordType) else { return slice }
         if let zoneID = scan.zoneID {
             _ = try walk(zoneID, after: scan.cursor, &slice, step, in: db)
             return slice

@@ -30,7 +30,18 @@ struct SchemaStep {
     }
 
     /// Adds what is not there.
+    ///
+    /// - Throws: ``StorageError/bounded(_:reason:)`` if a type is to be kept of which something is
+    ///   left from before.
     func add(_ additions: [RecordTypeDefinition], in db: Database) throws {
+        guard !additions.isEmpty else { return }
+        let known = try db.cachedStatement(
+            sql: "SELECT 1 FROM recordType WHERE container = ? AND name = ?")
+        let new = try additions.filter { type in
+            let arguments: StatementArguments = [container.id, type.name.rawValue]
+            return try type.isKept && Int.fetchOne(known, arguments: arguments) == nil
+        }
+        try UnkeptTypes(container: container).refuse(new.map(\.name), in: db)
         for type in additions {
             try db.cachedStatement(
                 sql: """
@@ -56,100 +67,26 @@ struct SchemaStep {
         }
     }
 
-    /// One of the records of a type that are kept.
-    func someRecord(of type: RecordType, in db: Database) throws -> Row? {
-        try Row.fetchOne(
-            db.cachedStatement(
-                sql: """
-                    SELECT * FROM shadowRecord
-                    WHERE container = ? AND recordType = ? AND isKept = 1 AND isDeleted = 0
-                    LIMIT 1
-                    """), arguments: [container.id, type.rawValue])
-    }
-
-    func replace(with schema: ContainerSchema, in db: Database) throws {
-        for table in ["recordField", "recordType", "schemaRole"] {
-            try db.execute(
-                sql: "DELETE FROM \(table) WHERE container = ?", arguments: [container.id])
+    /// Puts `schema` in the place of `known`. What stays as it is, is not written again: a schema
+    /// may have thousands of fields, and everybody waits meanwhile.
+    func replace(
+        _ known: ContainerSchema, with schema: ContainerSchema, in db: Database
+    ) throws {
+        for type in known.recordTypes.values where schema.recordTypes[type.name] != type {
+            for (table, column) in [("recordField", "recordType"), ("recordType", "name")] {
+                try db.cachedStatement(
+                    sql: "DELETE FROM \(table) WHERE container = ? AND \(column) = ?"
+                ).execute(arguments: [container.id, type.name.rawValue])
+            }
         }
-        try add(Array(schema.recordTypes.values), in: db)
+        try add(
+            schema.recordTypes.values.filter { known.recordTypes[$0.name] != $0 }, in: db)
+        try db.execute(
+            sql: "DELETE FROM schemaRole WHERE container = ?", arguments: [container.id])
         for role in schema.roles {
             try db.execute(
                 sql: "INSERT INTO schemaRole (container, name) VALUES (?, ?)",
                 arguments: [container.id, role.rawValue])
         }
     }
-
-    /// Has whoever syncs a zone begin it anew that has records which are not kept any more.
-    ///
-    /// They are too many to be told of one by one, and none of them was deleted. `head` is the last
-    /// position of the log, which no token is beyond.
-    func expireTokens(upTo head: LogPosition, in db: Database) throws {
-        try db.execute(
-            sql: """
-                UPDATE recordZone
-                SET prunedTo = max(recordZone.prunedTo, ?),
-                    position = max(recordZone.position, ?)
-                WHERE (container, database, owner, zoneOwner, zoneName) IN (
-                    SELECT container, database, owner, zoneOwner, zoneName
-                    FROM shadowRecord WHERE \(Self.unkeptCondition))
-                """, arguments: [head.stored, head.stored, container.id, container.id])
-    }
-
-    /// Forgets what is not kept any more; the versions stay for the sake of stale changes.
-    ///
-    /// On PostgreSQL a row that is counted walks over all counts that the transaction made before
-    /// it, so that some ten thousands would take longer than a statement may: there what goes is
-    /// counted at once, and the rows are written some at a time.
-    func forgetUnkept(in db: Database) throws {
-        guard db.dialect == .postgresql else {
-            return try db.execute(
-                sql: "\(Self.forgetting) WHERE \(Self.unkeptCondition)",
-                arguments: [container.id, container.id])
-        }
-        try db.execute(sql: "ALTER TABLE shadowRecord DISABLE TRIGGER recordRecounted")
-        try db.execute(sql: Self.uncounting, arguments: [container.id])
-        let forget = try db.makeStatement(
-            sql: """
-                \(Self.forgetting) WHERE ctid = ANY (ARRAY(
-                    SELECT ctid FROM shadowRecord WHERE \(Self.unkeptCondition) LIMIT ?))
-                """)
-        var count = Self.forgottenAtOnce
-        while count == Self.forgottenAtOnce {
-            count = try forget.executeCounting(
-                arguments: [container.id, container.id, Self.forgottenAtOnce])
-        }
-        try db.execute(sql: "ALTER TABLE shadowRecord ENABLE TRIGGER recordRecounted")
-    }
-
-    /// Rows that one statement forgets: about half a second.
-    private static let forgottenAtOnce = 10_000
-
-    private static let forgetting = """
-        UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
-            deletedWith = NULL
-        """
-
-    /// Takes what is not kept any more from what is counted, for the container as a whole and for
-    /// each holder, as the trigger does of each row.
-    private static let uncounting = """
-        INSERT INTO quotaUse (container, thing, holder, number, bytes)
-        SELECT ?1, \(CountedThing.records.rawValue), coalesce(holder, ''), -sum(number), -sum(bytes)
-        FROM (
-            SELECT CASE WHEN source <> '_cloudkit' THEN '' WHEN owner <> '' THEN owner
-                    ELSE coalesce(createdBy, '') END AS holder,
-                1 - isDeleted AS number,
-                256 + coalesce(octet_length(fields), 0) + coalesce(octet_length(wire), 0) AS bytes
-            FROM shadowRecord WHERE container = ?1 AND isKept = 1 AND recordType NOT IN
-                (SELECT name FROM recordType WHERE container = ?1 AND isKept = 1)) AS unkept
-        GROUP BY GROUPING SETS ((holder), ())
-        HAVING count(*) > 0 AND (grouping(holder) = 1 OR holder <> '')
-        ON CONFLICT (container, thing, holder) DO UPDATE
-        SET number = quotaUse.number + excluded.number, bytes = quotaUse.bytes + excluded.bytes
-        """
-
-    private static let unkeptCondition = """
-        container = ? AND isKept = 1 AND recordType NOT IN
-            (SELECT name FROM recordType WHERE container = ? AND isKept = 1)
-        """
 }

@@ -51,12 +51,14 @@ struct ShadowRows {
             modifiedAt, modifiedBy, modifiedDevice
         FROM shadowRecord INDEXED BY shadowRecordName
         WHERE \(zoneCondition) AND recordName = ? AND isKept = 1
+            AND \(UnkeptTypes.isNone())
         """
 
     /// Names its index, because the key has as many columns of the zone and would be read whole.
     static let namedStatement = """
         SELECT * FROM shadowRecord INDEXED BY shadowRecordName
         WHERE \(zoneCondition) AND recordName = ? AND isKept = 1
+            AND \(UnkeptTypes.isNone())
         """
 
     /// Writes a record as it is now, and notes in its zone that something changed.

@@ -39,6 +39,7 @@ extension ShadowRows {
     /// Names its index: by the key all marks of deleted records would be read before them.
     static let liveStatement = """
         SELECT * FROM shadowRecord INDEXED BY shadowRecordLive
-        WHERE \(zoneCondition) AND isKept = 1 AND isDeleted = 0 LIMIT ?
+        WHERE \(zoneCondition) AND isKept = 1 AND isDeleted = 0
+            AND \(UnkeptTypes.isNone()) LIMIT ?
         """
 }

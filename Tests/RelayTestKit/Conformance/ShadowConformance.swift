@@ -198,7 +198,7 @@ package enum ShadowConformance {
             Issue.record("the log says \(told)")
             return
         }
-        #expect(change.forgetsType && change.recordID == id("a"))
+        #expect(change.forgetsType && change.recordType == type && change.readers == [])
         #expect(try await store.records(named: [id("a")], in: place) == [])
         #expect(try await store.schema(of: container) == ContainerSchema())
     }
