@@ -115,7 +115,7 @@ extension RelayStore {
 
     /// Looks for some records of what a container keeps no more, and forgets them as a turn of the
     /// container at the writer; returns how many, or `nil` if nothing is left.
-    private func forgetPart(of container: ContainerKey) async throws -> Int? {
+    func forgetPart(of container: ContainerKey) async throws -> Int? {
         let slice = try await read { db -> UnkeptTypes.Slice? in
             guard let stored = try db.containerIfKnown(container) else { return nil }
             let unkept = UnkeptTypes(container: stored)

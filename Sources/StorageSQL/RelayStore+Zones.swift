@@ -103,6 +103,8 @@ extension RelayStore {
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
         path: [RecordName]?, at now: Timestamp
     ) async throws -> ZoneDeletion {
+        // Else the writer would look through all that is hidden for what is to be deleted.
+        if try await forgetPart(of: place.container) != nil { return .begun(path) }
         let most = max(1, limit)
         // What was begun with comes first again; the others are not read for it.
         let wanted = path == nil ? most : 1

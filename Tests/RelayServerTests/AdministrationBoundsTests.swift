@@ -188,4 +188,21 @@ import Testing
             #expect(kept.status == 200, "\(kept.text)")
         }
     }
+
+    @Test func `a schema has so many fields in all, as JSON and as text`() throws {
+        let fields = (0..<Limits.maximumFieldsPerRecord).map { number in
+            ("f\(number)", FieldDefinition(.init(.int64)))
+        }
+        let most = Limits.maximumFieldsPerSchema / Limits.maximumFieldsPerRecord
+        let types = (0...most).map { number in
+            RecordTypeDefinition(
+                known("T\(number)"), fields: Dictionary(uniqueKeysWithValues: fields))
+        }
+        let fits = ContainerSchema(Array(types.dropLast()))
+        #expect(try ContainerSchema(json: .object(fits.json)).recordTypes.count == most)
+        #expect(try SchemaText.parse(SchemaText.text(of: fits)).recordTypes.count == most)
+        let large = ContainerSchema(types)
+        #expect(throws: JSONContractError.self) { try ContainerSchema(json: .object(large.json)) }
+        #expect(throws: SchemaTextError.self) { try SchemaText.parse(SchemaText.text(of: large)) }
+    }
 }

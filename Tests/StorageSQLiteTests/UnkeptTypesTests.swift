@@ -121,6 +121,24 @@ import Testing
         #expect(try RelayStore.check(path: home.path).problems == [])
     }
 
+    /// The writer would look through all that is hidden, for each part again.
+    @Test func `a zone is deleted once nothing is left of what is kept no more`() async throws {
+        let store = try await Self.left(TemporaryStore())
+        let zone = try #require(ZoneID(zoneName: "z"))
+        _ = try await store.createZones([zone], in: Self.place)
+        func delete() async throws -> ZoneDeletion {
+            try await store.deleteZone(
+                zone, in: Self.place, by: RecordEditor(userID: Self.alice, isServer: false),
+                limit: 32, path: nil, at: Sample.moment(3))
+        }
+        #expect(try await delete() == .begun(nil))
+        #expect(try await Self.kept(store) == Self.count + 1 - WriteLines.changesPerTurn)
+        while try await delete() == .begun(nil) {}
+        #expect(try await Self.kept(store) == 1)
+        #expect(try await delete() == .unknown)
+        await store.close()
+    }
+
     @Test func `what has looked before a type was kept again forgets nothing of it`()
         async throws
     {
