@@ -137,11 +137,12 @@ extension ModelClient {
 
     /// Connects anew, declares queries and hears all that they have at first.
     func come(
-        _ queries: [String: LiveQuery], version: Int64 = 1, to engine: LiveEngine
+        _ queries: [String: LiveQuery], version: Int64 = 1, grant: ReadGrant = .world,
+        to engine: LiveEngine
     ) async throws {
         leave()
         await engine.connect(number, at: self, of: Fixtures.container, as: reader)
-        try await engine.declare(queries, version: version, by: self)
+        try await engine.declare(queries, version: version, by: self, grant: grant)
         await wait { $0.isComplete }
     }
 }

@@ -119,6 +119,53 @@ import Testing
         }
     }
 
+    @Test(
+        "a record that its source creates goes from whoever had made it",
+        arguments: [false, true], ["all", "sorted"])
+    func goesWithItsCreator(isAway: Bool, id: String) async throws {
+        let scenario = try await LiveScenario()
+        let own = RecordTypeDefinition(
+            LiveScenario.type, grants: [RecordGrant(.read, to: .creator)], isInferred: true)
+        _ = try await scenario.store.modify(
+            [LiveScenario.edit(.create, "r", ["price": .integer(1)])], in: LiveScenario.place,
+            by: RecordEditor(userID: Fixtures.identifier("alice"), isServer: true),
+            atomicity: .independent, additions: [own], at: Fixtures.moment)
+        let queries = Self.queries.filter { $0.key == id }
+        let clients = [ModelClient.of(1), ModelClient.of(2, "bob")]
+        @Sendable func names() -> [[String]] {
+            clients.map { client in
+                client.state.withLock { ($0.shown[id] ?? [:]).keys.sorted() }
+            }
+        }
+        @Sendable func create() async throws {
+            var change = RecordChange(
+                .create, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier("r")))
+            change.after = RecordImage(["price": .integer(2)])
+            change.origin = ChangeOrigin(userID: Fixtures.identifier("bob"))
+            try await scenario.append(change)
+        }
+        try await scenario.withEngine { engine in
+            for client in clients {
+                try await client.come(queries, grant: .creator, to: engine)
+            }
+            #expect(names() == [["r"], []])
+            guard !isAway else { return }
+            try await create()
+            for client in clients { try await engine.fence("f", of: client.number) }
+        }
+        if isAway {
+            try await create()
+            try await scenario.withEngine { engine in
+                for client in clients {
+                    try await client.come(queries, version: 2, grant: .creator, to: engine)
+                }
+            }
+        }
+        #expect(names() == [[], ["r"]])
+        let resets = clients.flatMap { client in client.state.withLock { $0.resets } }
+        #expect(resets == [])
+    }
+
     @Test("what is somebody's own counts as theirs, whoever asked for the same first")
     func belongsToWhoLooks() async throws {
         let scenario = try await LiveScenario()

@@ -281,7 +281,8 @@ package final class ModelClient: LiveHub {
 extension LiveEngine {
     /// Declares queries for a model client, from where it stands.
     package func declare(
-        _ queries: [String: LiveQuery], version: Int64, by client: ModelClient
+        _ queries: [String: LiveQuery], version: Int64, by client: ModelClient,
+        grant: ReadGrant = .world
     ) throws {
         let known = client.state.withLock { state in
             state.isComplete = false
@@ -292,7 +293,7 @@ extension LiveEngine {
             let print = query.fingerprint(of: client.reader, schema: "")
             let isKnown = known.prints[id] == print
             return DeclaredQuery(
-                id: id, query, grant: .world, fingerprint: print,
+                id: id, query, grant: grant, fingerprint: print,
                 since: isKnown ? known.since[id].flatMap(LiveToken.init)?.position : nil)
         }
         try declare(

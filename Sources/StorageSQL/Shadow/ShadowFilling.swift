@@ -44,13 +44,15 @@ struct ShadowFilling {
         {
             completed.takeOver(kept)
         }
-        completed.inheritReaders(
-            of: current, whoReadBefore: try Self.readers(of: current, shadowRows, in: &commit))
+        let earlier = try Self.readers(of: current, shadowRows, in: &commit)
+        completed.inheritReaders(of: current, whoReadBefore: earlier)
         completed.noteKept(current)
         isCreation = Self.isCreation(completed, of: current)
         if isCreation, current?.isDeleted == false {
             completed.created = RecordTrace(
                 at: completed.occurredAt ?? now, userID: completed.editor)
+            // Who could read it by having made it would else be looked for by the new creator.
+            completed.kept?.readers = earlier
         }
         completed.isUnkept = !isWritten
         self.change = completed
