@@ -115,6 +115,19 @@ import Testing
         }
     }
 
+    @Test func `frames over a session count as requests of its user`() async throws {
+        try await RunningRelay.with(["--rates-user", "1"]) { relay in
+            let path = try await Self.hold(relay)
+            var statuses: Set<Int> = []
+            for _ in 0..<60 {
+                let answer = try await relay.client.call("POST", path, body: Self.fence)
+                statuses.insert(answer.status)
+                if answer.status == 429 { #expect(answer["retryAfter"] == 1) }
+            }
+            #expect(statuses == [200, 429])
+        }
+    }
+
     @Test func `one without a stream is held for a minute, and no longer`() async throws {
         var world = World.real
         let clock = LongWaits(of: .seconds(60))

@@ -219,6 +219,38 @@ import Testing
         }
     }
 
+    @Test func `sets and gets over a socket count as requests of their user`() async throws {
+        try await RunningRelay.with(["--rates-user", "1"]) { relay in
+            try await Live.keep(relay)
+            let page = try await Live.open(relay)
+            // Ten at once are the user's, of which "hello" was one.
+            for number in 0..<30 {
+                try await page.send([
+                    "type": "get", "id": .string("g\(number)"),
+                    "query": ["recordType": "Artwork"],
+                ])
+            }
+            for version in 1...30 as ClosedRange<Int64> {
+                let set: JSONValue = ["type": "set", "version": .integer(version), "queries": []]
+                try await page.send(set)
+            }
+            let fence: JSONValue = ["type": "fence", "id": "f"]
+            try await page.send(fence)
+            let frames = await page.frames(until: "fenced")
+            #expect(frames.last?["type"] == "fenced")
+            for type in ["refused", "state"] {
+                let refused = frames.first {
+                    $0["type"] == .string(type) && $0["serverErrorCode"] == "THROTTLED"
+                }
+                #expect(refused?["retryAfter"] == 1, "\(type)")
+            }
+            // One more user is another one.
+            let other = try await Live.open(relay, as: "bob")
+            try await other.send(["type": "set", "version": 1, "queries": []])
+            #expect(await other.frame("state")?["state"] == "bootstrapping")
+        }
+    }
+
     @Test(arguments: ["stream", "poll", "sessions"])
     func `credentials are refused over HTTP with the word for programs of a socket's end`(
         door: String

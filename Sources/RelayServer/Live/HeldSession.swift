@@ -207,7 +207,7 @@ final class HeldSession: Sendable {
         // A stream that was opened meanwhile may have been refused, which ended the one before.
         guard isAlive else { throw HeldSessions.unknown }
         let session = state.withLock { $0.session }
-        try await session.take(frame)
+        try await session.take(frame, isCounted: true)
         guard let identity = session.identity else { return }
         // A user token may have been renewed.
         access.renew(stream: session.number, of: identity)

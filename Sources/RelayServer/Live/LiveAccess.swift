@@ -194,6 +194,18 @@ final class LiveAccess: Sendable {
         ).increment()
     }
 
+    // MARK: How often
+
+    /// Counts what a client asks over its connection, as a request of its user and with its key.
+    ///
+    /// - Throws: 429 if they come too often.
+    func use(_ identity: LiveIdentity, countsKey: Bool = true) async throws {
+        // By the rates as they are, and not as they were when it came.
+        let settings = try await clients.registry.settings(of: identity.settings.key)
+        if countsKey { try turnstile.use(key: identity.keyID, of: settings) }
+        if identity.namesUser { try turnstile.use(user: identity.user, of: settings) }
+    }
+
     // MARK: How many
 
     /// Counts one of `container` who begins a connection or a stream, and is known.

@@ -250,6 +250,8 @@ struct LiveRoutes: Sendable {
             maximumBody: LiveSession.frameBytes
         ) { request in
             do {
+                // Its key is counted as that of every call.
+                try await access.use(session.identity, countsKey: false)
                 return try await respond(session, request, mark)
             } catch let end as LiveEnd {
                 throw end.error

@@ -20,9 +20,9 @@ final class LiveSession: Sendable {
     }
 
     let number: UInt64
-    private let access: LiveAccess
-    private let hub: any LiveHub
-    private let head: RelayRequest
+    let access: LiveAccess
+    let hub: any LiveHub
+    let head: RelayRequest
     private let state = Mutex(State())
 
     init(_ access: LiveAccess, at hub: any LiveHub, head: RelayRequest) {
@@ -63,10 +63,11 @@ final class LiveSession: Sendable {
 
     // MARK: Frames
 
-    /// Works one frame of the client's.
+    /// Works one frame of the client's, which counts as a request unless it came as one that
+    /// `isCounted`.
     ///
     /// - Throws: ``LiveEnd`` if the connection ends with it.
-    func take(_ text: [UInt8]) async throws(LiveEnd) {
+    func take(_ text: [UInt8], isCounted: Bool = false) async throws(LiveEnd) {
         let reader: JSONReader
         let type: String
         let json = try await access.parsed(text, of: self.identity, at: head)
@@ -84,8 +85,8 @@ final class LiveSession: Sendable {
             return try await hello(reader)
         }
         switch type {
-        case "set": await declare(reader, identity)
-        case "get": await get(reader, identity)
+        case "set": await declare(reader, identity, counts: !isCounted)
+        case "get": await get(reader, identity, counts: !isCounted)
         case "fence": await fence(reader)
         case "token": try await renew(reader, identity)
         case "bye": throw LiveEnd(.goingAway, APIError(.badRequest, "the client said goodbye"))
@@ -174,13 +175,16 @@ final class LiveSession: Sendable {
 
     // MARK: Sets
 
-    /// Takes a set, or says why not.
+    /// Takes a set, or says why not; one that came with `hello` counts with that.
     ///
     /// - Returns: whether it was taken.
     @discardableResult
-    func declare(_ reader: JSONReader, _ identity: LiveIdentity) async -> Bool {
+    func declare(
+        _ reader: JSONReader, _ identity: LiveIdentity, counts: Bool = false
+    ) async -> Bool {
         let current = await access.engine.version(of: number) ?? 0
         do {
+            if counts { try await access.use(identity) }
             let version = try reader.require("version", try reader.integer("version"))
             guard version > current else {
                 throw APIError(
@@ -353,47 +357,5 @@ final class LiveSession: Sendable {
         fault["id"] = id
         fault["error"] = .object(error.json(uuid: head.uuid))
         return .object(fault)
-    }
-
-    // MARK: Once
-
-    private func get(_ reader: JSONReader, _ identity: LiveIdentity) async {
-        do {
-            let id = try reader.require("id", try reader.string("id"))
-            guard id.utf8.count <= 255 else {
-                throw reader.failure("id", "a name of at most 255 bytes is expected")
-            }
-            let json = try reader.require("query", reader.value("query"))
-            let reading = try await access.reading(for: identity)
-            let query = try await access.turnstile.compiling(
-                for: identity.user, of: identity.settings.key
-            ) { try await reading.declared(json, path: "query").query }
-            guard query.query.kind == .result else {
-                throw reader.failure("query", "a result is got once; changes are declared")
-            }
-            guard query.query.beginning == .current else {
-                throw reader.failure(
-                    "query", "what is got is what there is, which \"initial\" leaves out")
-            }
-            try await access.engine.get(id, query, under: reading.version, for: number)
-        } catch {
-            refuse(reader.value("id"), ErrorMapping(error).apiError)
-        }
-    }
-
-    private func fence(_ reader: JSONReader) async {
-        do {
-            let id = try reader.require("id", try reader.string("id"))
-            try await access.engine.fence(id, of: number)
-        } catch {
-            refuse(reader.value("id"), ErrorMapping(error).apiError)
-        }
-    }
-
-    private func refuse(_ id: JSONValue?, _ error: APIError) {
-        var object: JSONObject = ["type": "refused"]
-        object["id"] = id
-        object.members += error.json(uuid: head.uuid).members
-        hub.post([.send(number, [LiveFrame(object)])])
     }
 }

@@ -1,0 +1,49 @@
+import Live
+import RelayModel
+import Storage
+
+extension LiveSession {
+    /// Sends a result once, or says why not.
+    func get(_ reader: JSONReader, _ identity: LiveIdentity, counts: Bool) async {
+        do {
+            if counts { try await access.use(identity) }
+            let id = try reader.require("id", try reader.string("id"))
+            guard id.utf8.count <= 255 else {
+                throw reader.failure("id", "a name of at most 255 bytes is expected")
+            }
+            let json = try reader.require("query", reader.value("query"))
+            let reading = try await access.reading(for: identity)
+            let query = try await access.turnstile.compiling(
+                for: identity.user, of: identity.settings.key
+            ) { try await reading.declared(json, path: "query").query }
+            guard query.query.kind == .result else {
+                throw reader.failure("query", "a result is got once; changes are declared")
+            }
+            guard query.query.beginning == .current else {
+                throw reader.failure(
+                    "query", "what is got is what there is, which \"initial\" leaves out")
+            }
+            try await access.engine.get(id, query, under: reading.version, for: number)
+        } catch {
+            refuse(reader.value("id"), ErrorMapping(error).apiError)
+        }
+    }
+
+    /// Says once all has been sent that was durable before, or why not.
+    func fence(_ reader: JSONReader) async {
+        do {
+            let id = try reader.require("id", try reader.string("id"))
+            try await access.engine.fence(id, of: number)
+        } catch {
+            refuse(reader.value("id"), ErrorMapping(error).apiError)
+        }
+    }
+
+    /// Says why what was asked for by this name is refused.
+    func refuse(_ id: JSONValue?, _ error: APIError) {
+        var object: JSONObject = ["type": "refused"]
+        object["id"] = id
+        object.members += error.json(uuid: head.uuid).members
+        hub.post([.send(number, [LiveFrame(object)])])
+    }
+}
