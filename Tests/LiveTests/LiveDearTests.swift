@@ -111,6 +111,51 @@ import Testing
         }
     }
 
+    @Test(
+        "texts that take long to be read keep no other container waiting",
+        arguments: [false, true])
+    func readsNoLongTexts(isAlone: Bool) async throws {
+        let scenario = try await LiveScenario()
+        let place = ContainerKey(
+            container: Fixtures.identifier("iCloud.com.example.Other"), environment: .development)
+        try await scenario.make(place)
+        var settings = LiveSettings()
+        // As if its conditions had taken much by now.
+        settings.mostJudgingOwed = .seconds(-1)
+        let client = ModelClient.of(1)
+        let other = ModelClient.of(2)
+        let queries = ["named": LiveScenario.query(.result, where: "name == \"x\"")]
+        let theirs = LiveQuery(.result, Fixtures.subscription("live", in: place), form: LiveForm())
+        // Its characters do not fold one by one.
+        let slow = String(repeating: "e\u{323}\u{301}", count: 8000)
+        try await scenario.withEngine(settings) { engine in
+            if !isAlone {
+                await engine.connect(2, at: other, of: place, as: other.reader)
+                let declared = DeclaredQuery(
+                    id: "all", theirs, grant: .world, fingerprint: "all")
+                let set = LiveSet(
+                    version: 1, [declared], removing: nil, under: await engine.schema(of: place))
+                try await engine.declare(set, by: 2)
+            }
+            try await client.come(queries, to: engine)
+            try await scenario.modify([
+                LiveScenario.edit(.create, "slow", ["name": .string(slow)])
+            ])
+            try await engine.fence("f", of: 1)
+            #expect(client.state.withLock { $0.gone } == (isAlone ? [] : ["named"]))
+        }
+    }
+
+    @Test func `half of the time is any container's, and what it took beyond is paid by waiting`() {
+        var share = JudgingShare()
+        share.note(.seconds(1), at: .seconds(1))
+        #expect(share.owed(at: .seconds(1)) == .seconds(1))
+        #expect(share.owed(at: .seconds(2)) == .milliseconds(500))
+        share.note(.seconds(2), at: .seconds(3))
+        #expect(share.owed(at: .seconds(3)) == .seconds(2))
+        #expect(share.owed(at: .seconds(9)) == .zero)
+    }
+
     @Test func `a record that changes often while all are read has nobody read them anew`() {
         var loading = LiveContainer.Loading(groups: [])
         let often = RecordID(recordName: Fixtures.identifier("often"))

@@ -61,7 +61,9 @@ final class LiveContainer {
     /// How many of them are remembered.
     private static let mostOrders = 64
     /// What conditions may take of one change.
-    private let mostSteps: Int
+    var mostSteps: Int
+    /// What they have taken of the time that all containers share.
+    var judging = JudgingShare()
 
     init(_ key: ContainerKey, seed: UInt64, mostSteps: Int) {
         self.key = key

@@ -135,14 +135,33 @@ extension LiveEngine {
         in container: LiveContainer, _ ask: () throws(DearChange) -> Answer,
         of asked: () -> [LiveGroup]
     ) -> Answer? {
+        let began = elapsed()
+        container.mostSteps = mostSteps(of: container, at: began)
+        defer {
+            let now = elapsed()
+            container.judging.note(now - began, at: now)
+        }
         for left in (0..<LiveSettings.questionsPerChange).reversed() {
             do throws(DearChange) {
                 return try ask()
             } catch {
+                // Texts take as long whoever asks for them.
+                guard !error.isOfTexts else { return nil }
                 end(error, of: asked(), isWhole: left == 1, in: container)
             }
         }
         return nil
+    }
+
+    /// What the conditions of a container may take of the next change.
+    ///
+    /// Where others are connected, a container is not to keep them waiting: nor by texts that take
+    /// long to be read, which are read whole where nobody else waits.
+    private func mostSteps(of container: LiveContainer, at now: Duration) -> Int {
+        guard containers.count > 1 else { return settings.stepsPerChange }
+        let owesMuch = container.judging.owed(at: now) > settings.mostJudgingOwed
+        let most = owesMuch ? LiveSettings.stepsOfDebtor : LiveSettings.stepsBesideOthers
+        return min(settings.stepsPerChange, most)
     }
 
     /// Ends the groups whose conditions took more than one change may take.
@@ -273,7 +292,8 @@ extension APIError {
     /// The conditions of others took so much that these could not be asked.
     static var unasked: APIError {
         APIError(
-            .tryAgainLater, "other conditions took more steps than one change may take",
+            .tryAgainLater,
+            "other conditions, or the texts of a record, took more than one change may take",
             retryAfter: 1)
     }
 

@@ -23,6 +23,8 @@ package actor LiveEngine {
     let settings: LiveSettings
     let store: String
     let clock: any Clock<Duration>
+    /// The time since it was made.
+    let elapsed: @Sendable () -> Duration
     let logger: Logger
     let seed: UInt64
     let meter = LiveMeter()
@@ -79,6 +81,7 @@ package actor LiveEngine {
         self.store = store
         self.seed = seed
         self.clock = clock
+        elapsed = clock.elapsing()
         self.logger = logger
         patience = StorePatience(clock: clock) { error in
             logger.error(

@@ -15,6 +15,11 @@ package struct LiveSettings: Sendable, Hashable {
     static let fenceBytes = 16 * 1024
     /// Clients that are told together how far everything has been told.
     static let beatsPerPost = 256
+    /// Steps that conditions may take of one change where other containers' clients are connected:
+    /// so many that texts of it are read for a fifth of a second and no longer.
+    static let stepsBesideOthers = Limits.maximumStepsPerChange - 1
+    /// The same where the conditions of the container have taken too much of the time of all.
+    static let stepsOfDebtor = 1_000_000
     /// How long a group without members is kept, so that a page that is loaded anew finds it.
     static let afterlife = Duration.seconds(10)
 
@@ -49,6 +54,9 @@ package struct LiveSettings: Sendable, Hashable {
 
     /// From how many results that wait on they are not filed once more to be read.
     var manyWaiting = 1000
+    /// Beyond which what a container's conditions have taken of the time of all is too much, where
+    /// others are connected.
+    var mostJudgingOwed = Duration.seconds(5)
     /// Steps that the conditions of one container may take of one change, or of a record that is
     /// read.
     var stepsPerChange = Limits.maximumStepsPerChange

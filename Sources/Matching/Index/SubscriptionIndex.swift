@@ -196,7 +196,7 @@ package final class SubscriptionIndex: Sendable {
 
     private static func givenUp(after steps: Int, _ serials: inout [UInt64]) -> DearChange {
         serials.removeAll(keepingCapacity: true)
-        return DearChange(steps: steps + 1, costs: [])
+        return DearChange(steps: steps + 1, costs: [], isOfTexts: true)
     }
 
     /// Decodes a change as the log keeps it, to measure what that costs.
@@ -262,11 +262,15 @@ package struct DearChange: Error, Sendable, Hashable {
     package let steps: Int
     /// The conditions that took many of them, in no order.
     package let costs: [Cost]
+    /// Whether it was given up before any condition was judged, for what its texts take to be read:
+    /// no condition is to blame.
+    package let isOfTexts: Bool
 
     /// Names a change that was given up.
-    package init(steps: Int, costs: [Cost]) {
+    package init(steps: Int, costs: [Cost], isOfTexts: Bool = false) {
         self.steps = steps
         self.costs = costs
+        self.isOfTexts = isOfTexts
     }
 
     /// Subscriptions that are named of one change.
