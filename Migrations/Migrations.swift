@@ -176,5 +176,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0010_forgetTypes",
             sql: EmbeddedFile("p0010_forgetTypes.sql").text,
             checksum: "4e77b55d5d3a2351b2524c41745a57ae5b293280f47766ebc5ecb63a8813134e"),
+        Migration(
+            name: "p0011_countOnce",
+            sql: EmbeddedFile("p0011_countOnce.sql").text,
+            checksum: "1687c58051e9dddff058f975cc15d8796ced3cd89efea1f5d05abe0b13ede236"),
     ]
 }

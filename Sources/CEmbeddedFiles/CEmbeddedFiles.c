@@ -218,6 +218,9 @@ static const unsigned char p0009_findLive_sql[] = {
 static const unsigned char p0010_forgetTypes_sql[] = {
 #embed "../../Migrations/postgresql/p0010_forgetTypes.sql"
 };
+static const unsigned char p0011_countOnce_sql[] = {
+#embed "../../Migrations/postgresql/p0011_countOnce.sql"
+};
 
 static const struct {
     const char *name;
@@ -294,6 +297,7 @@ static const struct {
     {"p0008_findOwn.sql", p0008_findOwn_sql, sizeof p0008_findOwn_sql},
     {"p0009_findLive.sql", p0009_findLive_sql, sizeof p0009_findLive_sql},
     {"p0010_forgetTypes.sql", p0010_forgetTypes_sql, sizeof p0010_forgetTypes_sql},
+    {"p0011_countOnce.sql", p0011_countOnce_sql, sizeof p0011_countOnce_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {
