@@ -54,8 +54,7 @@ extension StoreReport {
                 """
                 SELECT count(*) FROM digest WHERE closedAt IS NULL AND (
                     EXISTS (SELECT 1 FROM retry WHERE retry.deliveryID = digest.deliveryID)
-                    OR EXISTS (
-                        SELECT 1 FROM deadLetter
+                    OR EXISTS (SELECT 1 FROM deadLetter
                         WHERE deadLetter.deliveryID = digest.deliveryID))
                 """
             ),
