@@ -403,6 +403,35 @@ import Testing
         }
     }
 
+    /// By then that is all that says what is missing here.
+    @Test func `what an interrupted restore has left stays while another one fails`() async throws {
+        let files = FileManager.default
+        let home = try await Self.filled(entries: 10)
+        let backup = home.path + ".backup"
+        _ = try RelayStore.backUp(path: home.path, to: backup)
+        let crashed = try TemporaryStore(in: .memory)
+        let left = crashed.path + ".restored"
+        try files.copyItem(atPath: backup, toPath: left)
+        let bad = home.path + ".bad"
+        try files.copyItem(atPath: backup, toPath: bad)
+        try Self.flip(bad, byte: 5 * 4096 + 4000, bit: 2)
+        #expect(throws: StorageError.self) {
+            try RelayStore.restore(from: bad, to: crashed.path, over: .movedAside)
+        }
+        #expect(files.fileExists(atPath: left))
+        var settings = StoreSettings.forTests
+        settings.creation = .whenMissing
+        let error = #expect(throws: StorageError.self) { try crashed.open(settings) }
+        #expect("\(String(describing: error))".contains("a restore was interrupted"))
+        // It is whole, and may be what somebody restores.
+        let report = try RelayStore.restore(from: left, to: crashed.path, over: .movedAside)
+        #expect(report.head == LogPosition(10))
+        #expect(!files.fileExists(atPath: left))
+        let restored = try crashed.open()
+        #expect(try await restored.head() == LogPosition(10))
+        await restored.close()
+    }
+
     @Test func `a copy that is not sound is not restored`() async throws {
         let home = try await Self.filled()
         let backup = home.path + ".backup"

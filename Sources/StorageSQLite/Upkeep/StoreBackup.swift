@@ -185,8 +185,14 @@ struct StoreRestoring {
                 path: aside, reason: "it is there from another time; give it another name first")
         }
         let new = target + StoreConnections.restoredEnding
-        try? files.removeItem(atPath: new)
-        let report = try StoreBackup(path: source, target: new, purpose: .store).run()
+        // One that an interrupted restore has left may be all that keeps an empty store from being
+        // made here: it stays until there is another, and may be what is restored.
+        let copy = target + ".restoring"
+        try? files.removeItem(atPath: copy)
+        let report = try StoreBackup(path: source, target: copy, purpose: .store).run()
+        guard rename(copy, new) == 0 else {
+            throw StorageError.failed(new, "it cannot be put there", errno)
+        }
         for ending in old { try files.moveItem(atPath: target + ending, toPath: aside + ending) }
         try? files.removeItem(atPath: target + "-shm")
         SnapshotFile.removeAll(stem: target + "-snapshot-", except: nil)
