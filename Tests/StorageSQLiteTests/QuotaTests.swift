@@ -295,6 +295,42 @@ import Testing
         }
     }
 
+    @Test func `a webhook's request keeps so many of its records, and makes so many zones`()
+        async throws
+    {
+        try await Self.with([.records: 4, .databaseZones: 2]) { store in
+            try await store.extendSchema(
+                of: Sample.container, with: [RecordTypeDefinition(Self.type)])
+            func append(_ names: [(zone: String, record: String)]) async throws {
+                let changes = names.map { zone, record in
+                    let zoneID = ZoneID(zoneName: zone) ?? .default
+                    var change = RecordChange(
+                        .create, of: Self.type,
+                        RecordID(recordName: Sample.identifier(record), zoneID: zoneID))
+                    change.after = RecordImage(["text": .string("x")])
+                    return ChangeToAppend(change, key: nil)
+                }
+                _ = try await store.append(
+                    changes, container: Sample.container, source: Sample.source,
+                    at: Sample.moment(1))
+            }
+            // The third zone is one too many.
+            try await append([("a", "1"), ("a", "2"), ("b", "1"), ("c", "1")])
+            #expect(try await store.quotaUse(of: Sample.container).unkept == 1)
+            #expect(try await Self.use(store, .records) == 3)
+            // Of as many records as one more is kept.
+            try await append([("b", "2"), ("b", "3"), ("a", "3")])
+            #expect(try await store.quotaUse(of: Sample.container).unkept == 3)
+            #expect(try await Self.use(store, .records) == 4)
+            let place = RecordPlace(
+                container: Sample.container, database: .public, owner: nil)
+            let zones = try await store.zonePage(of: place, after: nil, PageBounds(rows: 9))
+                .elements
+            #expect(Set(zones.map(\.zoneID.zoneName)) == ["a", "b"])
+            #expect(Set(zones.map(\.position)) == [LogPosition(2), LogPosition(5)])
+        }
+    }
+
     @Test func `a database and a container have so many zones`() async throws {
         try await Self.with([.databaseZones: 2, .zones: 3]) { store in
             func create(_ name: String, of user: String) async throws {

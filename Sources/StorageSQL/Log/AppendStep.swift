@@ -22,21 +22,22 @@ struct AppendStep: Sendable {
         var versions = try knownVersions(in: &commit, container)
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(changes.count)
+        var kept = KeptTogether(changes)
         for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
             let part = changes[start...].prefix(KnownRecords.mostTogether)
-            var records = try knownRecords(of: part, in: &commit, container)
+            kept.records = try knownRecords(of: part, in: &commit, container)
             for change in part {
-                let outcome = try append(
-                    change, &keys, &versions, &records, in: &commit, container)
+                let outcome = try append(change, &keys, &versions, &kept, in: &commit, container)
                 outcomes.append(outcome)
             }
         }
+        try kept.end(in: commit.db)
         return outcomes
     }
 
     private func append(
         _ prepared: PreparedChange, _ keys: inout KnownKeys?, _ versions: inout KnownVersions?,
-        _ records: inout KnownRecords?, in commit: inout OpenCommit, _ container: StoredContainer
+        _ kept: inout KeptTogether, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome {
         if let key = prepared.key,
             let known = try remember(key, &keys, in: &commit, container)
@@ -48,12 +49,12 @@ struct AppendStep: Sendable {
             isStale
             ? nil
             : try ShadowFilling(
-                prepared, source: source, at: now, knowing: &records, in: &commit, container)
+                prepared, source: source, at: now, knowing: &kept, in: &commit, container)
         let position = try commit.append(
             filling?.change ?? prepared.change,
             text: filling == nil ? prepared.body : filling?.text,
             createdBy: filling?.creator, source: source, isStale: isStale, in: container, at: now)
-        try filling?.write(at: position, in: commit)
+        try filling?.write(at: position, &kept, in: commit)
         // Of a record that is kept the version is that of its last change, or none.
         if filling?.isWritten == true { versions?.note(prepared.change, of: source) }
         return isStale ? .appendedAsStale(position) : .appended(position)

@@ -19,10 +19,10 @@ struct ShadowFilling {
 
     /// Completes a change, or returns `nil` if its record type is not kept.
     ///
-    /// `records` are known of the request, if any are.
+    /// `kept` is known of the request.
     init?(
         _ prepared: PreparedChange, source: SourceName, at now: Timestamp,
-        knowing records: inout KnownRecords?, in commit: inout OpenCommit,
+        knowing kept: inout KeptTogether, in commit: inout OpenCommit,
         _ container: StoredContainer
     ) throws {
         let change = prepared.change
@@ -32,12 +32,12 @@ struct ShadowFilling {
         let rows = ShadowRows(place: place, container: container)
         shadowRows = rows
         let found =
-            try records?.take(change) ?? rows.records(named: change.recordID, in: commit.db)
+            try kept.records?.take(change) ?? rows.records(named: change.recordID, in: commit.db)
         current = found.first { $0.recordType == change.recordType }
         self.source = source
         self.now = now
         isWritten = try Self.hasRoom(
-            for: change, bytes: prepared.body.utf8.count, current, shadowRows, in: commit)
+            for: change, bytes: prepared.body.utf8.count, current, shadowRows, &kept, in: commit)
         var completed = change.completed(by: current)
         if let former = change.movedFrom, change.after?.completeness == .partial,
             let kept = try Self.kept(at: former, before: change, source, container, commit)
@@ -125,19 +125,24 @@ struct ShadowFilling {
     /// Whether the container may have one more record; one that is there is always kept as it is.
     private static func hasRoom(
         for change: RecordChange, bytes: Int, _ current: ShadowRecord?, _ shadowRows: ShadowRows,
-        in commit: OpenCommit
+        _ kept: inout KeptTogether, in commit: OpenCommit
     ) throws -> Bool {
         if let current, change.operation == .delete || !current.isDeleted { return true }
-        let growth = Growth(
-            number: change.operation == .delete ? 0 : 1, bytes: ShadowRecord.bytesOfRow + bytes)
-        return try commit.ledger(of: shadowRows.container)
-            .refusal(of: .records, growingBy: growth) == nil
-            && shadowRows.refusal(of: change.recordID.zoneID, in: commit) == nil
+        let ledger = commit.ledger(of: shadowRows.container)
+        if try !kept.hasRoomForAll(by: ledger) {
+            let growth = Growth(
+                number: change.operation == .delete ? 0 : 1,
+                bytes: ShadowRecord.bytesOfRow + bytes)
+            guard try ledger.refusal(of: .records, growingBy: growth) == nil else { return false }
+        }
+        return try kept.hasRoom(for: change.recordID.zoneID, shadowRows, in: commit)
     }
 
     /// Makes the change the last version of its record, at its position; where there is no room for
     /// the record, that is counted, and the change fires all the same.
-    func write(at position: LogPosition, in commit: OpenCommit) throws {
+    func write(
+        at position: LogPosition, _ kept: inout KeptTogether, in commit: OpenCommit
+    ) throws {
         guard isWritten else { return try commit.ledger(of: shadowRows.container).noteUnkept() }
         let stamp = RecordStamp(
             at: change.occurredAt ?? now, userID: change.editor,
@@ -162,7 +167,8 @@ struct ShadowFilling {
         where current?.fields[member.name] == record.fields[member.name] {
             record.wire[member.name] = member.value
         }
-        try shadowRows.write(record, version: change.version, in: commit.db)
+        try shadowRows.put(record, version: change.version, in: commit.db)
+        try kept.note(change.recordID.zoneID, shadowRows, at: position, in: commit.db)
     }
 }
 

@@ -63,6 +63,12 @@ struct ShadowRows {
 
     /// Writes a record as it is now, and notes in its zone that something changed.
     func write(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
+        try put(record, version: version, in: db)
+        try touch(record.recordID.zoneID, at: record.position, in: db)
+    }
+
+    /// Writes a record as it is now; whoever does so notes it in its zone.
+    func put(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
         let id = record.recordID
         try record.fields.checkDepth(path: "fields")
         var values: StatementArguments = zone(id.zoneID)
@@ -99,11 +105,10 @@ struct ShadowRows {
                     isKept = 1
                 """
         ).execute(arguments: values)
-        try touch(id.zoneID, at: record.position, in: db)
     }
 
     /// Notes the last change of a zone; a zone that a source names comes into being by it.
-    private func touch(_ zoneID: ZoneID, at position: LogPosition, in db: Database) throws {
+    func touch(_ zoneID: ZoneID, at position: LogPosition, in db: Database) throws {
         let update = try db.cachedStatement(
             sql: """
                 UPDATE recordZone SET position = ?6
