@@ -130,6 +130,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0029_forgetTypes",
             sql: EmbeddedFile("v0029_forgetTypes.sql").text,
             checksum: "bf33be5e9d9aa5c18d38f7c499f8883163f6390ce9d3f064a5c3a1ec54f4d947"),
+        Migration(
+            name: "v0030_listSessions",
+            sql: EmbeddedFile("v0030_listSessions.sql").text,
+            checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -180,5 +184,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0011_countOnce",
             sql: EmbeddedFile("p0011_countOnce.sql").text,
             checksum: "1687c58051e9dddff058f975cc15d8796ced3cd89efea1f5d05abe0b13ede236"),
+        Migration(
+            name: "p0012_listSessions",
+            sql: EmbeddedFile("p0012_listSessions.sql").text,
+            checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
     ]
 }

@@ -188,6 +188,9 @@ static const unsigned char v0028_findLive_sql[] = {
 static const unsigned char v0029_forgetTypes_sql[] = {
 #embed "../../Migrations/sql/v0029_forgetTypes.sql"
 };
+static const unsigned char v0030_listSessions_sql[] = {
+#embed "../../Migrations/sql/v0030_listSessions.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -220,6 +223,9 @@ static const unsigned char p0010_forgetTypes_sql[] = {
 };
 static const unsigned char p0011_countOnce_sql[] = {
 #embed "../../Migrations/postgresql/p0011_countOnce.sql"
+};
+static const unsigned char p0012_listSessions_sql[] = {
+#embed "../../Migrations/postgresql/p0012_listSessions.sql"
 };
 
 static const struct {
@@ -287,6 +293,7 @@ static const struct {
     {"v0027_findOwn.sql", v0027_findOwn_sql, sizeof v0027_findOwn_sql},
     {"v0028_findLive.sql", v0028_findLive_sql, sizeof v0028_findLive_sql},
     {"v0029_forgetTypes.sql", v0029_forgetTypes_sql, sizeof v0029_forgetTypes_sql},
+    {"v0030_listSessions.sql", v0030_listSessions_sql, sizeof v0030_listSessions_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
@@ -298,6 +305,7 @@ static const struct {
     {"p0009_findLive.sql", p0009_findLive_sql, sizeof p0009_findLive_sql},
     {"p0010_forgetTypes.sql", p0010_forgetTypes_sql, sizeof p0010_forgetTypes_sql},
     {"p0011_countOnce.sql", p0011_countOnce_sql, sizeof p0011_countOnce_sql},
+    {"p0012_listSessions.sql", p0012_listSessions_sql, sizeof p0012_listSessions_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

@@ -68,15 +68,12 @@ extension RelayStore {
     package func sessions(
         of container: ContainerKey, user: UserID?, at now: Timestamp, limit: Int
     ) async throws -> [UserSession] {
-        try await rows(
+        var arguments: StatementArguments = [now.stored, max(0, limit)]
+        if let user { arguments += [user.rawValue] }
+        return try await rows(
             of: container,
-            sql: """
-                SELECT userSession.*, user.name AS ownerName
-                FROM userSession JOIN user ON user.id = userSession.owner
-                WHERE userSession.container = ?1 AND endsAt > ?2
-                    AND (?3 IS NULL OR user.name = ?3)
-                ORDER BY startedAt DESC, userSession.id LIMIT ?4
-                """, arguments: [now.stored, user?.rawValue, max(0, limit)]
+            sql: user == nil ? ListStatements.sessions : ListStatements.sessionsOfUser,
+            arguments: arguments
         ) { try UserSession(row: $0, container: container) }
     }
 

@@ -20,7 +20,7 @@ import Testing
                 await Turns.pass(20)
                 return await niceness()
             }
-            #expect(inside == before + 5)
+            #expect(inside == before + 10)
             #expect(await niceness() == before)
         }
     }

@@ -89,6 +89,13 @@ import Testing
         #expect(steps.allSatisfy { !$0.contains("TEMP B-TREE") })
     }
 
+    @Test func `the sessions of a user are found by the user`() async throws {
+        let steps = try await plan(
+            of: ListStatements.sessionsOfUser, arguments: [1, 0, 9, "ann"])
+        #expect(steps.contains("SEARCH userSession USING INDEX userSessionOwner (owner=?)"))
+        #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
+    }
+
     /// What goes with a courier is looked for in all that was queued, for each that ends.
     @Test func `what was queued for a courier is found by it`() async throws {
         for statement in [
@@ -134,6 +141,7 @@ import Testing
             ListStatements.lettersOfReason,
             "deadLetterReason (container=? AND reason=? AND (endedAt,deliveryID)<(?,?))"
         ),
+        (ListStatements.sessions, "userSessionStarted (container=?)"),
         (ListStatements.ofChange("retry"), "retryPosition (container=? AND position=?)"),
         (ListStatements.ofChange("deadLetter"), "deadLetterPosition (container=? AND position=?)"),
         (

@@ -145,7 +145,7 @@ import Testing
             for (number, line) in file.numbered {
                 guard line.has("Mutex<"), let held = line.firstMatch(of: /Mutex<(.*)/)?.1
                 else { continue }
-                if held.contains("->") || names.contains(where: { held.hasPrefix($0) }) {
+                if held.contains("->") || names.contains(String(held.prefix(while: \.isLetter))) {
                     finds.append(place(file, number, "wrap the function in a structure"))
                 }
             }

@@ -41,7 +41,7 @@ enum ComposedOrder {
 
     /// Marks go together with what stands before them, and so do the later parts of a syllable
     /// that is written in parts.
-    fileprivate static func begins(_ scalar: Unicode.Scalar) -> Bool {
+    static func begins(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return true }
         switch scalar.value {
         // Of Hangul, and of Kirat Rai.

@@ -55,6 +55,24 @@ enum ListStatements {
         ORDER BY position DESC, deliveryID DESC
         """
 
+    /// The container's number, a moment after which they end, and how many.
+    static let sessions = """
+        SELECT userSession.*, user.name AS ownerName
+        FROM userSession INDEXED BY userSessionStarted
+        CROSS JOIN user ON user.id = userSession.owner
+        WHERE userSession.container = ?1 AND endsAt > ?2
+        ORDER BY startedAt DESC, userSession.id LIMIT ?3
+        """
+
+    /// The same, and a user; a quota bounds how many theirs are.
+    static let sessionsOfUser = """
+        SELECT userSession.*, user.name AS ownerName
+        FROM user CROSS JOIN userSession INDEXED BY userSessionOwner
+            ON userSession.owner = user.id
+        WHERE user.container = ?1 AND user.name = ?4 AND endsAt > ?2
+        ORDER BY startedAt DESC, userSession.id LIMIT ?3
+        """
+
     /// The container's number, a moment and a delivery.
     static let letters = """
         SELECT * FROM deadLetter INDEXED BY deadLetterContainer

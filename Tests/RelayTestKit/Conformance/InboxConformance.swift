@@ -215,6 +215,10 @@ package enum InboxConformance {
             try await reopened.sessions(
                 of: Sample.container, user: ann.user, at: Sample.moment(999), limit: 9
             ).map(\.id.low) == [5, 4, 3, 2])
+        #expect(
+            try await reopened.sessions(
+                of: Sample.container, user: nil, at: Sample.moment(999), limit: 2
+            ).map(\.id.low) == [5, 4])
         #expect(try await reopened.sessionSecret().count == 32)
     }
 }
