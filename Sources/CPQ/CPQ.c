@@ -35,13 +35,17 @@ int cpq_wait(int socket, int read_wanted, int write_wanted, int wake, int millis
     return happened;
 }
 
-static void note(void *count, const PGresult *remark) {
+static void note(void *data, const PGresult *remark) {
+    int *counts = data;
     const char *severity = PQresultErrorField(remark, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity && !strcmp(severity, "WARNING")) ++*(int *)count;
+    if (!severity || strcmp(severity, "WARNING")) return;
+    ++counts[CPQ_ALL];
+    const char *state = PQresultErrorField(remark, PG_DIAG_SQLSTATE);
+    if (state && !strcmp(state, "55000")) ++counts[CPQ_OF_WHAT_LACKS];
 }
 
-void cpq_count_warnings(PGconn *connection, int *count) {
-    PQsetNoticeReceiver(connection, note, count);
+void cpq_count_warnings(PGconn *connection, int *counts) {
+    PQsetNoticeReceiver(connection, note, counts);
 }
 
 int cpq_own_address(int socket, char *buffer, int size) {

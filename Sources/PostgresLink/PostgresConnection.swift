@@ -9,7 +9,7 @@
 /// It is used by one thread alone, and that protects it.
 package final class PostgresConnection: @unchecked Sendable {
     let handle: OpaquePointer
-    private let warningCount: UnsafeMutablePointer<Int32>
+    private let warningCounts: UnsafeMutablePointer<Int32>
     let wake: PostgresWake
     /// How much time has passed.
     package let watch: @Sendable () -> Duration
@@ -45,9 +45,9 @@ package final class PostgresConnection: @unchecked Sendable {
         }
         PQsetnonblocking(handle, 1)
         self.handle = handle
-        warningCount = .allocate(capacity: 1)
-        warningCount.initialize(to: 0)
-        cpq_count_warnings(handle, warningCount)
+        warningCounts = .allocate(capacity: Int(CPQ_WARNINGS))
+        warningCounts.initialize(repeating: 0, count: Int(CPQ_WARNINGS))
+        cpq_count_warnings(handle, warningCounts)
         self.wake = wake
         self.watch = watch
         self.isStopped = isStopped
@@ -55,11 +55,13 @@ package final class PostgresConnection: @unchecked Sendable {
 
     deinit {
         PQfinish(handle)
-        warningCount.deallocate()
+        warningCounts.deallocate()
     }
 
     /// How many warnings the server sent.
-    package var warnings: Int { Int(warningCount.pointee) }
+    package var warnings: Int { Int(warningCounts[Int(CPQ_ALL)]) }
+    /// How many of them say that something lacks which is needed (55000).
+    package var warningsOfWhatLacks: Int { Int(warningCounts[Int(CPQ_OF_WHAT_LACKS)]) }
 
     /// The version, as 150018.
     package var serverVersion: Int { Int(PQserverVersion(handle)) }

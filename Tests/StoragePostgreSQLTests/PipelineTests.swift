@@ -180,5 +180,12 @@ struct PipelineTests {
         try pipeline.queue("COMMIT")
         try pipeline.settle()
         #expect(pipeline.connection.warnings == 1)
+        #expect(pipeline.connection.warningsOfWhatLacks == 0)
+        // As PostgreSQL 18 says that it passes over what changed while there was no publication.
+        try pipeline.queue("DO $$ BEGIN RAISE WARNING 'x' USING ERRCODE = '55000'; END $$")
+        try pipeline.queue("DO $$ BEGIN RAISE NOTICE 'x' USING ERRCODE = '55000'; END $$")
+        try pipeline.settle()
+        #expect(pipeline.connection.warnings == 2)
+        #expect(pipeline.connection.warningsOfWhatLacks == 1)
     }
 }

@@ -152,8 +152,9 @@ static inline int cpq_wait(int socket, int read, int write, int wake, int millis
     (void)socket, (void)read, (void)write, (void)wake;
     return poll(NULL, 0, milliseconds), 0;
 }
-static inline void cpq_count_warnings(PGconn *connection, int *count) {
-    (void)connection, (void)count;
+enum { CPQ_ALL = 0, CPQ_OF_WHAT_LACKS = 1, CPQ_WARNINGS = 2 };
+static inline void cpq_count_warnings(PGconn *connection, int *counts) {
+    (void)connection, (void)counts;
 }
 enum { CPQ_ADDRESS_BYTES = 64 };
 static inline int cpq_own_address(int socket, char *buffer, int size) {

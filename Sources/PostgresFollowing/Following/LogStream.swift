@@ -99,6 +99,9 @@ final class LogStream: RowStream, @unchecked Sendable {
 
     /// Takes what has come, until the buffer is full.
     ///
+    /// A server before version 18 refuses to go on where rows changed while the publication was not
+    /// there; one of a later version passes over them with a warning.
+    ///
     /// It reads only where nothing is left of what was read before: libpq takes in all that the
     /// server sends, and a backlog would come to lie in memory, and not wait in the server.
     private func drain() throws {
@@ -107,7 +110,14 @@ final class LogStream: RowStream, @unchecked Sendable {
         // What comes again was taken before, and is not taken while this runs.
         let last = memory.last
         while !buffer.isFull {
-            guard let bytes = try log.message() else {
+            let message = try log.message()
+            // It stands before whatever comes after what was passed over, so that nothing of that
+            // is confirmed, and it is said again at the next beginning.
+            guard log.warningsOfWhatLacks == 0 else {
+                throw FollowProblem.publicationLost(
+                    "rows changed while there was no \(settings.publication)")
+            }
+            guard let bytes = message else {
                 if hasRead { break }
                 hasRead = true
                 try log.receive()
