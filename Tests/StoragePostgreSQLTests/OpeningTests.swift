@@ -53,6 +53,8 @@ struct OpeningTests {
     @Test func `a database that is not there is said`() throws {
         let reason = try #require(Self.reason(try TestPlace().session(database: "nowhere")))
         #expect(reason.contains("there is no such database"))
+        // A command has its own words for where the database is named.
+        #expect(reason.contains("in the URL") && !reason.contains("storage.url"))
     }
 
     @Test func `a service that is not there is said`() throws {

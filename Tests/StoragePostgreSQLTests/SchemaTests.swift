@@ -91,7 +91,7 @@ struct SchemaTests {
         let refusal = #expect(throws: StorageError.self) {
             try Self.schema(place).apply(connection, makesSchema: true)
         }
-        #expect(refusal?.description.contains("name another storage.schema") == true)
+        #expect(refusal?.description.contains("name another schema") == true)
     }
 
     @Test func `a step that fails leaves nothing behind`() throws {

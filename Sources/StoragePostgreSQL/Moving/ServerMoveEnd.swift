@@ -100,8 +100,8 @@ package final class ServerMoveEnd: MoveEnd {
             }
             throw StorageError.inaccessible(
                 path: "\(place)",
-                reason: "its schema has version \(version), and version \(schema.version) is "
-                    + "moved: run belfry migrate first")
+                reason: "its schema has version \(version), and this Belfry takes version "
+                    + "\(schema.version): run belfry migrate first")
         }
     }
 

@@ -31,7 +31,7 @@ struct PostgresSchema {
         guard row[1] == "3" else {
             throw StorageError.foreignSchema(
                 path: "\(place)",
-                reason: "its tables are not Belfry's: name another storage.schema")
+                reason: "its tables are not Belfry's: name another schema")
         }
         // Without it the tables are not found, which would be said of them instead.
         guard row[2] == "t" else {

@@ -148,7 +148,7 @@ extension PostgresError {
         case .password:
             "the server does not let the role in (\(words)): check the password in the file that "
                 + "PGPASSFILE names, and pg_hba.conf"
-        case .database: "there is no such database (\(words)): name one that exists in storage.url"
+        case .database: "there is no such database (\(words)): name one that exists in the URL"
         case .full: Self.full(words)
         case .untrusted:
             "the server does not prove who it is (\(words)): name the file with its authority in "

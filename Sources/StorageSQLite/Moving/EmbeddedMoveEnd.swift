@@ -59,8 +59,8 @@ package final class EmbeddedMoveEnd: MoveEnd {
         guard version == StoreSchema.newestVersion || version == 0 else {
             throw StorageError.inaccessible(
                 path: path,
-                reason: "its schema has version \(version), and version "
-                    + "\(StoreSchema.newestVersion) is moved: run belfry migrate first")
+                reason: "its schema has version \(version), and this Belfry takes version "
+                    + "\(StoreSchema.newestVersion): run belfry migrate first")
         }
     }
 

@@ -16,8 +16,15 @@ enum NamedStore: CustomStringConvertible {
             self = .file(text)
             return
         }
-        self = .server(
-            try PostgresPlace(url: text, schema: schema ?? PostgresPlace.usualSchema))
+        do {
+            self = .server(
+                try PostgresPlace(url: text, schema: schema ?? PostgresPlace.usualSchema))
+        } catch {
+            guard case .inaccessible(let setting, let reason) = error else { throw error }
+            // A command is not told of settings that it does not use.
+            let path = setting == "storage.url" ? "the URL of the database" : "the schema"
+            throw .inaccessible(path: path, reason: reason)
+        }
     }
 
     /// Whether a text names a database of a server; it may hold what must not be repeated.
