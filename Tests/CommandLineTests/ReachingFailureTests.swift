@@ -82,6 +82,14 @@ import Testing
         }
     }
 
+    @Test func `a file without an end is read no further than it may be long`() throws {
+        let long = CommandFailure(.input, "the file /dev/zero has more than 100000 bytes")
+        #expect(throws: long) { try InputFile("/dev/zero", atMost: 100_000).bytes() }
+        let file = try Folder.make().appending(path: "whole")
+        try Data(repeating: 0x61, count: 100_000).write(to: file)
+        #expect(try InputFile(file.path, atMost: 100_000).bytes().count == 100_000)
+    }
+
     @Test func `the mark before a text is not sent`() async throws {
         let file = try Folder.make().appending(path: "marked.ndjson")
         try Data("\u{FEFF}{}\n".utf8).write(to: file)

@@ -1,4 +1,6 @@
+import Foundation
 import NIOHTTP1
+import RelayModel
 import Synchronization
 import Testing
 
@@ -57,6 +59,28 @@ import Testing
         let pending = await failure { try await destination.put("a", Array("abc".utf8)) }
         #expect(pending?.kind == .away)
         #expect(pending?.description.contains("409 ConditionalRequestConflict") == true)
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test func `credentials that a shell hands over by a pipe hold for every request`()
+        async throws
+    {
+        let server = try await BucketServer.start { _ in BucketServer.Answer(body: "whole") }
+        let pipe = Pipe()
+        let text = "[default]\naws_access_key_id = lent\naws_secret_access_key = secret\n"
+        try pipe.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+        try pipe.fileHandleForWriting.close()
+        var settings = BucketSettings()
+        settings.endpoint = "http://\(server.host)"
+        settings.credentialsFile = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
+        let destination = try BucketDestination(
+            "bucket", prefix: "relay/", settings: settings,
+            now: { Timestamp(seconds: 1_700_000_000) })
+        for _ in 0..<2 { _ = try await destination.get("a", atMost: 100) }
+        #expect(
+            server.questions.map { $0.headers.first(name: "authorization") ?? "" }
+                .count { $0.contains("Credential=lent/") } == 2)
         await destination.close()
         try await server.stop()
     }

@@ -207,6 +207,22 @@ import Testing
         #expect(try await decode(["--config", path]).http.port == 4711)
         // Until here it is open.
         try pipe.fileHandleForReading.close()
+        let endless = try await problems(["--config", "/dev/zero"])
+        #expect(endless == ["the file /dev/zero cannot be read: File too large"])
+    }
+
+    @Test func `the key of secrets comes by a pipe too, and has an end`() async throws {
+        let pipe = Pipe()
+        let key = Data(repeating: 7, count: 32).base64EncodedString()
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
+        try pipe.fileHandleForWriting.close()
+        let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
+        #expect(try await problems(["--secrets-key-file", path]).isEmpty)
+        // Until here it is open.
+        try pipe.fileHandleForReading.close()
+        let endless = try await problems(["--secrets-key-file", "/dev/zero"])
+        #expect(
+            endless == ["secrets.keyFile: the file /dev/zero cannot be read: File too large"])
     }
 
     @Test func `a file that is no object of JSON in UTF-8 is refused by its name`() async throws {

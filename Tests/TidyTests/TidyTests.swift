@@ -145,7 +145,8 @@ import Testing
             for (number, line) in file.numbered {
                 guard line.has("Mutex<"), let held = line.firstMatch(of: /Mutex<(.*)/)?.1
                 else { continue }
-                if held.contains("->") || names.contains(String(held.prefix(while: \.isLetter))) {
+                let name = String(held.prefix(while: \.isLetter))
+                if held.contains("->") || names.contains(name) {
                     finds.append(place(file, number, "wrap the function in a structure"))
                 }
             }

@@ -5,6 +5,7 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 package import RelayModel
+import Storage
 import Synchronization
 
 /// How an S3-like store is reached.
@@ -41,6 +42,8 @@ package final class BucketDestination: BackupDestination {
     private let settings: BucketSettings
     private let now: @Sendable () -> Timestamp
     private let client = Mutex<HTTPClient?>(nil)
+    /// What a file had that is no plain one. A lock: it is asked for by all requests at once.
+    private let handedOver = Mutex<BucketCredentials?>(nil)
     private let configuration: HTTPClient.Configuration
     private let host: String
     private let base: String
@@ -214,14 +217,14 @@ package final class BucketDestination: BackupDestination {
 
     private func credentials() throws(DestinationFailure) -> BucketCredentials {
         if let file = settings.credentialsFile {
-            guard let text = try? String(contentsOfFile: file, encoding: .utf8),
-                let credentials = BucketCredentials(file: text)
-            else {
-                throw DestinationFailure(
-                    .refused,
-                    "the file \(file) has no aws_access_key_id and aws_secret_access_key")
+            if FileManager.default.isPlainFile(file) { return try Self.credentials(in: file) }
+            // What a shell hands over by a pipe is there once.
+            return try handedOver.withLock { known throws(DestinationFailure) in
+                if let known { return known }
+                let read = try Self.credentials(in: file)
+                known = read
+                return read
             }
-            return credentials
         }
         guard let key = settings.accessKeyID, let secret = settings.secret else {
             throw DestinationFailure(
@@ -232,6 +235,27 @@ package final class BucketDestination: BackupDestination {
         return BucketCredentials(
             accessKeyID: key, secret: secret, sessionToken: settings.sessionToken)
     }
+
+    private static func credentials(
+        in file: String
+    ) throws(DestinationFailure) -> BucketCredentials {
+        let bytes: [UInt8]
+        do {
+            bytes = try WholeFile.bytes(at: file, atMost: mostCredentialBytes)
+        } catch {
+            throw DestinationFailure(
+                .refused, "the file \(file) cannot be read: \(error.systemReason)")
+        }
+        guard let credentials = BucketCredentials(file: String(decoding: bytes, as: UTF8.self))
+        else {
+            throw DestinationFailure(
+                .refused, "the file \(file) has no aws_access_key_id and aws_secret_access_key")
+        }
+        return credentials
+    }
+
+    /// A file of the AWS tools has a hundred bytes for each profile.
+    private static let mostCredentialBytes = 1024 * 1024
 
     private func ask(
         _ method: String, _ name: String?, query: [(String, String)] = [], body: [UInt8] = [],

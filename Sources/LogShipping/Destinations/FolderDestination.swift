@@ -124,7 +124,7 @@ package struct FolderDestination: BackupDestination {
         } catch let failure as DestinationFailure {
             throw failure
         } catch {
-            throw DestinationFailure(.away, "\(place): \(error)")
+            throw DestinationFailure(.away, "\(place): \(error.systemReason)")
         }
     }
 

@@ -172,6 +172,8 @@ package struct ConfigurationValues: Sendable {
     ]
     /// More than these say nothing new.
     private static let maximumRemarks = 20
+    /// Every setting at its longest is less: what has more is another file.
+    private static let mostFileBytes = 1024 * 1024
 
     /// A value of a file that is no object, and its name with those of the objects around it.
     private typealias Leaf = (name: String, value: JSONValue)
@@ -180,7 +182,7 @@ package struct ConfigurationValues: Sendable {
     private static func leaves(ofFile path: String) throws -> [Leaf] {
         let text: [UInt8]
         do {
-            text = try WholeFile.bytes(at: path)
+            text = try WholeFile.bytes(at: path, atMost: mostFileBytes)
         } catch {
             let reason =
                 error.isMissingFile

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Storage
 
 /// What the configuration says of the keys of secrets.
@@ -46,10 +45,12 @@ struct SecretKeyReading {
     }
 
     private mutating func key(inFile path: String, of name: String) -> SecretKey? {
-        guard let data = FileManager.default.contents(atPath: path), data.count <= 1024 else {
-            problems.append("\(name): the file \(path) cannot be read")
+        do {
+            let bytes = try WholeFile.bytes(at: path, atMost: 1024)
+            return key(String(decoding: bytes, as: UTF8.self), of: name)
+        } catch {
+            problems.append("\(name): the file \(path) cannot be read: \(error.systemReason)")
             return nil
         }
-        return key(String(decoding: data, as: UTF8.self), of: name)
     }
 }

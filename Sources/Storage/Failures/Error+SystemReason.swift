@@ -45,6 +45,12 @@ extension FileManager {
         return fileExists(atPath: path, isDirectory: &isFolder) && isFolder
     }
 
+    /// Whether there is a file at `path` that can be read again and again, as a pipe cannot.
+    package func isPlainFile(_ path: String) -> Bool {
+        var found = stat()
+        return stat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFREG
+    }
+
     /// The bytes of the file at `path`; `nil` if there is none to be looked at.
     ///
     /// Not by its attributes, whose numbers are of another type in a process that has not loaded

@@ -8,10 +8,11 @@ import Glibc
 package enum WholeFile {
     private static let pieceBytes = 64 * 1024
 
-    /// What is in the file at `path`.
+    /// What is in the file at `path`, which has an end: `/dev/zero` has none.
     ///
-    /// - Throws: `POSIXError` if it cannot be read, as a folder cannot.
-    package static func bytes(at path: String) throws(POSIXError) -> [UInt8] {
+    /// - Throws: `POSIXError` if it cannot be read, as a folder cannot, or has more than `most`
+    ///   bytes.
+    package static func bytes(at path: String, atMost most: Int) throws(POSIXError) -> [UInt8] {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure }
         defer { Glibc.close(descriptor) }
@@ -22,6 +23,7 @@ package enum WholeFile {
             if count == 0 { return bytes }
             if count > 0 {
                 bytes += piece[..<count]
+                guard bytes.count <= most else { throw POSIXError(.EFBIG) }
             } else if errno != EINTR {
                 throw failure
             }

@@ -13,10 +13,16 @@ enum OutputFile {
 
 /// A file that a command reads; `-` is what is piped in.
 struct InputFile {
-    private let path: String
+    /// The most that is read: a file of a million changes has less, and one without an end, as
+    /// `/dev/zero`, must not take all memory.
+    static let mostBytes = 256 * 1024 * 1024
 
-    init(_ path: String) {
+    private let path: String
+    private let most: Int
+
+    init(_ path: String, atMost most: Int = Self.mostBytes) {
         self.path = path
+        self.most = most
     }
 
     func text() throws -> String {
@@ -45,8 +51,12 @@ struct InputFile {
 
     private func written() throws -> [UInt8] {
         do {
-            guard path == "-" else { return try WholeFile.bytes(at: path) }
-            return try StandardStreams.readAll(STDIN_FILENO)
+            guard path == "-" else {
+                return try WholeFile.bytes(at: path, atMost: most)
+            }
+            return try StandardStreams.readAll(STDIN_FILENO, atMost: most)
+        } catch let error as POSIXError where error.code == .EFBIG {
+            throw CommandFailure(.input, "the file \(path) has more than \(most) bytes")
         } catch {
             throw Self.failure(error, path)
         }

@@ -23,13 +23,14 @@ enum StandardStreams {
 
     /// Reads all there is until the end.
     ///
-    /// - Throws: `POSIXError` if it cannot be read.
-    static func readAll(_ descriptor: Int32) throws -> [UInt8] {
+    /// - Throws: `POSIXError` if it cannot be read, or is more than `most` bytes.
+    static func readAll(_ descriptor: Int32, atMost most: Int = .max) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
             let piece = try read(descriptor, upTo: chunkBytes)
             if piece.isEmpty { return bytes }
             bytes += piece
+            guard bytes.count <= most else { throw POSIXError(.EFBIG) }
         }
     }
 
