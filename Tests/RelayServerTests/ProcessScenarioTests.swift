@@ -139,7 +139,11 @@ import Testing
         let served = try ServedCertificate(files, logger: logger)
         let first = served.chain
         try install("two", "one")
-        #expect(throws: ConfigurationError.self) { try served.renew() }
+        let notItsKey = ConfigurationError([
+            "tls.privateKeyFile: \(files.privateKey) is not the key of the certificate in "
+                + files.certificate
+        ])
+        #expect(throws: notItsKey) { try served.renew() }
         served.look()
         #expect(served.chain == first)
         try install("two", "two")
@@ -149,6 +153,24 @@ import Testing
         try Data("no certificate".utf8).write(to: URL(filePath: files.certificate))
         served.look()
         #expect(served.chain == second)
+        let noCertificate = ConfigurationError([
+            "tls.certificateFile: the file \(files.certificate) holds no certificate in PEM form, "
+                + "or one that is damaged"
+        ])
+        #expect(throws: noCertificate) { try served.renew() }
+        try install("one", "one")
+        try Data("no key".utf8).write(to: URL(filePath: files.privateKey))
+        let noKey = ConfigurationError([
+            "tls.privateKeyFile: the file \(files.privateKey) holds no private key in PEM form "
+                + "that needs no passphrase"
+        ])
+        #expect(throws: noKey) { try served.renew() }
+        let inFolder = RelayConfiguration.TLSFiles(
+            certificate: folder.path, privateKey: files.privateKey)
+        let aFolder = ConfigurationError([
+            "tls.certificateFile: the file \(inFolder.certificate) cannot be read: it is a folder"
+        ])
+        #expect(throws: aFolder) { try ServedCertificate(inFolder, logger: logger) }
         try install("one", "one")
         #expect(try served.renew())
         #expect(served.chain == first)

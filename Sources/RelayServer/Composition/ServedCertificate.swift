@@ -131,23 +131,18 @@ final class ServedCertificate: Sendable {
         do {
             // A key that is not the certificate's is found here, and not at a client's handshake.
             _ = try NIOSSLContext(configuration: configuration)
+        } catch NIOSSLError.failedToLoadCertificate {
+            throw ConfigurationError([
+                "tls.certificateFile: TLS has no use for the kind of certificate in "
+                    + files.certificate
+            ])
         } catch {
             throw ConfigurationError([
                 "tls.privateKeyFile: \(files.privateKey) is not the key of the certificate in "
-                    + "\(files.certificate): \(error)"
+                    + files.certificate
             ])
         }
         return (configuration, override)
-    }
-
-    /// Why a file cannot be used: what it has is only at fault where it can be read at all.
-    private static func unreadable(_ path: String, _ error: any Error) -> String {
-        let files = FileManager.default
-        guard files.fileExists(atPath: path) else { return "there is no file \(path)" }
-        guard files.isReadableFile(atPath: path) else {
-            return "the file \(path) cannot be read by the user that runs this"
-        }
-        return "the file \(path) cannot be read as PEM: \(error)"
     }
 
     private static func contents<Contents>(
@@ -156,7 +151,7 @@ final class ServedCertificate: Sendable {
         do {
             return try body(path)
         } catch {
-            throw ConfigurationError(["\(key): \(unreadable(path, error))"])
+            throw ConfigurationError(["\(key): \(PEMFailure(path, error))"])
         }
     }
 }

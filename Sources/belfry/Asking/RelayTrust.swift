@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import FoundationEssentials
 import NIOCore
 import NIOSSL
+import RelayServer
 
 /// How a command knows the relay when it speaks TLS.
 ///
@@ -20,16 +21,12 @@ struct RelayTrust {
     ///
     /// - Throws: ``CommandFailure`` if it cannot be read.
     mutating func add(_ key: String, _ path: String) throws {
-        guard FileManager.default.fileExists(atPath: path) else {
-            throw CommandFailure(.configuration, "\(key): there is no file \(path)")
-        }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(path)
             if key == "tls.certificateFile" { own = chain.first }
             roots += chain
         } catch {
-            throw CommandFailure(
-                .configuration, "\(key): the file \(path) cannot be read as PEM: \(error)")
+            throw CommandFailure(.configuration, "\(key): \(PEMFailure(path, error))")
         }
     }
 
