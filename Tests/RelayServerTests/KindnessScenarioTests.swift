@@ -65,6 +65,13 @@ import Testing
             let held = try await Self.device(position, relay)
             #expect(held?.value(at: ["standing"]) == "waiting", "\(held?.text ?? "")")
             #expect(held?.value(at: ["step"]) == "held")
+            // Nobody has tried to send it.
+            guard case .array(let steps)? = held?.value(at: ["steps"]) else {
+                Issue.record("no steps: \(held?.text ?? "")")
+                return
+            }
+            let names = steps.map { $0.value(at: ["step"])?.string ?? "" }
+            #expect(names.count { $0 == "held" } == 1 && !names.contains("attempt"), "\(names)")
             let sentence = held?.value(at: ["sentence"])?.string ?? ""
             #expect(
                 sentence.hasPrefix("Held: the subscription is paused; the push expires "),

@@ -51,6 +51,11 @@ private extension DeliveryBound {
 }
 
 extension DeliveryReceipt {
+    /// Why it was held back for its recipient's sake; `nil` if it was not.
+    var hold: HoldReason? {
+        outcome == .deferred ? WaitReason(stored: reason).hold : nil
+    }
+
     /// The attempt, for people.
     var says: String {
         let moment = at.iso8601Seconds

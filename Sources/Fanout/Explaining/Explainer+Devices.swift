@@ -214,7 +214,15 @@ extension Explainer {
     // MARK: What became of it
 
     private func explainAttempts(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
-        for receipt in facts.receipts.sorted(by: { $0.at < $1.at }) where receipt.outcome != .seen {
+        let receipts = facts.receipts.sorted { $0.at < $1.at }
+        for receipt in receipts where receipt.outcome != .seen {
+            if let hold = receipt.hold {
+                // Nobody tried to send it; what it waits for last is said with its end.
+                guard receipt != receipts.last else { continue }
+                let says = "held back, \(receipt.at.iso8601Seconds): \(hold.words)"
+                explained.note(.held, .passed, says, ["at": .string(receipt.at.iso8601)])
+                continue
+            }
             explained.note(
                 .attempt, receipt.outcome == .accepted ? .passed : .failed, receipt.says,
                 [
