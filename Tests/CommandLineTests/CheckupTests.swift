@@ -161,6 +161,9 @@ import Testing
             #""deadLetters": 0"#, #""deadLetters": 3"#, .warn, "3 dead letters",
             "belfry deliveries dead-letters \(container)"),
         Wrong(
+            #""parked": 0"#, #""parked": 1"#, .warn, "production has 1 parked change",
+            "belfry changes parked \(container)"),
+        Wrong(
             #""parked": 0"#, #""parked": 4"#, .warn, "production has 4 parked changes",
             "belfry changes parked \(container)"),
         Wrong(

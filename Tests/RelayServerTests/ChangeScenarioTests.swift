@@ -337,7 +337,7 @@ import Testing
                 body: body)
             #expect(answer.status == 422, "\(answer.text)")
             #expect(statuses(answer) == ["appended", "refused", "appended"])
-            #expect(answer["reason"] == "1 of 3 changes are refused")
+            #expect(answer["reason"] == "1 of 3 changes is refused")
         }
     }
 
@@ -402,8 +402,8 @@ import Testing
             #expect(
                 entries.first?.value(at: ["reason"])
                     == .string(
-                        "1 of 1 changes have the ID or position of another change; the others "
-                            + "are appended"))
+                        "1 of 1 change has the ID or position of another change; the others are "
+                            + "appended"))
         }
     }
 

@@ -172,8 +172,8 @@ import Testing
             #expect(told.map(\.first) == ["noBeforeImage"])
             #expect(
                 told.first?[1]
-                    == "firesWhen \"entered\" does not fire: of the last 1 updates of type Todo "
-                    + "none came with what the record was before")
+                    == "firesWhen \"entered\" does not fire: the last update of type Todo did not "
+                    + "come with what the record was before")
         }
         let whole =
             #"{"operation":"update","recordType":"Todo","recordName":"t-1","#

@@ -276,7 +276,7 @@ import Testing
         try queue.close()
         #expect(
             try RelayStore.check(path: home.path).problems == [
-                "\(Sample.container): 1 deliveries were owed, and 0 are delivered, pending, folded, "
+                "\(Sample.container): 1 delivery was owed, and 0 are delivered, pending, folded, "
                     + "seen, dead or dropped",
                 "1 × a position is missing in the log", "1 × what is owed is missing in the log",
             ])

@@ -120,7 +120,7 @@ import Testing
         }
         #expect(inbox.submit([Self.request(Self.other)]) == nil)
         #expect(
-            inbox.submit(parts(4)) == .overloaded("1 changes are waiting to be written"))
+            inbox.submit(parts(4)) == .overloaded("1 change is waiting to be written"))
         #expect(inbox.nextBatch(after: 1)?.count == 1)
         // What is larger than the bound goes alone.
         #expect(inbox.submit(parts(4)) == nil)

@@ -181,8 +181,8 @@ extension Checkup {
         guard dead + parked > 0 else {
             return Finding(check: check, state: .ok, text: "no dead letters, no parked changes")
         }
-        let words = [(dead, "dead letters"), (parked, "parked changes")]
-            .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let words = [(dead, "dead letter"), (parked, "parked change")]
+            .filter { $0.0 > 0 }.map { Counted.text($0.0, $0.1) }
         return Finding(
             check: check, state: .warn,
             text: "\(name(container)) has \(words.joined(separator: " and "))",

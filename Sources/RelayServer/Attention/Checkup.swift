@@ -105,15 +105,19 @@ package struct Checkup: Sendable {
         if quarantined > 0 {
             return Finding(
                 check: "log", state: .warn,
-                text: "\(quarantined) entries cannot be read, and fire nothing",
+                text: Counted.text(
+                    quarantined, "entry cannot be read, and fires nothing",
+                    "entries cannot be read, and fire nothing"),
                 next: "belfry check")
         }
         let behind = Int64(text(["behind"])) ?? 0
         let retries = overview.count(["retries"])
         let ranges = overview.count(["rangeSubscriptions"])
         let words =
-            "\(behind) entries are not settled; \(retries) retries wait"
-            + (ranges > 0 ? "; huge fan-outs owe \(ranges) subscriptions" : "")
+            Counted.text(behind, "entry is not settled", "entries are not settled") + "; "
+            + Counted.text(retries, "retry waits", "retries wait")
+            + (ranges > 0
+                ? "; huge fan-outs owe " + Counted.text(ranges, "subscription") : "")
         let isSlow = behind > bounds.behind
         return Finding(
             check: "log", state: isSlow ? .warn : .ok, text: words,

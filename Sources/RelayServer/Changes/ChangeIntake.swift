@@ -76,8 +76,9 @@ struct ChangeIntake: Sendable {
         if results.conflicts > 0, source.onUnmappable == .park, let webhook = webhook?() {
             let error = DecodeError(
                 .unmappable,
-                reason: "\(results.conflicts) of \(batch.items.count) changes have the ID or "
-                    + "position of another change; the others are appended")
+                reason: "\(results.conflicts) of \(Counted.text(batch.items.count, "change")) "
+                    + "\(results.conflicts == 1 ? "has" : "have") the ID or position of another "
+                    + "change; the others are appended")
             let body = source.parked(webhook.body, error, webhook.headers)
             results.parkConflicts(try await park(body, source, container, at: now), body)
         }

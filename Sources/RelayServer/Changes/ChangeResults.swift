@@ -98,11 +98,15 @@ struct ChangeResults: Sendable {
     var failure: APIError? {
         if let throttling { return throttling }
         if conflicts > 0 {
-            return APIError(.conflict, "\(conflicts) of \(entries.count) changes conflict")
+            let ofAll = Counted.text(entries.count, "change")
+            return APIError(
+                .conflict, "\(conflicts) of \(ofAll) \(conflicts == 1 ? "conflicts" : "conflict")")
         }
         guard refusals > 0 else { return nil }
+        let ofAll = Counted.text(entries.count, "change")
         return APIError(
-            .badRequest, "\(refusals) of \(entries.count) changes are refused", httpStatus: 422)
+            .badRequest, "\(refusals) of \(ofAll) \(refusals == 1 ? "is" : "are") refused",
+            httpStatus: 422)
     }
 
     private func failure(_ error: APIError, _ results: JSONValue, _ uuid: String) -> RelayAnswer {

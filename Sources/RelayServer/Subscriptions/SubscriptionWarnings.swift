@@ -68,8 +68,8 @@ struct SubscriptionWarnings {
         return [
             PredicateWarning(
                 .unknownRecordType,
-                "the schema has no record type \(type), and none of the last \(sample.changes) "
-                    + "changes was of it",
+                "the schema has no record type \(type), and none of the last "
+                    + "\(Counted.text(sample.changes, "change")) was of it",
                 hint: meant.map { "did you mean \($0)?" })
         ]
     }
@@ -177,8 +177,10 @@ struct SubscriptionWarnings {
             guard updates.allSatisfy({ $0.map { !needed.isSubset(of: $0) || $0.isEmpty } ?? false })
             else { return [] }
             reason =
-                "of the last \(updates.count) updates of type \(type) none came with what the "
-                + "record was before"
+                (updates.count == 1
+                    ? "the last update of type \(type) did not come"
+                    : "of the last \(updates.count) updates of type \(type) none came")
+                + " with what the record was before"
         }
         return [
             PredicateWarning(

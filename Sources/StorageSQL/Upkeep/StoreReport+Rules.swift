@@ -13,7 +13,8 @@ extension StoreReport {
         let row = try Row.fetchOne(
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
         problems += accounts.filter { $0.difference != 0 }.map { account in
-            "\(account.container): \(account.owed) deliveries were owed, and "
+            "\(account.container): "
+                + Counted.text(account.owed, "delivery was", "deliveries were") + " owed, and "
                 + "\(account.owed - account.difference) are delivered, pending, folded, seen, "
                 + "dead or dropped"
         }

@@ -116,7 +116,8 @@ package final class WriteInbox: Sendable {
         let factor = request.lane == .own ? 2 : 1
         let changes = settings.waitingChanges * factor - state.waiting.changes
         if asked.changes > changes {
-            return .overloaded("\(state.waiting.changes) changes are waiting to be written")
+            let waiting = Counted.text(state.waiting.changes, "change is", "changes are")
+            return .overloaded("\(waiting) waiting to be written")
         }
         let bytes = settings.waitingBytes * factor - state.waiting.bytes
         if asked.bytes > bytes {
@@ -127,8 +128,9 @@ package final class WriteInbox: Sendable {
         // While others wait too, nobody has more than what is left: so there is always something
         // left, and nobody needs to know how many the others are.
         if own.changes + asked.changes > changes || own.bytes + asked.bytes > bytes {
-            return .overloaded(
-                "\(own.changes) changes of the container are waiting to be written, beside others'")
+            let waiting = Counted.text(
+                own.changes, "change of the container is", "changes of the container are")
+            return .overloaded("\(waiting) waiting to be written, beside others'")
         }
         return nil
     }

@@ -68,9 +68,12 @@ struct OverviewCommand: AsyncParsableCommand {
         guard case .object(let object) = answer, case .string(let head)? = object["head"],
             case .string(let behind)? = object["behind"]
         else { return nil }
-        var lines = ["The log ends at \(head); \(behind) entries are not settled."]
+        let unsettled =
+            behind == "1" ? "1 entry is not settled" : "\(behind) entries are not settled"
+        var lines = ["The log ends at \(head); \(unsettled)."]
         if case .integer(let count)? = object["nodes"] {
-            lines.append("This relay has the store; \(max(0, count - 1)) stand by (belfry nodes).")
+            let others = Counted.text(max(0, count - 1), "stands by", "stand by")
+            lines.append("This relay has the store; \(others) (belfry nodes).")
         }
         if case .array(let sentences)? = object["disagreements"] {
             lines += sentences.map { "\(CommandOutput.shown($0))." }
@@ -79,10 +82,14 @@ struct OverviewCommand: AsyncParsableCommand {
             lines += shards.compactMap(Self.line(ofShard:))
         }
         if case .integer(let count)? = object["rangeSubscriptions"], count > 0 {
-            lines.append("Huge fan-outs owe pushes by \(count) subscriptions still.")
+            let subscriptions = Counted.text(count, "subscription")
+            lines.append("Huge fan-outs owe pushes by \(subscriptions) still.")
         }
         if case .integer(let count)? = object["quarantined"], count > 0 {
-            lines.append("\(count) changes of the log cannot be read, and fire nothing.")
+            lines.append(
+                Counted.text(
+                    count, "change of the log cannot be read, and fires nothing.",
+                    "changes of the log cannot be read, and fire nothing."))
         }
         if case .array(let containers)? = object["containers"] {
             lines += containers.flatMap(Self.remarks(onSourcesOf:))

@@ -109,8 +109,9 @@ struct MoveCommand: AsyncParsableCommand {
         }
         for problem in report.problems { print("PROBLEM, as before: \(problem)") }
         print(
-            "moved \(source) to \(target): \(rows) rows in \(report.tables.count) tables, equal at "
-                + "both ends\(report.problems.isEmpty ? ", sound" : "")")
+            "moved \(source) to \(target): \(Counted.text(rows, "row")) in "
+                + "\(Counted.text(report.tables.count, "table")), equal at both ends"
+                + (report.problems.isEmpty ? ", sound" : ""))
     }
 }
 

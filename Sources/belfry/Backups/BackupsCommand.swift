@@ -79,10 +79,12 @@ struct BackupsCommand: AsyncParsableCommand {
                 ]
                 print(JSONValue.object(object).text)
             } else {
-                let verdict = found.problems.isEmpty ? "sound" : "\(found.problems.count) problems"
-                print(
-                    "read \(found.copies) copies and \(found.segments) segments, \(found.bytes) "
-                        + "bytes: \(verdict)")
+                let verdict =
+                    found.problems.isEmpty
+                    ? "sound" : Counted.text(found.problems.count, "problem")
+                let read = Counted.text(found.copies, "copy", "copies")
+                let segments = Counted.text(found.segments, "segment")
+                print("read \(read) and \(segments), \(found.bytes) bytes: \(verdict)")
                 for problem in found.problems { print(problem) }
             }
             if !found.problems.isEmpty { throw ExitCode.failure }

@@ -121,10 +121,11 @@ struct RehearsalText {
         }
         let count = shown(near.value("count"))
         let among = shown(near.value("among"))
-        return [
-            "Of the last \(among) that did not fire it, \(count) did not by one comparison:\n"
-                + lines.joined(separator: "\n")
-        ]
+        let sentence =
+            among == "1"
+            ? "The last that did not fire it did not by one comparison:"
+            : "Of the last \(among) that did not fire it, \(count) did not by one comparison:"
+        return ["\(sentence)\n" + lines.joined(separator: "\n")]
     }
 
     private func differences(_ change: JSONReader) throws -> [String] {

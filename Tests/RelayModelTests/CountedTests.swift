@@ -1,0 +1,12 @@
+import RelayModel
+import Testing
+
+/// What is counted, as people are told.
+@Suite struct CountedTests {
+    @Test func `one is told as one`() {
+        #expect(Counted.text(1, "problem") == "1 problem")
+        #expect(Counted.text(0, "problem") == "0 problems")
+        #expect(Counted.text(2 as Int64, "copy", "copies") == "2 copies")
+        #expect(Counted.text(1 as UInt64, "entry is", "entries are") == "1 entry is")
+    }
+}
