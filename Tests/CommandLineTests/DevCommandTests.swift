@@ -107,6 +107,11 @@ import Testing
             let shown = try await BuiltBelfry.run(command, environment: environment)
             #expect(shown.code == 0, "\(command): \(shown.complaint)")
         }
+        // Where a database posts is the port that was found, and not the 0 that was asked for.
+        let source = try await BuiltBelfry.run(
+            ["sources", "show", "database", "--json"], environment: environment)
+        #expect(source.output.contains("/changes/1/"), "\(source.output)\(source.complaint)")
+        #expect(!source.output.contains(":0/"), "\(source.output)")
         let unnamed = try await BuiltBelfry.run(
             ["sources", "list", "--url", "http://127.0.0.1:1", "--admin-token", "t"],
             environment: environment)

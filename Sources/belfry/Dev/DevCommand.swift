@@ -235,22 +235,27 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     /// The port for clients: the one that was asked for, or the first free one from 8080 on.
+    ///
+    /// For 0 it is any free one, which is found here: what is told of sources names it.
     private func clientPort() async throws -> Int {
-        if let port { return port }
+        if let port, port != 0 { return port }
+        guard port == nil else { return await Self.bound(to: 0) ?? 0 }
         let usual = 8080
-        for port in usual..<usual + 20 where await Self.isFree(port) {
+        for port in usual..<usual + 20 where await Self.bound(to: port) != nil {
             if port != usual { StandardStreams.say("Port \(usual) is taken; this is \(port).") }
             return port
         }
-        return 0
+        return await Self.bound(to: 0) ?? 0
     }
 
-    private static func isFree(_ port: Int) async -> Bool {
+    /// The port that was listened on for a moment; `nil` if it is taken.
+    private static func bound(to port: Int) async -> Int? {
         let channel = try? await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .bind(host: "127.0.0.1", port: port).get()
+        let bound = channel?.localAddress?.port
         try? await channel?.close()
-        return channel != nil
+        return bound
     }
 
     private func startGateway(
