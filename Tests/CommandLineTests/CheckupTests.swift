@@ -146,6 +146,14 @@ import Testing
             """#,
             .fail, "the shard b cannot be asked: no relay owns it", "belfry shards"),
         Wrong(
+            #""refusing": {}"#, #""refusing": {}, "tls": {"expiresAt": "2026-12-01T12:00:00Z"}"#,
+            .warn, "the relay's own certificate is valid for 8 days more",
+            "renew tls.certificateFile; the relay takes the new one by itself"),
+        Wrong(
+            #""refusing": {}"#, #""refusing": {}, "tls": {"expiresAt": "2026-11-23T12:00:00Z"}"#,
+            .fail, "the relay's own certificate expired at 2026-11-23T12:00:00Z",
+            "renew tls.certificateFile; the relay takes the new one by itself"),
+        Wrong(
             #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",
             "belfry containers show \(container)"),
         Wrong(
@@ -227,6 +235,23 @@ import Testing
         #expect(
             diagnosis.verdict == "fail: pushes of iCloud.com.example.Art/production wait since "
                 + "2026-11-23T11:00:00Z: 403 InvalidProviderToken")
+    }
+
+    @Test func `a certificate that is valid for long is said, and none is no finding`() throws {
+        let end = #""refusing": {}, "tls": {"expiresAt": "2027-11-23T12:00:00Z"}"#
+        let valid = try Self.checkup([(#""refusing": {}"#, end)]).diagnosis
+        #expect(valid.state == .ok)
+        #expect(valid.findings.first { $0.check == "tls" }?.text.hasSuffix("365 days more") == true)
+        let none = try Self.checkup([(#""refusing": {}"#, #""refusing": {}, "tls": null"#)])
+        #expect(!none.diagnosis.findings.contains { $0.check == "tls" })
+    }
+
+    @Test func `the store that is to be checked is named`() throws {
+        var checkup = try Self.checkup([(#""quarantined": 0"#, #""quarantined": 1"#)])
+        checkup.store = " --config '/etc/a b.json'"
+        #expect(checkup.diagnosis.verdict == "warn: 1 entry cannot be read, and fires nothing")
+        let next = checkup.diagnosis.findings.compactMap(\.next)
+        #expect(next == ["belfry check --config '/etc/a b.json'"])
     }
 
     @Test func `of the time before the start silence is not judged`() throws {

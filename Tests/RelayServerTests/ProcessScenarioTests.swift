@@ -138,6 +138,9 @@ import Testing
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let served = try ServedCertificate(files, logger: logger)
         let first = served.chain
+        let left = Double(try #require(served.expiry).seconds) - Date().timeIntervalSince1970
+        // It was made for two days.
+        #expect((86_400...3 * 86_400).contains(left))
         try install("two", "one")
         let notItsKey = ConfigurationError([
             "tls.privateKeyFile: \(files.privateKey) is not the key of the certificate in "

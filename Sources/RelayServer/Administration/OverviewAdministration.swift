@@ -81,6 +81,7 @@ struct OverviewAdministration: AdministrationTable {
             "startedAt": .string(startedAt.iso8601),
             "notReady": health.unready,
             "disk": health.disk,
+            "tls": health.tls,
             "nodes": health.nodes,
             "disagreements": health.disagreements,
             "shards": shardStandings,

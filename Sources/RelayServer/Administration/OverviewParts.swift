@@ -14,11 +14,14 @@ package struct RelayHealth: Sendable {
     package var reserveBytes: UInt64
     /// How continuous backup stands; `nil` without one.
     package var backup: ShippingStatus?
+    /// When the listeners' certificate ends; `nil` without one.
+    package var tlsUntil: Timestamp?
 
     package init(
         readiness: Readiness = .ready, footprint: StoreFootprint? = nil, reserveBytes: UInt64 = 0,
-        backup: ShippingStatus? = nil
+        backup: ShippingStatus? = nil, tlsUntil: Timestamp? = nil
     ) {
+        self.tlsUntil = tlsUntil
         self.backup = backup
         self.readiness = readiness
         self.footprint = footprint
@@ -41,6 +44,9 @@ extension RelayHealth {
     var disagreements: JSONValue {
         .array((footprint?.disagreements ?? []).map { .string($0) })
     }
+
+    /// Until when the listeners' certificate is valid; null without one.
+    var tls: JSONValue { tlsUntil.map { ["expiresAt": .string($0.iso8601)] } ?? .null }
 
     /// How continuous backup stands.
     var backups: JSONValue {

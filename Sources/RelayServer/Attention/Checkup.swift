@@ -40,6 +40,8 @@ package struct Checkup: Sendable {
     package var bounds = Bounds()
     /// How other commands reach the same relay, for example ` --url …`.
     package var place = ""
+    /// How `belfry check` finds its store, for example ` --database …`.
+    package var store = ""
     /// The relay's file, as far as it is known here.
     package var database = StoreSettings.usualPath
     /// Whether the store is in a database of a server, which copies it by its own means.
@@ -61,7 +63,7 @@ package struct Checkup: Sendable {
             [
                 serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
                 backups.about(.backup), intake.about(.intake),
-            ] + settings + shards + containersMissing
+            ] + certificate + settings + shards + containersMissing
         return Diagnosis(
             findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
@@ -108,7 +110,7 @@ package struct Checkup: Sendable {
                 text: Counted.text(
                     quarantined, "entry cannot be read, and fires nothing",
                     "entries cannot be read, and fire nothing"),
-                next: "belfry check")
+                next: "belfry check\(store)")
         }
         let behind = Int64(text(["behind"])) ?? 0
         let retries = overview.count(["retries"])
@@ -191,6 +193,23 @@ package struct Checkup: Sendable {
             return "pg_basebackup, or the provider's own backup (docs/postgresql-engine.md)"
         }
         return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
+    }
+
+    /// How long the listeners' own certificate is valid, if they have one.
+    private var certificate: [Finding] {
+        guard let end = Timestamp(iso8601: text(["tls", "expiresAt"])) else { return [] }
+        let left = end.duration(since: now)
+        let state: Finding.State = left <= .zero ? .fail : left < bounds.validity ? .warn : .ok
+        return [
+            Finding(
+                check: "tls", state: state,
+                text: state == .fail
+                    ? "the relay's own certificate expired at \(end.iso8601): clients refuse it"
+                    : "the relay's own certificate is valid for \(Self.words(left)) more",
+                next: state == .ok
+                    ? nil : "renew tls.certificateFile; the relay takes the new one by itself"
+            ).about(.relay)
+        ]
     }
 
     /// Whether the relays of the store have the same settings, where there may be several.

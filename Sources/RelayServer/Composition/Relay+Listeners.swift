@@ -108,10 +108,10 @@ extension Relay {
         dependencies.halts = { [walk] in walk.worker.halts }
         dependencies.answers = { [walk] in walk.worker.answers }
         let reserve = configuration.store.diskReserveBytes
-        dependencies.health = { [walk, store, shipper] in
+        dependencies.health = { [walk, store, shipper, certificate] in
             RelayHealth(
                 readiness: walk.readiness(shortage: store.shortage), footprint: store.footprint,
-                reserveBytes: reserve, backup: shipper?.status)
+                reserveBytes: reserve, backup: shipper?.status, tlsUntil: certificate?.expiry)
         }
         dependencies.turns = walk.turns
         dependencies.accessLog = configuration.accessLog

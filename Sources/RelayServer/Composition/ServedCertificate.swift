@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import NIOCore
 import NIOSSL
+import RelayModel
 import Synchronization
 
 /// The certificate of the listeners, which is read again when its files change.
@@ -69,6 +70,15 @@ final class ServedCertificate: Sendable {
 
     /// The chain that handshakes get now.
     var chain: [NIOSSLCertificateSource] { state.withLock { $0.override.certificateChain ?? [] } }
+
+    /// When the first certificate of the chain ends: then clients refuse it.
+    var expiry: Timestamp? {
+        let ends = chain.compactMap { source -> Int64? in
+            guard case .certificate(let certificate) = source else { return nil }
+            return Int64(certificate.notValidAfter)
+        }
+        return ends.min().map { Timestamp(seconds: $0) }
+    }
 
     /// Reads the files again; says whether they had changed.
     ///

@@ -76,6 +76,17 @@ struct DoctorCommand: AsyncParsableCommand {
         for case (let name, let value?) in places {
             checkup.place += " \(name) \(Checkup.quoted(value))"
         }
+        if options.url == nil {
+            // The store of another machine's relay is found there.
+            let stores = [
+                ("--database", options.database),
+                ("--schema", options.database == nil ? nil : options.shard),
+                ("--config", options.config),
+            ]
+            for case (let name, let value?) in stores {
+                checkup.store += " \(name) \(Checkup.quoted(value))"
+            }
+        }
         if let database = options.database ?? file { checkup.database = database }
         if NamedStore.isServer(checkup.database) { checkup.isOnServer = true }
         return checkup
