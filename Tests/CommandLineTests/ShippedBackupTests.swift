@@ -174,6 +174,10 @@ import Testing
             let ending = try await BuiltBelfry.run(command)
             #expect(ending.code != 0 && ending.complaint.contains(words), "\(ending.complaint)")
         }
+        let empty = rig.folder.appending(path: "empty")
+        try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: false)
+        let none = try await BuiltBelfry.run(["backups", "list", "file://\(empty.path)"])
+        #expect(none.code == 1 && none.output.contains("There is no whole copy at "))
         await rig.gateway.simulated.stop()
     }
 }

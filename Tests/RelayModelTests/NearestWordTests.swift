@@ -13,6 +13,19 @@ import Testing
         #expect(NearestWord.to(word, among: Self.words) == meant)
     }
 
+    @Test(arguments: [
+        ("titel", ["Title", "title", "TITLE"], "title"),
+        ("TITEL", ["Title", "title", "TITLE"], "TITLE"),
+        ("form", ["for", "from", "farm"], "from"),
+        ("prioritie", ["priority", "priorities"], "priorities"),
+    ])
+    func `of several that are as near, one of the same letters and capitals is told`(
+        word: String, words: [String], meant: String
+    ) {
+        #expect(NearestWord.to(word, among: words) == meant)
+        #expect(NearestWord.to(word, among: words.reversed()) == meant)
+    }
+
     @Test(arguments: ["", "x", "nonsense", "dxx", "view", String(repeating: "overview", count: 20)])
     func `another word is left alone`(word: String) {
         #expect(NearestWord.to(word, among: Self.words) == nil)

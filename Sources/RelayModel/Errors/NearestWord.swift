@@ -11,14 +11,21 @@ package enum NearestWord {
         let typed = Array(word.lowercased().utf8)
         guard (2...longest).contains(typed.count) else { return nil }
         let allowed = min(2, max(1, (typed.count + 1) / 3))
-        var best: (word: String, slips: Int)?
+        var best: (word: String, rank: (Int, Int, Int))?
         for candidate in words where candidate.utf8.count <= longest {
             let other = Array(candidate.lowercased().utf8)
             // Each letter that is missing, or too many, is a slip.
             guard abs(other.count - typed.count) <= allowed else { continue }
             let slips = slips(typed, other)
-            guard slips <= allowed, slips < best?.slips ?? .max else { continue }
-            best = (candidate, slips)
+            guard slips <= allowed, slips <= best?.rank.0 ?? .max else { continue }
+            // Of several that are as near, one of the same letters was meant rather than one that
+            // lacks some, and one whose capitals are the same rather than one of others.
+            let rank = (
+                slips, typed.sorted() == other.sorted() ? 0 : 1,
+                Self.slips(Array(word.utf8), Array(candidate.utf8))
+            )
+            if let known = best?.rank, known <= rank { continue }
+            best = (candidate, rank)
         }
         return best?.word
     }

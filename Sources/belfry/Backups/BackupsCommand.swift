@@ -13,8 +13,8 @@ struct BackupsCommand: AsyncParsableCommand {
             abstract: "Lists the copies, and from when to when each can be restored.",
             discussion: """
                 A copy of the file and the log since: any moment between the two can be restored \
-                with belfry restore --from URL --at MOMENT. Ends with 1 if a segment, or a part of \
-                a copy, is missing; belfry backups verify reads them too.
+                with belfry restore --from URL --at MOMENT. Ends with 1 if there is no copy, or if \
+                a segment or a part of a copy is missing; belfry backups verify reads them too.
                 """)
 
         @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
@@ -44,7 +44,7 @@ struct BackupsCommand: AsyncParsableCommand {
                         ? "There is no whole copy at \(destination.place)."
                         : rows.map(\.line).joined(separator: "\n"))
             }
-            if rows.contains(where: { $0.missing != nil || $0.lack != nil }) {
+            if rows.isEmpty || rows.contains(where: { $0.missing != nil || $0.lack != nil }) {
                 throw ExitCode.failure
             }
         }
