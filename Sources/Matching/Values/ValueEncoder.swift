@@ -34,14 +34,15 @@ struct ValueEncoder: ~Copyable {
     mutating func encode(_ value: FieldValue) -> FieldSlot {
         switch value {
         case .list(let values): collection(values)
-        case .set(let values): collection(values)
-        case .map(let members): dictionary(members)
+        case .set(let values): deep(values)
+        case .map(let members): deep(members.values)
         default: scalar(value)
         }
     }
 
-    private mutating func dictionary(_ members: RecordFields) -> FieldSlot {
-        var slot = collection(members.values)
+    /// What a view must see as it was: a set's order is another in every process.
+    private mutating func deep(_ values: some Collection<FieldValue>) -> FieldSlot {
+        var slot = collection(values)
         slot.form.insert(.deep)
         return slot
     }

@@ -28,7 +28,7 @@ struct SlotForm: OptionSet, BitwiseCopyable {
     static let boolean = SlotForm(rawValue: 1)
     /// A text that was not in normal form C: its bytes are not here.
     static let altered = SlotForm(rawValue: 2)
-    /// A collection that is more than a list of scalars whose bytes are here.
+    /// A collection that is more than a list of scalars whose bytes are here, in their order.
     static let deep = SlotForm(rawValue: 4)
     /// The bag of a view.
     static let bag = SlotForm(rawValue: 8)
