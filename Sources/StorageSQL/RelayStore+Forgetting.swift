@@ -18,18 +18,33 @@ extension RelayStore {
         }
         guard let cutoff else { return 0 }
         var total = 0
+        for part in try await read({ db in try TablePart.all(of: "shadowRecord", in: db) }) {
+            total += try await pruneShadows(of: part, upTo: cutoff, at: now, portion)
+        }
+        return total
+    }
+
+    private func pruneShadows(
+        of part: TablePart, upTo cutoff: Int64, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        let arguments: StatementArguments =
+            [cutoff, SourceName.cloudKit.rawValue] + part.arguments
+        var total = 0
         while true {
             try Task.checkCancellation()
             CrashPoint.prune.reach()
             // To find that there are none all records are read, for which nobody has to wait.
             let isAny = try await read { db in
-                try Int.fetchOne(
-                    try db.cachedStatement(sql: "SELECT 1 \(Self.forgotten) LIMIT 1"),
-                    arguments: [cutoff, SourceName.cloudKit.rawValue]) != nil
+                let statement = try db.cachedStatement(
+                    sql: "SELECT 1 \(Self.forgotten) \(part.condition) LIMIT 1")
+                return try Int.fetchOne(statement, arguments: arguments) != nil
             }
             guard isAny else { return total }
             let count = try await write { commit in
-                try Self.forgetShadows(upTo: cutoff, at: now, limit: portion, in: &commit)
+                let statement = try commit.db.cachedStatement(
+                    sql: "SELECT * \(Self.forgotten) \(part.condition) LIMIT ?")
+                return try Self.forgetShadows(
+                    by: statement, arguments + [portion], at: now, in: &commit)
             }
             total += count
             if count == 0 { return total }
@@ -41,11 +56,10 @@ extension RelayStore {
         "FROM shadowRecord WHERE position <= ? AND isDeleted = 0 AND source <> ?"
 
     private static func forgetShadows(
-        upTo cutoff: Int64, at now: Timestamp, limit: Int, in commit: inout OpenCommit
+        by statement: Statement, _ arguments: StatementArguments, at now: Timestamp,
+        in commit: inout OpenCommit
     ) throws -> Int {
-        let statement = try commit.db.cachedStatement(sql: "SELECT * \(forgotten) LIMIT ?")
-        let cursor = try Row.fetchCursor(
-            statement, arguments: [cutoff, SourceName.cloudKit.rawValue, limit])
+        let cursor = try Row.fetchCursor(statement, arguments: arguments)
         var rows: [Row] = []
         var bytes = 0
         while bytes < bytesAtOnce, let row = try cursor.next() {

@@ -80,6 +80,60 @@ struct PruningCostTests {
         await store.close()
     }
 
+    @Test func `records are looked through in parts, each of them once`() async throws {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            INSERT INTO shadowRecord (container, database, owner, zoneOwner, zoneName, recordType,
+                recordName, source, version, position)
+            SELECT container.id, 'public', '', '', '_defaultZone', 'Artwork', 'r' || n, 'postgres',
+                n, n
+            FROM container, generate_series(1, 4000) AS n;
+            """)
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        let parts = try TablePart.all(of: "shadowRecord", blocks: 10, in: db)
+        #expect(parts.count > 2)
+        func looked() throws -> Int64 {
+            let rows = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
+                    WHERE schemaname = '\(test.schema)' AND relname = 'shadowrecord'
+                    """)
+            return rows ?? 0
+        }
+        var all: Int64 = 0
+        for part in parts {
+            let before = try looked()
+            let count = try Int64.fetchOne(
+                db, sql: "SELECT count(*) FROM shadowRecord WHERE position > 0 \(part.condition)",
+                arguments: part.arguments)
+            all += count ?? 0
+            let rows = try looked() - before
+            #expect(rows < 2000)
+        }
+        #expect(all == 4000)
+        #expect(try TablePart.all(of: "shadowRecord", in: db).count == 1)
+        #expect(try TablePart.all(of: "parkedChange", in: db).count == 1)
+        #expect(try connection.commit() == "COMMIT")
+        // All of them are forgotten, however many parts and portions there are.
+        _ = try await store.append(
+            [Sample.unkeyed("new")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0))
+        var retention = Retention()
+        retention.shadowAge = .seconds(1)
+        try test.server.sql("UPDATE \(test.schema).shadowRecord SET position = 1")
+        let counts = try await store.prune(retention, at: Sample.moment(1000), portion: 1500)
+        #expect(counts.shadows == 4000)
+        await store.close()
+    }
+
     /// Records that cannot be looked through in time, as somebody keeps them here, are no reason to
     /// keep the log.
     @Test func `the log is pruned although records cannot be looked through`() async throws {
