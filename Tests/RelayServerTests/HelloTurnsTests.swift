@@ -40,6 +40,18 @@ import Testing
         await turns.take()
     }
 
+    @Test func `whoever has gone when its turn comes leaves it to the next`() async throws {
+        let turns = HelloTurns(1)
+        await turns.take()
+        let gone = Task { try await turns.take(unless: { true }) }
+        let isWaiting = await Turns.yield { turns.waiting == 1 }
+        #expect(isWaiting)
+        turns.give()
+        await #expect(throws: LiveEnd.self) { try await gone.value }
+        try await turns.take(unless: { false })
+        #expect(turns.waiting == 0)
+    }
+
     @Test func `as many as there are have one at once, again and again`() async {
         let turns = HelloTurns(3)
         for _ in 0..<100 {

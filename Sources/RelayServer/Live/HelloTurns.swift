@@ -1,4 +1,5 @@
 import NIOCore
+import RelayModel
 import Synchronization
 
 /// Bounds how many of those who say `hello` over sockets are judged at a time; the others wait, in
@@ -33,6 +34,17 @@ final class HelloTurns: Sendable {
             }
             if isFree { continuation.resume() }
         }
+    }
+
+    /// The same, unless `isGone` says by then that nobody waits for it any more: where thousands come
+    /// back at once many do so anew before they have been judged.
+    ///
+    /// - Throws: ``LiveEnd`` in that case, which nobody hears; there is no turn to give back then.
+    func take(unless isGone: () -> Bool) async throws(LiveEnd) {
+        await take()
+        guard isGone() else { return }
+        give()
+        throw LiveEnd(.goingAway, APIError(.badRequest, "the client has gone"))
     }
 
     /// Gives a turn back, to the next who waits.

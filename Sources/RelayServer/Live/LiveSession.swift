@@ -117,7 +117,7 @@ final class LiveSession: Sendable {
     private func known(
         _ hello: JSONReader
     ) async throws(LiveEnd) -> (LiveIdentity, welcome: JSONObject) {
-        await access.turns.take()
+        try await access.turns.take(unless: { state.withLock { $0.isOver } })
         defer { access.turns.give() }
         do throws(LiveEnd) {
             return try await access.identity(hello, at: head)
