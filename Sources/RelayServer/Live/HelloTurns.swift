@@ -36,8 +36,8 @@ final class HelloTurns: Sendable {
         }
     }
 
-    /// The same, unless `isGone` says by then that nobody waits for it any more: where thousands come
-    /// back at once many do so anew before they have been judged.
+    /// The same, unless `isGone` says by then that nobody waits for it any more: where thousands
+    /// come back at once many do so anew before they have been judged.
     ///
     /// - Throws: ``LiveEnd`` in that case, which nobody hears; there is no turn to give back then.
     func take(unless isGone: () -> Bool) async throws(LiveEnd) {
