@@ -13,10 +13,26 @@ extension RelayStore: ListRegistry {
                 at: positions.filter { $0 < before ?? LogPosition(.max) }, of: container, filter,
                 bounds)
         }
-        return try await line.turn(of: container) {
-            try await read { [horizon] db in
+        var before = before
+        while true {
+            let found = try await listed(of: container, filter, before: before, bounds)
+            guard found.goesOn else { return found.page }
+            try Task.checkCancellation()
+            before = found.page.next
+        }
+    }
+
+    /// A page of changes; one that goes on is empty, and more is to be passed before there is any.
+    typealias ListedChanges = (page: ListPage<PastChange, LogPosition>, goesOn: Bool)
+
+    private func listed(
+        of container: ContainerKey, _ filter: ChangeListFilter, before: LogPosition?,
+        _ bounds: PageBounds
+    ) async throws -> ListedChanges {
+        try await line.turn(of: container) {
+            try await read { [horizon] db -> ListedChanges in
                 guard let known = try db.containerIfKnown(container) else {
-                    return ListPage([], next: nil)
+                    return (ListPage([], next: nil), false)
                 }
                 func page(
                     _ sql: String, _ arguments: StatementArguments
@@ -31,10 +47,11 @@ extension RelayStore: ListRegistry {
                 }
                 let arguments: StatementArguments = [known.id, before?.stored ?? .max]
                 if let type = filter.recordType {
-                    return try page(ListStatements.changesOfType, arguments + [type.rawValue])
+                    let sql = ListStatements.changesOfType
+                    return (try page(sql, arguments + [type.rawValue]), false)
                 }
                 guard db.dialect == .postgresql else {
-                    return try page(ListStatements.changes, arguments)
+                    return (try page(ListStatements.changes, arguments), false)
                 }
                 let last = horizon.head.next
                 return try Self.changesInSpans(before: min(before ?? last, last), in: db) {
@@ -48,28 +65,37 @@ extension RelayStore: ListRegistry {
 
     /// The changes of a span of the log, or of the one before it, until there is any: a server
     /// gives up a statement that passes millions of other containers' entries.
-    private static func changesInSpans(
+    ///
+    /// After some it goes on in another turn: of a long log all would keep a reader for minutes.
+    static func changesInSpans(
         before end: LogPosition, in db: Database,
         _ page: (
             _ end: LogPosition, _ least: LogPosition
         ) throws -> ListPage<PastChange, LogPosition>
-    ) throws -> ListPage<PastChange, LogPosition> {
+    ) throws -> ListedChanges {
         let earlier = try db.cachedStatement(
             sql: "SELECT 1 FROM logEntry WHERE position < ? ORDER BY position DESC LIMIT 1")
         var end = end
+        var passed = 0
         while true {
             let least = LogPosition(max(1, end.rawValue - min(end.rawValue, span)))
             var found = try page(end, least)
-            if found.next != nil { return found }
-            guard try Int.fetchOne(earlier, arguments: [least.stored]) != nil else { return found }
+            if found.next != nil { return (found, false) }
+            guard try Int.fetchOne(earlier, arguments: [least.stored]) != nil else {
+                return (found, false)
+            }
             found.next = least
-            if !found.elements.isEmpty { return found }
+            passed += 1
+            if !found.elements.isEmpty { return (found, false) }
+            if passed == spansOfTurn { return (found, true) }
             end = least
         }
     }
 
     /// Entries that one statement passes at the most: about a quarter of a second.
     private static let span: UInt64 = 200_000
+    /// Spans that are passed in one turn: about a second.
+    private static let spansOfTurn = 4
 
     /// The changes of one record that are listed; an older one than these is not.
     private static let positionsOfRecord = 10_000

@@ -86,9 +86,10 @@ struct ReceiptCostTests {
         await store.close()
     }
 
-    /// Where others fill the log, all of it would take longer to pass than a statement may.
-    @Test func `changes of a container are looked for a span of the log at a time`() async throws {
-        let test = try TestPlace()
+    /// A store of three changes of a container, and after them those of another at `positions`.
+    private static func store(
+        in test: TestPlace, others positions: String
+    ) async throws -> RelayStore {
         func open() throws -> RelayStore {
             try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
         }
@@ -104,9 +105,32 @@ struct ReceiptCostTests {
             SET search_path = \(test.schema);
             SET session_replication_role = replica;
             INSERT INTO logEntry (position, container, appendedAt, kind, source, body)
-            SELECT n, 99, 0, 1, 'other', '{}' FROM generate_series(4, 250000) AS n;
+            SELECT n, 99, 0, 1, 'other', '{}' FROM generate_series(\(positions)) AS n;
             """)
-        let store = try open()
+        return try open()
+    }
+
+    /// Nobody keeps a reader for as long as it takes to pass all of a long log.
+    @Test func `after some spans others have their turn, and then it goes on`() async throws {
+        let test = try TestPlace()
+        let store = try await Self.store(in: test, others: "200000, 8000000, 200000")
+        let (page, goesOn) = try await store.read { db in
+            try RelayStore.changesInSpans(before: LogPosition(8_000_001), in: db) { _, _ in
+                ListPage([], next: nil)
+            }
+        }
+        #expect(goesOn && page.elements.isEmpty)
+        #expect(page.next == LogPosition(7_200_001))
+        let all = try await store.listedChanges(
+            of: Sample.container, ChangeListFilter(), before: nil, PageBounds(rows: 10))
+        #expect(all.elements.map(\.position.rawValue) == [3, 2, 1] && all.next == nil)
+        await store.close()
+    }
+
+    /// Where others fill the log, all of it would take longer to pass than a statement may.
+    @Test func `changes of a container are looked for a span of the log at a time`() async throws {
+        let test = try TestPlace()
+        let store = try await Self.store(in: test, others: "4, 250000")
         let all = try await store.listedChanges(
             of: Sample.container, ChangeListFilter(), before: nil, PageBounds(rows: 10))
         #expect(all.elements.map(\.position.rawValue) == [3, 2, 1] && all.next == nil)
