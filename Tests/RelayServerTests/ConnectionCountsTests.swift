@@ -117,6 +117,27 @@ import Testing
         #expect(book.arrive(from: one) == .served)
     }
 
+    @Test func `who holds most places gives way first, and who waits longest of them`() throws {
+        let (crowd, one) = (try Self.address("10.0.0.1"), try Self.address("10.0.0.2"))
+        var idle = IdleConnections<Int>()
+        idle.add(1, from: one, asked: true)
+        #expect(idle.next(for: .address, from: crowd) == nil)
+        idle.add(2, from: crowd, asked: true)
+        idle.add(3, from: crowd, asked: false)
+        idle.add(4, from: crowd, asked: false)
+        var gone: [Int] = []
+        for _ in 0..<4 {
+            guard let next = idle.next(for: .full, from: one) else { break }
+            idle.remove(next)
+            gone.append(next)
+        }
+        #expect(gone == [3, 4, 1, 2])
+        // Of its own an address gives way whoever has waited longer.
+        idle.add(5, from: one, asked: false)
+        idle.add(6, from: crowd, asked: true)
+        #expect(idle.next(for: .address, from: crowd) == 6)
+    }
+
     @Test func `who opens connections to ask nothing waits, and others do not`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         let (one, two) = (try Self.address("10.0.0.1"), try Self.address("10.0.0.2"))

@@ -89,6 +89,22 @@ import Testing
         }
     }
 
+    @Test func `at the operator's port who asks nothing gives way to whoever comes`() async throws {
+        try await RunningRelay.with(["--admin-connections", "4"]) { relay in
+            let port = try await relay.relay.ports.port(of: "admin")
+            var crowd: [RawConnection] = []
+            for _ in 0..<12 {
+                let connection = try await RawConnection.open(port)
+                try await connection.send(Self.question)
+                let answer = await connection.hear(until: "}")
+                #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+                crowd.append(connection)
+            }
+            #expect(await crowd[0].hearAll() == "")
+            for connection in crowd { try? await connection.finish() }
+        }
+    }
+
     @Test func `a crowd that asks nothing shuts nobody out`() async throws {
         try await RunningRelay.with { relay in
             let port = try await Self.port(relay)

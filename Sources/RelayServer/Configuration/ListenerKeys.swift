@@ -125,8 +125,12 @@ package struct ListenerSettings: Sendable, Hashable {
             perAddress: min(count, connectionsPerAddress ?? max(1, count / 2)))
     }
 
-    /// What the administrative listener takes: however many, from wherever.
+    /// What the administrative listener takes: of one address never all, and who waits there for
+    /// nothing gives way to whoever comes, so that nobody keeps the operator out.
     var administrativeListener: ConnectionCounts.Bounds {
-        ConnectionCounts.Bounds(connections: operators, perAddress: operators)
+        var bounds = ConnectionCounts.Bounds(
+            connections: operators, perAddress: operators - operators / 4)
+        bounds.makesRoom = true
+        return bounds
     }
 }

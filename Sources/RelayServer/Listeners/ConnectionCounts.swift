@@ -13,6 +13,8 @@ struct ConnectionCounts: Sendable {
         var refusals: Int
         /// Connections that are held at a time before they are looked at.
         var held: Int
+        /// Whether one that waits for a request gives way to a newcomer who would be refused.
+        var makesRoom = false
 
         /// A sixteenth of the limit, so that the answers to a crowd cost little.
         init(connections: Int, perAddress: Int) {
@@ -86,7 +88,8 @@ struct ConnectionCounts: Sendable {
         return refused >= bounds.refusals && refusal(of: address) != nil
     }
 
-    private func refusal(of address: ClientAddress?) -> Refusal? {
+    /// Why a newcomer would not be served; `nil` if it would.
+    func refusal(of address: ClientAddress?) -> Refusal? {
         if served >= bounds.connections { return .full }
         let count = address.map { byAddress[$0, default: 0] } ?? 0
         return count >= bounds.perAddress ? .address : nil

@@ -11,13 +11,30 @@ final class ConnectionLimiter: Sendable {
     private struct Guest {
         let verdict: ConnectionCounts.Verdict
         let address: ClientAddress?
+        let channel: any Channel
         var hasAsked = false
     }
+
+    /// Says to a connection that another one has its place.
+    struct GiveWay: Sendable {}
 
     private struct State {
         var counts: ConnectionCounts
         var guests: [ObjectIdentifier: Guest] = [:]
+        var idle = IdleConnections<ObjectIdentifier>()
         var wasFull = false
+
+        /// Takes one that waits for a request from those who are counted, where a newcomer from
+        /// `address` needs its place.
+        mutating func makeRoom(for address: ClientAddress?, at now: Duration) -> (any Channel)? {
+            guard counts.bounds.makesRoom, let refusal = counts.refusal(of: address),
+                let id = idle.next(for: refusal, from: address),
+                let guest = guests.removeValue(forKey: id)
+            else { return nil }
+            idle.remove(id)
+            counts.leave(guest.verdict, from: guest.address, asked: guest.hasAsked, at: now)
+            return guest.channel
+        }
     }
 
     /// How many connections may stand in the system's line, if `net.core.somaxconn` is not less:
@@ -35,6 +52,8 @@ final class ConnectionLimiter: Sendable {
     let connections: OpenConnections
     let identifiers: RandomIdentifiers
     let name: String
+    /// Whether those that wait for a request give way, and are to be noted.
+    let makesRoom: Bool
 
     init(
         _ name: String, _ counts: ConnectionCounts.Bounds, _ bounds: ConnectionPace.Bounds,
@@ -42,6 +61,7 @@ final class ConnectionLimiter: Sendable {
         identifiers: RandomIdentifiers, logger: Logger
     ) {
         self.name = name
+        makesRoom = counts.makesRoom
         state = Mutex(State(counts: ConnectionCounts(counts)))
         self.identifiers = identifiers
         self.bounds = bounds
@@ -85,13 +105,16 @@ final class ConnectionLimiter: Sendable {
         let id = ObjectIdentifier(channel)
         let known = state.withLock { $0.guests[id]?.verdict }
         if let known { return known }
-        let (verdict, served, isNews) = state.withLock { state in
+        let now = channel.eventLoop.pace
+        let (verdict, served, isNews, leaving) = state.withLock { state in
+            let leaving = state.makeRoom(for: address, at: now)
             let verdict = state.counts.arrive(from: address)
             let isNews = verdict.refusal == .full && !state.wasFull
             if isNews { state.wasFull = true }
-            state.guests[id] = Guest(verdict: verdict, address: address)
-            return (verdict, state.counts.served, isNews)
+            state.guests[id] = Guest(verdict: verdict, address: address, channel: channel)
+            return (verdict, state.counts.served, isNews, leaving)
         }
+        leaving?.pipeline.fireUserInboundEventTriggered(GiveWay())
         channel.closeFuture.whenComplete { [self] _ in leave(channel) }
         if isNews {
             logger.warning(
@@ -104,11 +127,26 @@ final class ConnectionLimiter: Sendable {
 
     /// Notes that a connection has brought the head of a request.
     func noteRequest(on channel: any Channel) {
-        state.withLock { $0.guests[ObjectIdentifier(channel)]?.hasAsked = true }
+        let id = ObjectIdentifier(channel)
+        state.withLock { state in
+            state.guests[id]?.hasAsked = true
+            state.idle.remove(id)
+        }
+    }
+
+    /// Notes that a connection that is watched has no request.
+    func noteIdle(_ channel: any Channel) {
+        guard makesRoom else { return }
+        let id = ObjectIdentifier(channel)
+        state.withLock { state in
+            guard let guest = state.guests[id], guest.verdict == .served else { return }
+            state.idle.add(id, from: guest.address, asked: guest.hasAsked)
+        }
     }
 
     private func leave(_ channel: any Channel) {
         let served = state.withLock { state -> Int? in
+            state.idle.remove(ObjectIdentifier(channel))
             guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
                 return nil
             }

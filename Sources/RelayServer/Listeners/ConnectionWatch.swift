@@ -48,6 +48,9 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
         guest?.end()
         // Where the connection is another protocol's from now on nothing of the watch stays.
         let pipeline = context.pipeline.syncOperations
+        if limiter.makesRoom, context.channel.isActive {
+            limiter.noteRequest(on: context.channel)
+        }
         if let guest { pipeline.removeHandler(guest, promise: nil) }
         if let first { pipeline.removeHandler(first, promise: nil) }
         (guest, first) = (nil, nil)
@@ -118,6 +121,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
+        limiter.noteIdle(context.channel)
         check(context)
     }
 
@@ -150,7 +154,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         case .head(let head):
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
-            if !hasAsked { limiter.noteRequest(on: context.channel) }
+            if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
             hasAsked = true
             isDeaf = Self.endsReading(head)
             isOld = head.version == .http1_0
@@ -212,6 +216,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         case .body(let part): pace.answer(part.readableBytes, at: now)
         case .end:
             unanswered -= 1
+            if unanswered == 0 { limiter.noteIdle(context.channel) }
             let written = promise ?? context.eventLoop.makePromise(of: Void.self)
             written.futureResult.assumeIsolated().whenComplete { [self] _ in
                 let now = context.eventLoop.pace
@@ -261,6 +266,11 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     // MARK: Ending it
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ConnectionLimiter.GiveWay {
+            // What came at the same moment is answered, as the last.
+            if unanswered > 0 { isDeaf = true } else { context.close(promise: nil) }
+            return
+        }
         guard let hour = event as? OpenConnections.LateHour else {
             if event is ChannelShouldQuiesceEvent { hours = 0 }
             return context.fireUserInboundEventTriggered(event)
