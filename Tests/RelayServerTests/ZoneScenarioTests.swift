@@ -27,6 +27,26 @@ import Testing
         return zones.map { text($0.value(at: ["zoneID", "zoneName"])) }
     }
 
+    @Test func `the zones of a request are deleted for ten seconds, and not longer`() async throws {
+        let turns = IntakeTurns(clock: LeapingClock())
+        try await TestRelay.with(adjusting: { $0.turns = turns }) { relay in
+            func post(_ body: String) async throws -> JSONValue {
+                try await relay.post("zones/modify", body, database: "private").json
+            }
+            for name in ["a", "b"] { _ = try await post(Self.zone("create", name)) }
+            let both = ["a", "b"].map { name in
+                #"{"operationType":"delete","zone":{"zoneID":{"zoneName":"\#(name)"}}}"#
+            }
+            let answer = try await post(#"{"operations":[\#(both.joined(separator: ","))]}"#)
+            #expect(answer.value(at: ["zones", "0", "deleted"]) == true, "\(answer.text)")
+            #expect(
+                answer.value(at: ["zones", "1", "serverErrorCode"]) == "THROTTLED",
+                "\(answer.text)")
+            let later = try await post(Self.zone("delete", "b"))
+            #expect(later.value(at: ["zones", "0", "deleted"]) == true, "\(later.text)")
+        }
+    }
+
     @Test func `beside others the records of a zone go by the share of their container`()
         async throws
     {
@@ -186,5 +206,21 @@ import Testing
             let answer = try await relay.post(path, body, database: database)
             #expect(answer.status == status, "\(answer.text)")
         }
+    }
+}
+
+/// A clock by which eleven seconds pass from each look to the next.
+private struct LeapingClock: Clock {
+    private let clock = TestClock()
+
+    var now: TestClock.Instant {
+        clock.advance(by: .seconds(11))
+        return clock.now
+    }
+
+    var minimumResolution: Duration { clock.minimumResolution }
+
+    func sleep(until deadline: TestClock.Instant, tolerance: Duration?) async throws {
+        try await clock.sleep(until: deadline, tolerance: tolerance)
     }
 }

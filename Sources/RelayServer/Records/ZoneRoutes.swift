@@ -97,8 +97,9 @@ struct ZoneRoutes: Sendable {
                 try operation(element, path: "operations[\(index)]", caller)
             }
         var entries: [JSONValue] = []
+        var time = turns.partedTime
         for (kind, zoneID) in operations {
-            entries.append(await entry(kind, zoneID, caller, request))
+            entries.append(await entry(kind, zoneID, within: &time, caller, request))
         }
         return answer(entries, request)
     }
@@ -113,7 +114,8 @@ struct ZoneRoutes: Sendable {
     }
 
     private func entry(
-        _ kind: Kind, _ zoneID: ZoneID, _ caller: RecordCaller, _ request: RelayRequest
+        _ kind: Kind, _ zoneID: ZoneID, within time: inout PartedTime, _ caller: RecordCaller,
+        _ request: RelayRequest
     ) async -> JSONValue {
         do {
             guard zoneID != .default, zoneID.ownerRecordName == nil else {
@@ -123,8 +125,12 @@ struct ZoneRoutes: Sendable {
                         + "created and deleted")
             }
             switch kind {
-            case .create: return try await create(zoneID, caller)
-            case .delete: return try await delete(zoneID, caller, request)
+            case .create:
+                try time.check()
+                let zone = try await create(zoneID, caller)
+                time.note()
+                return zone
+            case .delete: return try await delete(zoneID, within: &time, caller, request)
             }
         } catch {
             return ErrorMapping(error).apiError.entry(
@@ -146,13 +152,16 @@ struct ZoneRoutes: Sendable {
     /// A zone may have a million records, each of which is a change that is followed: they go some
     /// at a time, by the share of their container.
     ///
-    /// Who is told to come later goes on then.
+    /// Who is told to come later, for want of a turn or because it has taken as long as whoever
+    /// asks waits for an answer, goes on then.
     private func delete(
-        _ zoneID: ZoneID, _ caller: RecordCaller, _ request: RelayRequest
+        _ zoneID: ZoneID, within time: inout PartedTime, _ caller: RecordCaller,
+        _ request: RelayRequest
     ) async throws -> JSONValue {
         let container = caller.place.container
         var path: [RecordName]?
         while true {
+            try time.check()
             let limit = min(Self.deletedAtATime, turns.portion(of: container))
             let begun = path
             let deletion = try await turns.run(
@@ -162,6 +171,7 @@ struct ZoneRoutes: Sendable {
                     zoneID, in: caller.place, by: caller.editor, limit: limit, path: begun,
                     at: request.receivedAt)
             }
+            time.note()
             switch deletion {
             case .unknown: throw APIError.zoneNotFound(zoneID)
             case .begun(let reached):
