@@ -1,10 +1,51 @@
 import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import Synchronization
 import Testing
 
 @testable import Live
 
 /// What is kept of the frames of a result, for whoever is sent the same a little later.
 @Suite struct ShownRecordsTests {
+    /// Where results wait and nobody takes them.
+    private final class Keeper: LiveHub {
+        let results = Mutex<[LiveResult]>([])
+
+        func room() async {}
+
+        func post(_ commands: [LiveCommand]) {
+            for case .show(_, let result) in commands { results.withLock { $0.append(result) } }
+        }
+    }
+
+    @Test("what is still to be sent weighs more once its records have been replaced")
+    func weighsMore() async throws {
+        let scenario = try await LiveScenario()
+        let text = FieldValue.string(String(repeating: "x", count: 10_000))
+        try await scenario.modify([LiveScenario.edit(.create, "r", ["text": text])])
+        let keeper = Keeper()
+        let declared = DeclaredQuery(
+            id: "all", LiveScenario.query(.result), grant: .world, fingerprint: "all")
+        try await scenario.withEngine { engine in
+            await engine.connect(
+                1, at: keeper, of: Fixtures.container, as: .user(Fixtures.identifier("alice")))
+            let set = LiveSet(
+                version: 1, [declared], removing: nil,
+                under: await engine.schema(of: Fixtures.container))
+            try await engine.declare(set, by: 1)
+            let isShown = await Turns.yield { keeper.results.withLock { !$0.isEmpty } }
+            #expect(isShown)
+            let before = keeper.results.withLock { $0.first?.weight ?? 0 }
+            #expect((1..<5000).contains(before))
+            try await scenario.modify([LiveScenario.edit(.forceReplace, "r")])
+            try await engine.fence("f", of: 1)
+            let after = keeper.results.withLock { $0.first?.weight ?? 0 }
+            #expect(after > before + 10_000)
+        }
+    }
+
     private static func frame(kilobytes: Int) -> LiveFrame {
         LiveFrame(["text": .string(String(repeating: "x", count: kilobytes * 1024))])
     }

@@ -78,20 +78,51 @@ import Testing
         }
     }
 
-    @Test func `a result that waits counts by what it lists, until it is taken`() {
+    /// A thousand records.
+    private static var records: [LiveRecord] {
         let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
-        let records = (0..<1000).map { number in
+        return (0..<1000).map { number in
             LiveRecord(
                 ShadowRecord(
                     recordID: RecordID(recordName: Fixtures.identifier("r\(number)")),
                     recordType: Fixtures.identifier("Artwork"), fields: [:], created: stamp,
                     modified: stamp, source: .cloudKit, position: LogPosition(1)), readers: nil)
         }
+    }
+
+    /// What one is sent of it.
+    private static func result(_ shown: ShownRecords) -> LiveResult {
         let query = LiveQuery(.result, Fixtures.subscription("q"), form: LiveForm())
         let form = LiveRecordForm(store: UUIDBytes(high: 1, low: 1), secret: [1])
-        let result = LiveResult(
-            ShownRecords(records), of: LiveShown(query, grant: .world), 1, for: nil,
+        return LiveResult(
+            shown, of: LiveShown(query, grant: .world), 1, for: nil,
             by: FrameWriter(writing: form))
+    }
+
+    @Test func `a result that waits takes the records that others took the places of`() {
+        let records = Self.records
+        let replaced = ReplacedRecords()
+        let shown = ShownRecords(records, counting: replaced)
+        var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
+        outbox.append(Self.result(shown))
+        let before = outbox.resultBytes
+        replaced.add(100_000)
+        outbox.weighResults()
+        #expect(outbox.resultBytes == before + 100_000)
+        // Two who are sent the same have them once.
+        outbox.append(Self.result(shown))
+        outbox.weighResults()
+        #expect(outbox.resultBytes == 2 * before + 100_000)
+        // It has no more than it lists, whatever else was replaced.
+        replaced.add(1_000_000_000)
+        outbox.weighResults()
+        #expect(outbox.resultBytes == 2 * before + records.reduce(0) { $0 + $1.bytes })
+        while outbox.next() != nil {}
+        #expect(outbox.resultBytes == 0)
+    }
+
+    @Test func `a result that waits counts by what it lists, until it is taken`() {
+        let result = Self.result(ShownRecords(Self.records))
         var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
         outbox.append(result)
         #expect((8000...10_000).contains(outbox.resultBytes))

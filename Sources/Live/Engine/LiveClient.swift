@@ -176,6 +176,8 @@ final class LiveGroup {
     private(set) var hasClients = false
     /// Whether ``shown`` is of the members as they are.
     private var isShown = false
+    /// Whether members that go may be counted.
+    private var countsReplaced = false
     let traits: LiveShown.Traits
     /// Whose own it is, or else who asked for it first.
     let owner: UserID
@@ -197,6 +199,8 @@ final class LiveGroup {
     let identity: String
     /// What is shown, for as long as somebody is being sent it.
     private weak var shown: ShownRecords?
+    /// What counts the members that go, for as long as somebody is being sent some of them.
+    private weak var replaced: ReplacedRecords?
     /// What it takes besides them, about.
     let ownBytes: Int
     /// Who pays for that: who asked for it first, and later somebody who asks for it still.
@@ -239,10 +243,18 @@ final class LiveGroup {
     /// The result as it is.
     func shownRecords() -> ShownRecords {
         if let shown { return shown }
-        let records = ShownRecords((members?.shown ?? []).map(\.record))
-        shown = records
+        let counter = replaced ?? ReplacedRecords()
+        let records = ShownRecords((members?.shown ?? []).map(\.record), counting: counter)
+        (shown, replaced, countsReplaced) = (records, counter, true)
         isShown = true
         return records
+    }
+
+    /// Notes that members of so many bytes have gone, which somebody may have still to be sent.
+    func note(replaced bytes: Int) {
+        guard countsReplaced else { return }
+        guard let replaced else { return countsReplaced = false }
+        replaced.add(bytes)
     }
 
     /// A record with those who may read it by the grants of its type, if it names nobody.

@@ -242,6 +242,7 @@ extension LiveEngine {
 
     /// Forgets a group.
     func discard(_ group: LiveGroup, in container: LiveContainer) {
+        group.note(replaced: group.bytes)
         weigh(group, -group.bytes, in: container)
         looked[container.key]?.remove(group.number)
         container.remove(group)

@@ -367,10 +367,9 @@ package actor LiveEngine {
             group.members?.replace(
                 in: &step, wasMember: wasMember, fits: fits, fate,
                 showing: group.traits.keys) ?? ResultMembers.Outcome()
-        weigh(
-            group,
-            (outcome.isMember ? step.later?.bytes ?? 0 : 0)
-                - (wasMember ? step.earlier?.bytes ?? 0 : 0), in: container)
+        let gone = wasMember ? step.earlier?.bytes ?? 0 : 0
+        weigh(group, (outcome.isMember ? step.later?.bytes ?? 0 : 0) - gone, in: container)
+        group.note(replaced: gone)
         if group.traits.coalesces {
             weight.addNote()
             coalescing.note(

@@ -9,6 +9,12 @@ final class ShownRecords: Sendable {
     let records: [LiveRecord]
     /// Whether who looks decides what is shown.
     let namesReaders: Bool
+    private let bytes: Int
+    private let replaced: ReplacedRecords
+    /// What had been replaced before.
+    private let replacedBefore: Int
+    /// How many are being sent it.
+    fileprivate let sharers = Atomic<Int>(0)
     private let parts = Mutex(Parts())
 
     private struct Parts {
@@ -18,9 +24,19 @@ final class ShownRecords: Sendable {
         var room: PartsRoom?
     }
 
-    init(_ records: [LiveRecord]) {
+    init(_ records: [LiveRecord], counting replaced: ReplacedRecords = ReplacedRecords()) {
         self.records = records
         namesReaders = records.contains { $0.readers != nil }
+        bytes = records.reduce(0) { $0 + $1.bytes }
+        self.replaced = replaced
+        replacedBefore = replaced.bytes
+    }
+
+    /// The bytes of records that may be there for its sake alone, because the result has others in
+    /// their places now: a part for each who is being sent it.
+    var pinnedBytes: Int {
+        let all = min(bytes, replaced.bytes - replacedBefore)
+        return all / max(1, sharers.load(ordering: .relaxed))
     }
 
     deinit {
@@ -46,6 +62,30 @@ final class ShownRecords: Sendable {
         if !isKept { room.leave(bytes) }
         return made
     }
+}
+
+/// One who is being sent the records of a result.
+private final class ResultSharer: Sendable {
+    let shown: ShownRecords
+
+    init(of shown: ShownRecords) {
+        self.shown = shown
+        shown.sharers.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    deinit { shown.sharers.wrappingSubtract(1, ordering: .relaxed) }
+}
+
+/// Counts the records of one result that others took the places of, while somebody is being sent
+/// what it was.
+final class ReplacedRecords: Sendable {
+    private let sum = Atomic<Int>(0)
+
+    /// The bytes of all of them.
+    var bytes: Int { sum.load(ordering: .relaxed) }
+
+    /// Counts one, or several.
+    func add(_ bytes: Int) { sum.wrappingAdd(bytes, ordering: .relaxed) }
 }
 
 /// Bounds the frames of results that are kept for whoever is sent the same a little later.
@@ -84,7 +124,7 @@ package struct LiveResult: Sendable {
 
     typealias Part = (frame: LiveFrame, next: Int?)
 
-    private let shown: ShownRecords
+    private let sharer: ResultSharer
     /// An object, because a query is most of a kilobyte, and a result waits with each of thousands
     /// of commands that are posted together; each of them has room for one.
     private let content: LiveShown
@@ -99,7 +139,7 @@ package struct LiveResult: Sendable {
         _ shown: ShownRecords, of content: LiveShown, _ group: UInt32, for reader: LiveReader?,
         by writer: FrameWriter
     ) {
-        self.shown = shown
+        sharer = ResultSharer(of: shown)
         self.writer = writer
         self.content = content
         head = ["group": .integer(Int64(group))]
@@ -108,10 +148,12 @@ package struct LiveResult: Sendable {
     }
 
     /// What it takes in memory while it waits, about: the list of what is shown, which is another
-    /// one after each change.
-    package var weight: Int { Self.ownBytes + shown.records.count * 8 }
+    /// one after each change, and the records that have been replaced since, so that it grows.
+    package var weight: Int { Self.ownBytes + shown.records.count * 8 + shown.pinnedBytes }
 
     private static let ownBytes = 512
+
+    private var shown: ShownRecords { sharer.shown }
 
     /// The same as the answer to a `get`.
     func got(as id: String) -> LiveResult {
@@ -122,7 +164,7 @@ package struct LiveResult: Sendable {
         _ shown: ShownRecords, _ content: LiveShown, _ head: JSONObject, _ reader: LiveReader?,
         _ writer: FrameWriter
     ) {
-        self.shown = shown
+        sharer = ResultSharer(of: shown)
         self.content = content
         self.head = head
         self.reader = reader

@@ -313,6 +313,7 @@ final class LiveAccess: Sendable {
     func look(at moment: Timestamp, beats: Bool) async {
         endStreams(.tokenEnded) { $0.endsAt.map { $0 <= moment } ?? false }
         notice(at: moment)
+        for hub in state.withLock({ $0.streams.values.map { $0.hub } }) { hub.weigh() }
         guard beats else { return }
         await engine.beat(state.withLock { Array($0.streams.keys) })
     }

@@ -10,7 +10,7 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
     private enum Entry {
         case piece(Piece)
         case frame(LiveFrame)
-        indirect case result(LiveResult)
+        indirect case result(LiveResult, weight: Int)
         indirect case mark(LiveMark)
     }
 
@@ -51,8 +51,21 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
     }
 
     mutating func append(_ result: LiveResult) {
-        resultBytes += result.weight
-        entries.append(.result(result))
+        let weight = result.weight
+        resultBytes += weight
+        entries.append(.result(result, weight: weight))
+    }
+
+    /// Weighs the results anew: as what they show is replaced they take more.
+    mutating func weighResults() {
+        guard resultBytes > 0 else { return }
+        resultBytes = 0
+        for index in entries.indices {
+            guard case .result(let result, _) = entries[index] else { continue }
+            let weight = result.weight
+            resultBytes += weight
+            entries[index] = .result(result, weight: weight)
+        }
     }
 
     /// Has `mark` reached once all before it has been taken.
@@ -72,12 +85,12 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
                 ownBytes -= frame.bytes.count
                 return make(frame)
             case .mark(let mark): mark.reach()
-            case .result(var result):
+            case .result(var result, let weight):
                 guard let frame = result.next() else {
-                    resultBytes -= result.weight
+                    resultBytes -= weight
                     continue
                 }
-                entries.prepend(.result(result))
+                entries.prepend(.result(result, weight: weight))
                 return make(frame)
             }
         }

@@ -50,6 +50,14 @@ extension LiveSocket {
         excess?()
     }
 
+    /// Weighs anew what waits; a client that leaves too much untaken ends.
+    func weighWaiting() {
+        guard outbox.resultBytes > 0 else { return }
+        outbox.weighResults()
+        noteWaiting()
+        if outbox.isOverfull { close(Self.slow) }
+    }
+
     /// The bytes that have gone to the connection, and that the system has not taken.
     var bytesUnderWay: Int {
         (try? context?.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0

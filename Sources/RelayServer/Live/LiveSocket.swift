@@ -331,6 +331,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             }
             return false
         }
+        weighWaiting()
+        guard !isClosing else { return false }
         let isWaiting = lagging != nil || !outbox.isEmpty
         if isWaiting || pulse.isQuiet(at: now) {
             // Who reads lives, though pings come behind what it reads.

@@ -111,6 +111,16 @@ final class StreamHub: LiveHub {
         }
     }
 
+    /// Weighs anew what waits; a stream whose client leaves too much untaken ends.
+    func weigh() {
+        let (isOverfull, excess) = state.withLock { state in
+            state.outbox.weighResults()
+            return (state.outbox.isOverfull, noteWaiting(&state))
+        }
+        excess?()
+        if isOverfull { giveUp() }
+    }
+
     /// Ends it, and keeps nothing of what waits: its client comes back and goes on where it was.
     private func giveUp() {
         let waiter = state.withLock { state in
