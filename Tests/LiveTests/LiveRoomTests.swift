@@ -351,6 +351,24 @@ import Testing
         }
     }
 
+    @Test("who leaves again before being told what happened is looked for no more")
+    func forgetsWhoLeft() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(1...2, scenario)
+        let queries = ["all": LiveScenario.query(.result)]
+        let stays = ModelClient(1, as: Self.reader("alice"))
+        let leaves = ModelClient(2, as: Self.reader("alice"))
+        try await scenario.withEngine { engine in
+            for client in [stays, leaves] { try await Self.come(client, queries, to: engine) }
+            await engine.disconnect(2)
+            leaves.leave()
+            try await Self.add(3...3, scenario)
+            try await engine.fence("f", of: 1)
+            let waiting = try await engine.comeAndGo(queries, by: leaves)
+            #expect(waiting.then == 1 && waiting.now == 0)
+        }
+    }
+
     @Test("of a table that was read for nobody who is there still nothing is kept")
     func forgetsTables() async throws {
         let scenario = try await LiveScenario()
@@ -383,6 +401,18 @@ private extension LiveEngine {
             let query = LiveScenario.query(.result, where: "price < \(100 + index)")
             try declare([names[index]: query], version: 1, by: client)
         }
+    }
+
+    /// Has a client come back and leave at once; says to how many groups somebody comes back then,
+    /// and now.
+    func comeAndGo(
+        _ queries: [String: LiveQuery], by client: ModelClient
+    ) throws -> (then: Int, now: Int) {
+        connect(client.number, at: client, of: Fixtures.container, as: client.reader)
+        try declare(queries, version: 2, by: client)
+        let then = returning.values.reduce(0) { $0 + $1.count }
+        disconnect(client.number)
+        return (then, returning.values.reduce(0) { $0 + $1.count })
     }
 
     /// The tables of which something is kept.

@@ -210,6 +210,8 @@ final class LiveGroup {
     var touched: [RecordID: LiveRecord?] = [:]
     /// Why they come, or go.
     var fates: [RecordID: LiveFate] = [:]
+    /// What was done to it, where that was one change.
+    var onlyItems: [LiveItem]?
     /// Clients that are told what comes.
     var clients: Set<UInt64> = [] {
         didSet { hasClients = !clients.isEmpty }

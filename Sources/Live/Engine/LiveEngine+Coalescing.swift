@@ -26,12 +26,13 @@ struct Coalescing {
         }
     }
 
-    /// Notes that a record of a result was changed, as it was a member before, and why it comes or
-    /// goes by that.
+    /// Notes that a record of a result was changed, as it was a member before, why it comes or goes
+    /// by that, and what that did to the result.
     mutating func note(
-        _ record: RecordID, _ earlier: LiveRecord?, _ fate: LiveFate, in group: LiveGroup,
-        of container: LiveContainer
+        _ record: RecordID, _ earlier: LiveRecord?, _ fate: LiveFate, _ items: [LiveItem],
+        in group: LiveGroup, of container: LiveContainer
     ) {
+        group.onlyItems = group.touched.isEmpty ? items : nil
         if group.touched[record] == nil { group.touched.updateValue(earlier, forKey: record) }
         group.fates[record] = group.fates[record]?.followed(by: fate) ?? fate
         results[group.number] = container
@@ -47,8 +48,13 @@ extension LiveEngine {
             guard let group = container.groups[number], let members = group.members else {
                 continue
             }
-            let items = members.difference(
-                since: group.touched, group.fates, showing: group.query.desiredKeys)
+            // Most often one change is read at a time, and to go through all members for each would
+            // hold up everybody.
+            let items =
+                group.onlyItems
+                ?? members.difference(
+                    since: group.touched, group.fates, showing: group.query.desiredKeys)
+            group.onlyItems = nil
             group.touched.removeAll()
             group.fates.removeAll()
             // It is written as of one change, and counts as that.

@@ -128,7 +128,7 @@ extension LiveEngine {
     /// Has those begin anew for whom more would have to be read than ever is: positions have no
     /// gaps, so that it takes no reading to know them.
     private func refuseTooFar() {
-        for (container, group) in ready() {
+        for (_, group) in ready() {
             for waiter in group.waiting {
                 guard let since = waiter.since,
                     position.rawValue - min(since.rawValue, position.rawValue)
@@ -137,7 +137,7 @@ extension LiveEngine {
                 begin(anew: waiter, group, .tooFar)
                 finishIfComplete(waiter.client)
             }
-            forgetIfAllTold(group, in: container)
+            forgetIfAllTold(group)
         }
     }
 
@@ -310,7 +310,7 @@ extension LiveEngine {
             clients[waiter.client]?.isCatchingUp = false
             finishIfComplete(waiter.client)
         }
-        forgetIfAllTold(group, in: container)
+        forgetIfAllTold(group)
         return true
     }
 
@@ -341,10 +341,14 @@ extension LiveEngine {
         client.queries.values.allSatisfy { $0.group != group.number || $0.query.isOnce }
     }
 
-    private func forgetIfAllTold(_ group: LiveGroup, in container: LiveContainer) {
-        guard !group.waiting.contains(where: { $0.since != nil }) else { return }
-        returning[container.key]?.remove(group.number)
-        if returning[container.key]?.isEmpty == true { returning[container.key] = nil }
+    /// Looks no more for those who come back to a group where nobody does.
+    func forgetIfAllTold(_ group: LiveGroup) {
+        guard !returning.isEmpty, !group.waiting.contains(where: { $0.since != nil }) else {
+            return
+        }
+        let key = group.query.subscription.container
+        returning[key]?.remove(group.number)
+        if returning[key]?.isEmpty == true { returning[key] = nil }
     }
 
     /// Tells a client that it cannot go on from where it stood.

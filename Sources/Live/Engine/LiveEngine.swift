@@ -373,7 +373,8 @@ package actor LiveEngine {
         if group.traits.coalesces {
             weight.addNote()
             coalescing.note(
-                change.recordID, wasMember ? step.earlier : nil, fate, in: group, of: container)
+                change.recordID, wasMember ? step.earlier : nil, fate, outcome.items, in: group,
+                of: container)
         } else if group.hasClients, !outcome.items.isEmpty, let user = admit(group),
             var told = told(outcome.items, of: group, by: change.origin)
         {
