@@ -2,6 +2,7 @@ import Migrations
 import PostgresLink
 import RelayTestKit
 import Storage
+import Synchronization
 import Testing
 
 @testable import StoragePostgreSQL
@@ -49,6 +50,44 @@ struct SchemaTests {
             return try await group.reduce(into: []) { $0 += $1 }
         }
         #expect(applied == Migration.releasedOnPostgreSQL.map(\.name))
+    }
+
+    /// As one that stands still, while its machine answers for it.
+    @Test func `a server that says nothing of another's steps is not waited for without end`()
+        async throws
+    {
+        let place = try TestPlace()
+        let holder = try place.session().connect()
+        try holder.query(
+            "SELECT pg_advisory_lock(hashtextextended('belfry ' || $1, 0))", [place.schema])
+        let began = ContinuousClock.now
+        let hasPassed = Mutex(false)
+        let session = PostgresSession(
+            place: try place.place(),
+            watch: {
+                let skipped = hasPassed.withLock { $0 } ? Duration.seconds(1000) : Duration.zero
+                return began.duration(to: .now) + skipped
+            }, name: "belfry test waits")
+        let thread = try #require(PostgresThread())
+        thread.start()
+        defer { thread.end() }
+        async let refusal = thread.run { () -> String in
+            let connection = try session.connect()
+            do {
+                _ = try Self.schema(place).apply(connection, makesSchema: true)
+                return "applied"
+            } catch {
+                return "\(error)"
+            }
+        }
+        try await place.server.wait(
+            for: "1",
+            of: """
+                SELECT count(*) FROM pg_stat_activity
+                WHERE application_name = 'belfry test waits' AND wait_event = 'advisory'
+                """)
+        hasPassed.withLock { $0 = true }
+        #expect(try await refusal.contains("90"))
     }
 
     @Test func `none is made unasked`() throws {

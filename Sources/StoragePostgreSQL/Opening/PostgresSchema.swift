@@ -52,6 +52,11 @@ struct PostgresSchema {
         return steps.count
     }
 
+    /// How long another process's steps are waited for: longer than the server lets anybody wait
+    /// for a lock, so that its own answer comes first. One that stands still gives none, and who
+    /// stands by for a store, of which another server has the place by now, would wait for ever.
+    private static let longestWait = Duration.seconds(90)
+
     /// Applies the steps that are missing, each in a transaction of its own.
     ///
     /// - Parameters:
@@ -69,7 +74,8 @@ struct PostgresSchema {
             SET statement_timeout = 0; SET lock_timeout = '60s'; SET idle_session_timeout = '10s'
             """)
         let key = "hashtextextended('belfry ' || $1, 0)"
-        try connection.query("SELECT pg_advisory_lock(\(key))", [place.schema], within: nil)
+        try connection.query(
+            "SELECT pg_advisory_lock(\(key))", [place.schema], within: Self.longestWait)
         defer {
             _ = try? connection.query("SELECT pg_advisory_unlock(\(key))", [place.schema])
             _ = try? connection.query(PostgresSession.limits)
