@@ -78,6 +78,8 @@ import Testing
             "bucket", prefix: "relay/", settings: settings,
             now: { Timestamp(seconds: 1_700_000_000) })
         for _ in 0..<2 { _ = try await destination.get("a", atMost: 100) }
+        // Until here it is open.
+        try pipe.fileHandleForReading.close()
         #expect(
             server.questions.map { $0.headers.first(name: "authorization") ?? "" }
                 .count { $0.contains("Credential=lent/") } == 2)

@@ -111,7 +111,8 @@ struct Upkeep: Sendable {
         }
     }
 
-    /// Forgets what is kept no more, as whoever saved the schema has left it, or a relay that ended.
+    /// Forgets what is kept no more, as whoever saved the schema, or a relay that ended, has left
+    /// it.
     private func forgetUnkept() async throws {
         while try await store.forgetUnkept(parts: 64) > 0 { try Task.checkCancellation() }
     }
