@@ -66,30 +66,4 @@ struct UnkeptTests {
         #expect(try counted().hasPrefix("[] 2 "))
         await store.close()
     }
-
-    /// As a request of the same transaction has, that stopped before the last of its rows.
-    @Test func `rows that somebody has begun to read keep no type from being forgotten`()
-        async throws
-    {
-        let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
-        try await store.extendSchema(of: Sample.container, with: [Self.type])
-        _ = try await store.append(
-            (0..<40).map { Sample.unkeyed("r\($0)") }, container: Sample.container,
-            source: Sample.source, at: Sample.moment(1))
-        try await store.write { commit in
-            let step = SchemaStep(container: try commit.container(Sample.container))
-            let rows = try Row.fetchCursor(commit.db, sql: "SELECT * FROM shadowRecord")
-            let first = try rows.next()
-            #expect(first != nil)
-            try step.replace(with: ContainerSchema(), in: commit.db)
-            try step.forgetUnkept(in: commit.db)
-        }
-        let kept = try test.server.sql(
-            "SELECT count(*) FROM \(test.schema).shadowRecord WHERE isKept = 1")
-        #expect(kept == "0")
-        await store.close()
-    }
 }
