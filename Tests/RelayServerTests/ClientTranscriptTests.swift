@@ -284,6 +284,37 @@ import Testing
         }
     }
 
+    @Test func `a server key takes no user's telephone, and has couriers`() async throws {
+        try await TestRelay.with { relay in
+            let key = P256.Signing.PrivateKey()
+            try await relay.store.save(
+                AccessKey(
+                    id: "own", container: TestRelay.container, kind: .serverToServer,
+                    verifier: key.publicKey.pemRepresentation, label: "own",
+                    createdAt: TestRelay.now))
+            let place = "/device/1/iCloud.com.example.Art/development/tokens/"
+            func post(_ call: String, _ body: String) async throws -> TestRelay.Answer {
+                try await relay.call(
+                    .post, place + call, headers: try Self.signed(place + call, body, key),
+                    body: body)
+            }
+            let token = String(repeating: "ab", count: 32)
+            let refused = try await post(
+                "register", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#)
+            #expect(refused.status == 403, "\(refused.text)")
+            #expect(refused.text.contains("tokens/create"), "\(refused.text)")
+            let created = try await post("create", #"{"apnsEnvironment":"development"}"#)
+            #expect(created.status == 200, "\(created.text)")
+            guard case .string(let ticket)? = created["apnsToken"] else {
+                Issue.record("\(created.text)")
+                return
+            }
+            let again = try await post(
+                "register", #"{"apnsEnvironment":"development","apnsToken":"\#(ticket)"}"#)
+            #expect(again.status == 200, "\(again.text)")
+        }
+    }
+
     @Test func `who cannot sign uses up nothing of a server key's rate`() async throws {
         try await TestRelay.with { relay in
             let key = P256.Signing.PrivateKey()

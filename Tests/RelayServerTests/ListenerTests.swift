@@ -227,6 +227,20 @@ import Testing
         }
     }
 
+    @Test func `a request that names two hosts is refused`() async throws {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(Self.question)
+            _ = await connection.hear(until: "}")
+            try await connection.send(
+                "GET /healthz HTTP/1.1\r\nHost: relay\r\nhost: other\r\n\r\n" + Self.question)
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400"), "\(answer)")
+            #expect(answer.contains("Host: it is there twice"), "\(answer)")
+            #expect(!answer.contains("HTTP/1.1 200"), "\(answer)")
+        }
+    }
+
     @Test func `a connection without requests ends, and one that asks does not`() async throws {
         // Longer than a busy machine takes between two calls: the client's own connections end too.
         try await RunningRelay.with(["--http-idle-seconds", "8"]) { relay in

@@ -63,7 +63,12 @@ struct TokenRoutes: Sendable {
         let registration = TokenRegistration(body, settings: admitted.settings)
         let written = try registration.token()
         let known = try await knownCourier(written, user, admitted.settings.key)
-        if known == nil { try refuseUnknownCourier(body) }
+        if known == nil {
+            try refuseUnknownCourier(body)
+            // It speaks for no user, and a token goes to whoever registered it last: whoever has
+            // the key would take users' devices from them.
+            if case .signature = admitted.caller.proof { throw Self.noDeviceOfServer }
+        }
         let (named, naming) = try registration.device(
             of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
         var device = named
@@ -84,6 +89,11 @@ struct TokenRoutes: Sendable {
         answer["activationPosition"] = .string(version.activation.description)
         return RelayAnswer(json: .object(answer))
     }
+
+    private static let noDeviceOfServer = APIError(
+        .accessDenied,
+        "apnsToken: to a server-to-server key no device belongs but couriers, which tokens/create "
+            + "makes")
 
     /// A member as the client wrote it, which may compare it with what it sent.
     private static func written(_ name: String, _ body: JSONReader) throws -> JSONValue {

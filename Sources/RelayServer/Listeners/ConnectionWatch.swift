@@ -152,6 +152,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         }
         switch unwrapInboundIn(data) {
         case .head(let head):
+            guard head.headers["host"].count < 2 else { return refuseHosts(context) }
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
             if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
@@ -325,6 +326,14 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             ? "your address has as many connections as one may have"
             : "the relay has as many connections as it takes"
         tell(context, .serviceUnavailable, reason)
+    }
+
+    /// Refuses a request that names two hosts: a proxy that goes by one and a relay that goes by
+    /// the other would each mean another request (RFC 9112, §3.2).
+    private func refuseHosts(_ context: ChannelHandlerContext) {
+        // Behind requests that are being answered there is no place for an answer.
+        guard unanswered == 0 else { return context.close(promise: nil) }
+        tell(context, .badRequest, "Host: it is there twice")
     }
 
     /// Answers in the relay's place, and closes: first its own side, so that the client can read

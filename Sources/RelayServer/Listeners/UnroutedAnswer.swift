@@ -8,13 +8,13 @@ struct UnroutedAnswer: Sendable {
     let headers: [(String, String)]
     let body: [UInt8]
 
-    /// Says `reason`, and when to come again.
+    /// Says `reason`, and when to come again; a request that is none is none later.
     init(status: Int, reason: String, uuid: String) {
         self.init(
             status: status,
             APIError(
-                status == 408 ? .badRequest : .tryAgainLater, reason, retryAfter: 1,
-                httpStatus: status), uuid: uuid)
+                status < 500 ? .badRequest : .tryAgainLater, reason,
+                retryAfter: status == 400 ? nil : 1, httpStatus: status), uuid: uuid)
     }
 
     /// Says `reason`, and when to come again if `code` is that it may help.
