@@ -172,6 +172,8 @@ final class LiveGroup {
     // looked for: to fetch it from memory takes longer than to work it.
 
     let number: UInt32
+    /// Whether its container has it.
+    var isFiled = false
     /// Whether somebody is told what comes.
     private(set) var hasClients = false
     /// Whether ``shown`` is of the members as they are.

@@ -125,6 +125,7 @@ final class LiveContainer {
         case .notifications: return
         }
         groups[group.number] = group
+        group.isFiled = true
         byIdentity[group.identity] = group
         pay(group.ownBytes, for: group)
     }
@@ -164,6 +165,7 @@ final class LiveContainer {
     /// Takes a group out.
     func remove(_ group: LiveGroup) {
         guard groups.removeValue(forKey: group.number) != nil else { return }
+        group.isFiled = false
         pay(-group.ownBytes, for: group)
         if byIdentity[group.identity] === group { byIdentity[group.identity] = nil }
         let serial = UInt64(group.number)

@@ -85,7 +85,7 @@ extension LiveEngine {
     /// looks decides.
     func bound(_ groups: [LiveGroup], _ later: LiveRecord?, in container: LiveContainer) {
         // One may have gone to make room for another.
-        for group in groups where container.groups[group.number] === group {
+        for group in groups where group.isFiled {
             if let excess = excess(of: group) {
                 end(group, excess, in: container)
             } else if makeRoom(for: group, in: container), group.reader == nil,

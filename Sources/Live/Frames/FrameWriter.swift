@@ -98,8 +98,11 @@ struct FrameWriter: Sendable {
         bytes.append(contentsOf: parts.head)
         if traits.isOrdered, item.operation != .removed {
             bytes.append(contentsOf: Self.previous)
-            let previous = item.previous.map { JSONValue.string(Self.key(of: $0)) } ?? .null
-            previous.write(to: &bytes)
+            if let neighbour = item.neighbour {
+                JSONValue.write(Self.key(of: neighbour.id), to: &bytes)
+            } else {
+                JSONValue.null.write(to: &bytes)
+            }
         }
         bytes.append(contentsOf: parts.tail)
     }

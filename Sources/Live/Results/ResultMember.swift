@@ -53,10 +53,15 @@ final class ResultOrder: Sendable {
     ///
     /// The key goes in the direction of the last order, so that descending is the exact reverse.
     func precedes(_ left: ResultMember, _ right: ResultMember) -> Bool {
-        if left.prefix != right.prefix { return (left.prefix < right.prefix) == isAscending }
+        if left.prefix != right.prefix { return stands(left.prefix, before: right.prefix) }
         if left.record === right.record { return false }
         return firebase == nil
             ? precedesByKeys(left, right) : Self.precedesAsChild(left, right)
+    }
+
+    /// Whether a member with the first of two different prefixes comes before one with the other.
+    func stands(_ left: SortPrefix, before right: SortPrefix) -> Bool {
+        (left < right) == isAscending
     }
 
     private func precedesByKeys(_ left: ResultMember, _ right: ResultMember) -> Bool {

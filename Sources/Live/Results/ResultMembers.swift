@@ -44,7 +44,14 @@ struct ResultMembers: Sendable {
         var high = all.count
         while low < high {
             let middle = (low + high) / 2
-            if order.precedes(all[middle], member) { low = middle + 1 } else { high = middle }
+            // A copy of a member counts references to what no cache holds, which takes longer than
+            // all else: nearly always its prefix says enough.
+            let prefix = all[middle].prefix
+            let isBefore =
+                prefix == member.prefix
+                ? order.precedes(all[middle], member)
+                : order.stands(prefix, before: member.prefix)
+            if isBefore { low = middle + 1 } else { high = middle }
         }
         return low
     }
@@ -52,8 +59,8 @@ struct ResultMembers: Sendable {
     private func index(of member: ResultMember) -> Int? {
         let place = place(of: member)
         guard place < all.count else { return nil }
-        let found = all[place].record
-        return found === member.record || found.id == member.record.id ? place : nil
+        if all[place].record === member.record { return place }
+        return all[place].record.id == member.record.id ? place : nil
     }
 
     // MARK: A change
@@ -82,7 +89,8 @@ struct ResultMembers: Sendable {
         showing keys: [String]?
     ) -> Outcome {
         let sorted = step.sorted(by: order)
-        let old = wasMember ? sorted.earlier.flatMap(index) : nil
+        let old: Int? =
+            if wasMember, let earlier = sorted.earlier { index(of: earlier) } else { nil }
         let new = fits ? sorted.later.flatMap { order.admits($0) ? $0 : nil } : nil
         guard old != nil || new != nil else { return Outcome() }
         let before = window(of: all.count)
