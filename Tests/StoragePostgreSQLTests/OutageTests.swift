@@ -3,6 +3,7 @@ import RelayModel
 import RelayTestKit
 import Storage
 import StorageSQL
+import Synchronization
 import Testing
 
 @testable import StoragePostgreSQL
@@ -93,6 +94,66 @@ struct OutageTests {
         #expect(try await home.append("third") == [.appended(LogPosition(3))])
         #expect(await Turns.yield { home.store.shortage == nil })
         await home.store.close()
+        home.server.end()
+    }
+
+    /// Has the writer of `inbox` commit nothing.
+    private static func commit(by inbox: WriteInbox) async throws {
+        try await withCheckedThrowingContinuation {
+            (continuation: CheckedContinuation<Void, any Error>) in
+            let request = WriteRequest(
+                lane: .own, container: nil, changes: 1, bytes: 0,
+                perform: { _ in
+                    return { continuation.resume() }
+                },
+                fail: { continuation.resume(throwing: $0) })
+            if let refusal = inbox.submit([request]) { continuation.resume(throwing: refusal) }
+        }
+    }
+
+    /// The worker's last step may be the one in doubt, and the store is closed after that.
+    @Test(.timeLimit(.minutes(5)))
+    func `an end that was asked for does not wait for a commit in doubt without end`()
+        async throws
+    {
+        let home = try await Home()
+        let head = try await home.store.head()
+        await home.store.close()
+        let began = ContinuousClock.now
+        let hasPassed = Mutex(false)
+        let claimant = StoreClaimant.forTests()
+        let session = PostgresSession(
+            place: try PostgresPlace(url: home.server.url(), schema: "relay"),
+            watch: {
+                let skipped = hasPassed.withLock { $0 } ? Duration.seconds(1000) : Duration.zero
+                return began.duration(to: .now) + skipped
+            }, name: claimant.sessionName)
+        guard case .owned(let epoch) = try Ownership.claim(claimant, try session.connect()) else {
+            Issue.record("somebody else owns the store")
+            return
+        }
+        let inbox = WriteInbox(settings: .forTests)
+        let opened = OpenedStore(
+            identity: UUIDBytes(high: 0, low: 1), epoch: epoch,
+            horizon: LogHorizon(head: head, settings: .forTests), endedDevices: EndedDevices([]))
+        let writer = ServerWriter(
+            session, epoch: epoch, inbox: inbox, opened: opened, settings: .forTests)
+        writer.start {}
+        try await Self.commit(by: inbox)
+        try home.server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        try home.server.sql("SELECT pg_reload_conf()")
+        try await home.wait(for: "nobody", of: "SHOW synchronous_standby_names")
+        let doubtful = Task { try await Self.commit(by: inbox) }
+        try await home.wait(
+            for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        try home.stop()
+        // Who is turned away comes while it is asked about.
+        await #expect(throws: StorageError.self) { try await Self.commit(by: inbox) }
+        session.expectEnd()
+        hasPassed.withLock { $0 = true }
+        let end = await #expect(throws: StorageError.self) { try await doubtful.value }
+        #expect("\(String(describing: end))".contains("nobody knows"))
+        inbox.end(.closed("the test has ended"))
         home.server.end()
     }
 

@@ -15,6 +15,9 @@ final class ConnectingEnd: Sendable {
     /// What takes longer to fail was not answered.
     private static let longest = Duration.seconds(2)
 
+    /// Whether the process ends.
+    var isExpected: Bool { state.withLock { $0.isExpected } }
+
     /// Whether nothing is tried any more.
     var hasCome: Bool { state.withLock { $0.isExpected && $0.isSwallowed } }
 

@@ -38,6 +38,9 @@ struct PostgresSession: Sendable {
     /// Says that the process ends, and has only some seconds for a server that is away.
     func expectEnd() { end.expect() }
 
+    /// Whether the process ends.
+    var isEndExpected: Bool { end.isExpected }
+
     /// Connects, and looks at the server.
     ///
     /// It blocks.

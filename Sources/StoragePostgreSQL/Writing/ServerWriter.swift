@@ -334,7 +334,9 @@ final class ServerWriter: @unchecked Sendable {
             } catch {
                 connection = nil
                 let waited = session.watch() - start
-                guard horizon.closed == nil, !inbox.isEnding || waited < Self.inquiry else {
+                // Who waits for the commit may be waited for before the inbox is told of the end.
+                let isEnding = inbox.isEnding || session.isEndExpected
+                guard horizon.closed == nil, !isEnding || waited < Self.inquiry else {
                     throw WriterEnd(
                         reason: .closed(
                             "nobody knows whether the last commit is durable: the database did "
