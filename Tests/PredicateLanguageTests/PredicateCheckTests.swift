@@ -116,6 +116,8 @@ import Testing
         ("ANY artist.recordName == 'x'", 4, "a quantifier needs a collection"),
         ("artist.name == 'x'", 0, "a reference has no member name"),
         ("SUBQUERY(age, $x, $x > 1).@count > 0", 9, "SUBQUERY is not defined for a number"),
+        ("SUBQUERY(tags, $x, $x > 1).@count > 0", 24, "a text and a number cannot be compared"),
+        ("SUBQUERY(tags, $x, $x.name == 'a').@count > 0", 19, "a text has no member name"),
         ("CAST(blob, 'NSNumber') > 1", 5, "CAST to NSNumber is not defined for data"),
         ("CAST(name, 'NSDate') < now()", 5, "CAST to NSDate is not defined for a text"),
         ("CAST(tags, 'NSUUID') != nil", 5, "CAST to NSUUID is not defined for a list"),

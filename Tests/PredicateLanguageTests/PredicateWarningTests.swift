@@ -43,6 +43,8 @@ import Testing
         "a['k'] == 1 AND a['k'] == 2", "SELF == 'x'", "'x' == SELF", "SELF IN {'x', 'y'}",
         "SELF == nil", "SELF LIKE '*'", "SELF CONTAINS 'of the'", "SELF CONTAINS ''",
         "lowercase(a) == 'Bob'", "'Bob' == lowercase(a)", "uppercase(a) BEGINSWITH 'x'",
+        "a[-1] == 'x'", "'x' == a[-1]", "a.b[-2].c > 3", "a[-1] IN {1, 2}", "a / 0 == 1",
+        "1 == a / 0", "a / 0.0 BETWEEN {1, 2}", "a / 0 IN {1, 2}",
         "uppercase(a) IN {'x', 'yY'}", "lowercase(a) LIKE 'B*'", "lowercase(a) CONTAINS 'B'",
     ])
     func `what no record can satisfy is told`(format: String) throws {
@@ -59,6 +61,8 @@ import Testing
         "a == 9223372036854775807 AND a == 9223372036854775806", "a[0] == 1 AND a[1] == 2",
         "SELF CONTAINS 'x'", "SELF TOKENMATCHES 'x'", "SELF != 'x'", "SELF.a == 'x'", "SELF == a",
         "lowercase(a) ==[c] 'Bob'", "lowercase(a) == 'bob \u{C9}'", "lowercase(a) != 'Bob'",
+        "a[-1] == nil", "a[-1] != 'x'", "a[0] == 'x'", "a['k'] == 'x'", "a / 0 > 1", "a / 0 != 1",
+        "a / 2 == 1", "a / b == 1", "0 / a == 1", "NOT (a / 0 == 1)",
         "uppercase(a) IN {'x', 'Y'}", "uppercase(a) IN 'aX'", "SELF CONTAINS 'the x'",
         "ANY SELF CONTAINS 'the'", "NONE SELF CONTAINS 'the'", "ANY SELF == 'x'",
         "SELF == CAST({'k', 'x'}, 'NSDictionary')",
@@ -101,7 +105,7 @@ import Testing
         "n == 1.5", "n > 1 AND n < 2", "n BETWEEN {1.2, 1.8}", "n IN {1.5, 2.5}",
         "s CONTAINS ''", "'' IN s", "s CONTAINS nil",
         "createdUserRecordName CONTAINS ''", "s != s", "NOT (n == n)", "n > 5 AND n < 7 AND n != 6",
-        "n > 5 AND NOT n > 5.5",
+        "n > 5 AND NOT n > 5.5", "n / 0 > 1", "n / 0 != 1", "NOT (n / 0 == 1)",
     ])
     func `what no record of the schema can satisfy is told`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -114,6 +118,7 @@ import Testing
     @Test(arguments: [
         "n == 1.0", "n >= 1 AND n < 2", "d == 1.5", "d > 1 AND d < 2", "n != 1.5", "m == 1.5",
         "m CONTAINS ''", "l CONTAINS ''", "n IN {1.5, 2}", "n BETWEEN {1.2, 2.8}", "n == nil",
+        "d / 0 > 1", "m / 0 != 1", "n / 0.0 > 1",
         "d != d", "m != m", "l != l", "NOT (s != s)", "n > 5 AND n < 8 AND n != 6",
     ])
     func `what a record of the schema might satisfy is left alone`(format: String) throws {

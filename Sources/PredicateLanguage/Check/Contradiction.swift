@@ -30,7 +30,7 @@ struct Contradiction {
         case .comparison(let comparison): isImpossible(comparison)
         case .or(let nodes): nodes.allSatisfy(isIn)
         case .and(let nodes): nodes.contains(where: isInPart) || clash(Self.joined(nodes))
-        case .not(let inner): isAlways(inner)
+        case .not(let inner): isAlways(inner) || isError(inner)
         }
     }
 
@@ -71,7 +71,7 @@ struct Contradiction {
             || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
             || Self.isOfNoRoom(comparison) || LeastZero.isAskedForLess(comparison)
             || CalculatedKind.isMistaken(comparison) || WholeRecord.isMistaken(comparison)
-            || LetterCase.isMistaken(comparison)
+            || LetterCase.isMistaken(comparison) || isOfFewValues(comparison)
         {
             return true
         }

@@ -6,7 +6,7 @@ struct PredicateCheck {
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
 
-    let schema: RecordSchema?
+    var schema: RecordSchema?
     /// The variables that have values here.
     var variables: Set<String>
     /// What patterns are compiled with.
@@ -222,11 +222,13 @@ struct PredicateCheck {
             try check(second, at: span)
         case .subquery(let list, let variable, let condition):
             try check(list, at: span)
-            let outer = variables
+            let outer = (variables, schema)
             variables.insert(variable)
-            // Elements are of unknown kinds: inside, only what belongs to the record is known.
+            // What an element is is known as far as it is of the list.
+            let element = try? schema?.type(of: list)?.element
+            schema?.elements[variable] = element
             try check(inner: condition)
-            variables = outer
+            (variables, schema) = outer
         case .assignment(let name, let inner):
             try check(inner, at: span)
             variables.insert(name)

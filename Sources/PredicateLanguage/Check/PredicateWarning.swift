@@ -132,6 +132,11 @@ extension RecordPredicate {
         if comparisons.contains(where: CalculatedKind.isMistaken) {
             return "one side is calculated, and never of the kind that is asked for"
         }
+        let sides = comparisons.flatMap { [$0.left, $0.right] }
+        if sides.contains(where: Contradiction.isBeforeFirst) {
+            return "the first element is [0] or [FIRST], and the last one [LAST]"
+        }
+        if sides.contains(where: Contradiction.isByZero) { return "it is divided by zero" }
         if comparisons.contains(where: LetterCase.isMistaken) {
             return "capitals are no small letters: to ignore the case, write ==[c]"
         }

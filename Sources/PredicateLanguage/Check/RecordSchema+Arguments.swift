@@ -116,7 +116,7 @@ extension RecordSchema {
     }
 
     /// The type of what the rest of a path leads to, from each element of a collection.
-    private func walk(
+    func walk(
         _ path: ArraySlice<Component>, from start: FieldType, _ span: SourceSpan
     ) throws(PredicateError) -> FieldType? {
         var current = start

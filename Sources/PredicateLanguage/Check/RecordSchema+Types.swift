@@ -35,9 +35,11 @@ extension RecordSchema {
                 try checkCast(inner, type, to: target)
             }
             return Self.type(of: target)
-        case .member(let base, _):
-            _ = try type(of: base)
-            return nil
+        case .member(let base, let path):
+            let kind = try type(of: base)
+            // What is calculated has members of unknown kinds.
+            guard case .variable = base, let kind else { return nil }
+            return try walk(path.components[...], from: kind, path.span)
         case .subquery(let list, _, _):
             if let type = try type(of: list) {
                 try checkCollection(type, "SUBQUERY", span(of: list))
@@ -47,7 +49,8 @@ extension RecordSchema {
             let firstType = try type(of: first)
             return firstType == (try type(of: second)) ? firstType : nil
         case .assignment(_, let inner): return try type(of: inner)
-        case .variable, .anyKey: return nil
+        case .variable(let name): return elements[name]
+        case .anyKey: return nil
         }
     }
 

@@ -64,6 +64,9 @@ public struct RecordSchema: Sendable, Hashable {
     /// Whether records may have other fields, of which nothing is known.
     let isOpen: Bool
 
+    /// What the elements are that the variables of the subqueries around stand for.
+    var elements: [String: FieldType] = [:]
+
     /// Creates a schema of all fields that there are.
     public init(_ fields: [String: Field]) {
         self.fields = fields
@@ -90,7 +93,8 @@ extension RecordSchema {
 
     private func concerns(_ expression: Expression) -> Bool {
         switch expression {
-        case .constant, .variable, .anyKey: false
+        case .constant, .anyKey: false
+        case .variable(let name): elements[name] != nil
         case .path(let path): isKnown(path)
         case .member(let base, _): concerns(base)
         case .list(let elements), .call(_, let elements): elements.contains(where: concerns)

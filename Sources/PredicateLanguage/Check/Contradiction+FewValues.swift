@@ -1,0 +1,99 @@
+import RelayModel
+
+//  Sides that are an error, or one of a few values, whatever the record is: an element before the
+//  first, and what is divided by zero.
+
+extension Contradiction {
+    /// Whether one side is an error with every record, or none of the few values that it can have
+    /// satisfies the comparison.
+    func isOfFewValues(_ comparison: Comparison) -> Bool {
+        guard comparison.quantifier == nil, comparison.rightQuantifier == nil,
+            comparison.comparator != .matches
+        else { return false }
+        switch comparison.rules {
+        case .apple: break
+        case .realm:
+            // There nil has meanings of its own.
+            let sides = [comparison.left.literal, comparison.right.literal]
+            guard comparison.comparator == .equal, !sides.contains(where: { $0?.isNull == true })
+            else { return false }
+        case .firebase, .minapp: return false
+        }
+        let left = fewValues(of: comparison.left, comparison.rules)
+        let right = fewValues(of: comparison.right, comparison.rules)
+        if left?.isEmpty == true || right?.isEmpty == true { return true }
+        guard left != nil || right != nil,
+            let firsts = left ?? comparison.left.literal.map({ [$0] }),
+            let seconds = right ?? comparison.right.literal.map({ [$0] })
+        else { return false }
+        return !firsts.contains { first in
+            seconds.contains { holds(comparison, first, $0) }
+        }
+    }
+
+    /// Whether a comparison has a side that is an error with every record: denied, it is one too.
+    func isError(_ node: Node) -> Bool {
+        guard case .comparison(let comparison) = node, comparison.rules == .apple,
+            comparison.quantifier == nil
+        else { return false }
+        return fewValues(of: comparison.left, .apple)?.isEmpty == true
+            || fewValues(of: comparison.right, .apple)?.isEmpty == true
+    }
+
+    /// What a side can be if it is no error; `nil` where that is not known.
+    private func fewValues(
+        of side: Expression, _ rules: RecordPredicate.RuleSet
+    ) -> [FieldValue]? {
+        switch side {
+        case .path where Self.isBeforeFirst(side): return [.null]
+        case .arithmetic(.divide, let dividend, let divisor) where Self.isByZero(side):
+            let fractions: [FieldValue] = [
+                .double(.infinity), .double(-.infinity), .double(.nan),
+            ]
+            if rules == .realm { return fractions + [.null, .integer(.max), .integer(.min)] }
+            // Of integers it is an error, as it is of what is no number.
+            guard case .integer? = divisor.literal else { return fractions }
+            let isWhole = kind(of: dividend) == .integer || kind(of: dividend) == .boolean
+            return isWhole ? [] : fractions
+        default: return nil
+        }
+    }
+
+    /// Whether a side is an element that no list has: of nil there is nil, and else an error.
+    static func isBeforeFirst(_ side: Expression) -> Bool {
+        guard case .path(let path) = side else { return false }
+        var isFound = false
+        for component in path.components {
+            switch component {
+            case .member: continue
+            case .element(let index):
+                guard let value = index.literal, let number = FieldWish.number(value) else {
+                    return false
+                }
+                isFound = isFound || number < 0
+            default: return false
+            }
+        }
+        return isFound
+    }
+
+    /// Whether a side is divided by a zero that was written down.
+    static func isByZero(_ side: Expression) -> Bool {
+        guard case .arithmetic(.divide, _, let divisor) = side, let value = divisor.literal else {
+            return false
+        }
+        return FieldWish.number(value) == 0
+    }
+
+    /// Whether a comparison holds of two constants; one that cannot be judged might.
+    private func holds(
+        _ comparison: Comparison, _ left: FieldValue, _ right: FieldValue
+    ) -> Bool {
+        var constant = comparison
+        constant.left = .constant(left)
+        constant.right = .constant(right)
+        guard let part = try? PreparedNode(.comparison(constant), preparation) else { return true }
+        var evaluation = Evaluation(record: .map([:]), variables: [:], now: nil)
+        return evaluation.outcome(of: part) == .true
+    }
+}
