@@ -36,14 +36,14 @@ import Testing
     /// The warnings of a saved condition: their kinds, reasons and hints.
     private func warnings(
         _ relay: TestRelay, _ condition: String, on type: String = "Todo",
-        more: String = ""
+        more: String = "", info: String = #"{"shouldBadge":true}"#
     ) async throws -> [[String]] {
         let query = #"{"recordType":"\#(type)","predicate":\#(JSONValue.string(condition).text)}"#
         let answer = try await relay.call(
             .post, TestRelay.path + "/public/subscriptions/modify" + TestRelay.query(),
             body: #"{"operations":[{"operationType":"create","subscription":{"query":\#(query),"#
                 + #""subscriptionType":"query","firesOn":["create","update"]\#(more),"#
-                + #""notificationInfo":{"shouldBadge":true}}}]}"#)
+                + #""notificationInfo":\#(info)}}]}"#)
         let entry = answer.json.value(at: ["subscriptions", "0"])
         #expect(entry?.value(at: ["activationPosition"]) != nil, "\(answer.text)")
         guard case .array(let warnings)? = entry?.value(at: ["warnings"]) else { return [] }
@@ -68,6 +68,31 @@ import Testing
             #expect(!all.isEmpty)
             let text = all.flatMap(\.self).joined(separator: "\n")
             #expect(!text.contains("Payroll?") && !text.contains("verdict?"), "\(text)")
+        }
+    }
+
+    @Test func `a field that a push shows and no record had is told`() async throws {
+        try await Self.with(Self.todos) { relay in
+            let info =
+                #"{"titleLocalizationKey":"T","titleLocalizationArgs":["title","titel"],"#
+                + #""alertBody":"New","desiredKeys":["done","nosuch"]}"#
+            let digest = #","digest":{"seconds":60,"alertBody":"{count}, the newest {priorty}"}"#
+            let told = try await warnings(relay, "priority > 2", more: digest, info: info)
+            let none = "no record of type Todo that is known had a field"
+            #expect(
+                told == [
+                    [
+                        "unknownField", "notificationInfo.titleLocalizationArgs: \(none) titel",
+                        "did you mean title?",
+                    ],
+                    ["unknownField", "notificationInfo.desiredKeys: \(none) nosuch"],
+                    [
+                        "unknownField", "digest.alertBody: \(none) priorty",
+                        "did you mean priority?",
+                    ],
+                ])
+            let right = info.replacing(#","titel""#, with: "").replacing(#","nosuch""#, with: "")
+            #expect(try await warnings(relay, "priority > 2", info: right) == [])
         }
     }
 

@@ -119,7 +119,7 @@ extension NotificationInfo {
 extension NotificationInfo.TitleNames {
     var titleKey: String { self == .native ? "titleLocalizationKey" : "titleLocalizedKey" }
 
-    var titleArguments: String {
+    package var titleArguments: String {
         self == .native ? "titleLocalizationArgs" : "titleLocalizedArguments"
     }
 
@@ -127,7 +127,7 @@ extension NotificationInfo.TitleNames {
         self == .native ? "subtitleLocalizationKey" : "subtitleLocalizedKey"
     }
 
-    var subtitleArguments: String {
+    package var subtitleArguments: String {
         self == .native ? "subtitleLocalizationArgs" : "subtitleLocalizedArguments"
     }
 

@@ -34,7 +34,10 @@ struct SubscriptionWarnings {
         // Of what lies in users' own databases users are told nothing.
         if audience == .operators || subscription.database == .public {
             warnings = unknownType(type)
-            if warnings.isEmpty { warnings = unseen(predicate, in: type) }
+            if warnings.isEmpty {
+                let fields = knownFields(of: type)
+                warnings = unseen(predicate, in: type, fields) + unshown(subscription, type, fields)
+            }
         }
         // Saving checks by what was written down, too, whoever saves.
         let written = schema.recordTypes[type].flatMap { $0.isInferred ? nil : RecordSchema($0) }
@@ -93,15 +96,35 @@ struct SubscriptionWarnings {
         return fields.mapValues { RecordSchema.Field($0.type) }
     }
 
-    private func unseen(
-        _ predicate: RecordPredicate, in type: RecordType
-    ) -> [PredicateWarning] {
+    /// The fields of a type where they may be told, and all of them are known; else none.
+    private func knownFields(of type: RecordType) -> [String: RecordSchema.Field] {
         let definition = definition(of: type)
         // A field that no partial image has may be there all the same.
         let isKnown = definition != nil || sample.types[type]?.isWhole == true
-        let fields = fields(of: type)
-        guard isKnown, !fields.isEmpty, audience == .operators || definition?.isPersonal != true
-        else { return [] }
+        guard isKnown, audience == .operators || definition?.isPersonal != true else { return [:] }
+        return fields(of: type)
+    }
+
+    /// Fields that the push shows, and that no record had: their place in it stays empty.
+    private func unshown(
+        _ subscription: Subscription, _ type: RecordType, _ fields: [String: RecordSchema.Field]
+    ) -> [PredicateWarning] {
+        guard !fields.isEmpty else { return [] }
+        let names = fields.keys.sorted()
+        return subscription.shownFields.flatMap { place, shown in
+            Set(shown).sorted().filter { fields[$0] == nil }.map { name in
+                PredicateWarning(
+                    .unknownField,
+                    "\(place): no record of type \(type) that is known had a field \(name)",
+                    hint: NearestWord.to(name, among: names).map { "did you mean \($0)?" })
+            }
+        }
+    }
+
+    private func unseen(
+        _ predicate: RecordPredicate, in type: RecordType, _ fields: [String: RecordSchema.Field]
+    ) -> [PredicateWarning] {
+        guard !fields.isEmpty else { return [] }
         var told: Set<String> = []
         var warnings: [PredicateWarning] = []
         let names = fields.keys.sorted()
@@ -189,6 +212,32 @@ struct SubscriptionWarnings {
                 hint: "keep the records of the type (belfry schema keep \(type)), or have the "
                     + "source send the row before")
         ]
+    }
+}
+
+private extension Subscription {
+    /// The fields whose values a push has, by the place where they are named.
+    var shownFields: [(String, [String])] {
+        let info = notificationInfo
+        let whole = "notificationInfo"
+        let titles = info.titleNames
+        var shown = [
+            ("\(whole).alertLocalizationArgs", info.alertLocalizationArgs),
+            ("\(whole).\(titles.titleArguments)", info.titleLocalizationArgs),
+            ("\(whole).\(titles.subtitleArguments)", info.subtitleLocalizationArgs),
+            ("\(whole).\(info.desiredKeysName.rawValue)", info.desiredKeys),
+        ]
+        if let digest = kindness.digest {
+            shown += [
+                ("digest.title", digest.title?.fields ?? []),
+                ("digest.alertBody", digest.alertBody?.fields ?? []),
+                (
+                    "digest.alertLocalizationArgs",
+                    digest.alertLocalizationArgs.flatMap(\.fields)
+                ),
+            ]
+        }
+        return shown
     }
 }
 
