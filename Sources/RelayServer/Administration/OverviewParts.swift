@@ -1,7 +1,7 @@
 import Delivery
 package import LogShipping
 import NIOSSL
-import RelayModel
+package import RelayModel
 package import Storage
 
 /// What the relay's process is short of, or stands at.
