@@ -37,7 +37,7 @@ package struct LiveQuery: Sendable, Hashable {
     package var firebase: FirebaseQuery?
     /// How much of it is shown.
     package var limit: LiveLimit?
-    /// The fields that travel, ascending; `nil` shows all.
+    /// The fields that travel, ascending as ``IndexedText/order(_:_:)`` has it; `nil` shows all.
     package var desiredKeys: [String]?
     /// Whether the record as it was before travels too.
     package var showsBefore = false
@@ -102,16 +102,17 @@ package struct LiveQuery: Sendable, Hashable {
     ///   it gave other values, by each query.
     func travels(_ key: String) -> Bool {
         guard let desiredKeys else { return true }
-        var name = key[...]
+        var name = key
         while true {
             var (low, high) = (0, desiredKeys.count)
             while low < high {
                 let middle = (low + high) / 2
-                if desiredKeys[middle] < name { low = middle + 1 } else { high = middle }
+                let order = IndexedText.order(desiredKeys[middle], name)
+                if order == 0 { return true }
+                if order < 0 { low = middle + 1 } else { high = middle }
             }
-            if low < desiredKeys.count, desiredKeys[low] == name { return true }
             guard let dot = name.lastIndex(of: ".") else { return false }
-            name = key[..<dot]
+            name = String(name[..<dot])
         }
     }
 

@@ -26,6 +26,12 @@ package enum IndexedText {
         SingleFolding.fold(text, options)
     }
 
+    /// -1, 0 or 1 as `left` comes before, with or after `right` by their composed forms: Swift's
+    /// own order takes some texts of Hangul for the same.
+    package static func order(_ left: String, _ right: String) -> Int {
+        ComposedOrder.order(left, right)
+    }
+
     /// The words of a text as TOKENMATCHES and token search compare them, without stop words.
     package static func words(of text: String) -> [String] {
         TokenSearch.words(of: text)

@@ -117,7 +117,7 @@ final class LiveQueryReading: Sendable {
             throw reader.failure(
                 "desiredKeys", "at most \(most) fields are allowed, of \(bytes) bytes each")
         }
-        return Array(Set(names)).sorted()
+        return Set(names).sorted { IndexedText.order($0, $1) < 0 }
     }
 
     @inline(never)
