@@ -17,6 +17,28 @@ import Testing
         return store
     }
 
+    /// A page looks at so many changes, and may end without one; a source that follows a database
+    /// begins where its last change stands, after a restore.
+    @Test func `a source's newest change is found behind very many of others`() async throws {
+        let store = try await Self.ready(TemporaryStore(in: .memory))
+        _ = try await store.append(
+            [Sample.unkeyed("one")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(1))
+        let other: SourceName = Sample.identifier("other")
+        let part = 1000
+        for _ in 0...(ListScan.lookedAt / part) {
+            _ = try await store.append(
+                (0..<part).map { Sample.unkeyed("r\($0)") }, container: Sample.container,
+                source: other, at: Sample.moment(2))
+        }
+        let newest = try await store.newestChange(of: Sample.container, from: Sample.source)
+        #expect(newest?.position == LogPosition(1))
+        let none = try await store.newestChange(
+            of: Sample.container, from: Sample.identifier("none"))
+        #expect(none == nil)
+        await store.close()
+    }
+
     @Test func `subscriptions come in pages of bytes`() async throws {
         let store = try await Self.ready(TemporaryStore())
         let edits = (1...5).map { number in

@@ -165,11 +165,8 @@ package final class SourceFollowers: Sendable {
         guard let former = definition.store, former != store.description else {
             return nil
         }
-        var filter = ChangeListFilter()
-        filter.source = place.source
-        let newest = try await registry.listedChanges(
-            of: place.container, filter, before: nil, PageBounds(rows: 1))
-        return RestoredHolding(last: newest.elements.first?.change?.version)
+        let newest = try await registry.newestChange(of: place.container, from: place.source)
+        return RestoredHolding(last: newest?.change?.version)
     }
 
     /// Notes that sources are followed by this store, which began anew or lacks nothing.

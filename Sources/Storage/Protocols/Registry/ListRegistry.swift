@@ -59,6 +59,25 @@ package protocol ListRegistry: Sendable {
     ) async throws -> VersionNames
 }
 
+extension ListRegistry {
+    /// The newest change of a container that a source sent, however many others came after it.
+    package func newestChange(
+        of container: ContainerKey, from source: SourceName
+    ) async throws -> PastChange? {
+        var filter = ChangeListFilter()
+        filter.source = source
+        var before: LogPosition?
+        while true {
+            let page = try await listedChanges(
+                of: container, filter, before: before, PageBounds(rows: 1))
+            if let newest = page.elements.first { return newest }
+            guard let next = page.next else { return nil }
+            try Task.checkCancellation()
+            before = next
+        }
+    }
+}
+
 /// A page of a list, and where the next one begins.
 package struct ListPage<Element: Sendable, Place: Sendable>: Sendable {
     /// The elements, in order.
