@@ -440,6 +440,8 @@ import Testing
         #expect(throws: StorageError.self) {
             try RelayStore.restore(from: backup, to: home.path + ".new")
         }
-        #expect(!FileManager.default.fileExists(atPath: home.path + ".new"))
+        let folder = URL(filePath: home.path).deletingLastPathComponent().path
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder)
+        #expect(left.filter { $0.contains(".new") } == [])
     }
 }

@@ -163,10 +163,21 @@ struct StoreRestoring {
             throw StorageError.inaccessible(
                 path: target, reason: "a store is restored from a copy, under another name")
         }
-        let files = FileManager.default
         // Nobody writes to the old one meanwhile, under whatever name.
         let lock = try StoreLock(databasePath: target)
         defer { lock.release() }
+        do {
+            return try restore()
+        } catch {
+            // Where there was nothing, nothing is left.
+            lock.withdraw()
+            throw error
+        }
+    }
+
+    /// Does it while the lock is held.
+    private func restore() throws -> StoreReport {
+        let files = FileManager.default
         let old = Self.endings.filter { files.fileExists(atPath: target + $0) }
         guard old.isEmpty || over == .movedAside else {
             throw StorageError.inaccessible(
