@@ -51,6 +51,11 @@ import Testing
             "SEARCH shadowRecord USING INDEX shadowRecordName (\(zone) AND recordName=?)"
         ),
         (
+            UnkeptTypes.sliceStatement(.sqlite), "shadowRecord",
+            "SEARCH shadowRecord USING PRIMARY KEY (container=? AND (database,owner,zoneOwner,"
+                + "zoneName,recordType,recordName)>(?,?,?,?,?,?))"
+        ),
+        (
             CourierStep.addressStatement, "device",
             "SEARCH device USING INDEX deviceActiveID (container=? AND deviceID=? AND owner=?)"
         ),

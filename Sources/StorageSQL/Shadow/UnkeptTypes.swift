@@ -67,7 +67,7 @@ struct UnkeptTypes {
         let statement = try db.cachedStatement(
             sql: "SELECT recordType FROM forgottenType WHERE container = ?")
         return Set(
-            try Row.fetchAll(statement, arguments: [container.id]).map { row in
+            try Row.fetchAll(statement, arguments: [container.id]).map { row -> RecordType in
                 try StoredRow(row: row, table: "forgottenType").identifier("recordType")
             })
     }
