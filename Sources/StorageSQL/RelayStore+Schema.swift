@@ -22,9 +22,9 @@ extension RelayStore {
         schemas.forget(container)
     }
 
-    /// Parts of what is forgotten that whoever saves a schema waits for, a thousand records or two;
-    /// upkeep does the rest.
-    private static let partsAtOnce = 64
+    /// Parts of what is forgotten that whoever saves a schema waits for, some hundred records; so
+    /// those who are shown them live hear of it soon. Upkeep does the rest.
+    private static let partsAtOnce = 8
 
     package func replaceSchema(
         of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
