@@ -42,7 +42,10 @@ extension RelayStore {
             guard isAny else { return total }
             let count = try await write { commit in
                 let statement = try commit.db.cachedStatement(
-                    sql: "SELECT * \(Self.forgotten) \(part.condition) LIMIT ?")
+                    sql: """
+                        SELECT *, CASE WHEN \(UnkeptTypes.isNone()) THEN 1 ELSE 0 END AS isShown
+                        \(Self.forgotten) \(part.condition) LIMIT ?
+                        """)
                 return try Self.forgetShadows(
                     by: statement, arguments + [portion], at: now, in: &commit)
             }
@@ -67,7 +70,7 @@ extension RelayStore {
             rows.append(row.copy())
         }
         for row in rows {
-            if row["isKept"] {
+            if row["isKept"], row["isShown"] as Int64 != 0 {
                 try tell(of: row, at: now, in: &commit)
             }
             try commit.db.cachedStatement(

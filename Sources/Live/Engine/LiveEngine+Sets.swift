@@ -174,7 +174,7 @@ extension LiveEngine {
     private func leave(_ group: LiveGroup, _ waiter: LiveWaiter, isLast: Bool) {
         group.once.remove(waiter)
         // Who comes back no more is not looked for with each change.
-        if group.waiting.remove(waiter) != nil { forgetIfAllTold(group) }
+        if group.waiting.remove(waiter)?.since != nil { forgetIfAllTold(group) }
         if isLast { group.clients.remove(waiter.client) }
     }
 
