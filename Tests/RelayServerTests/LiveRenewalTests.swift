@@ -61,6 +61,28 @@ import Testing
         #expect(renewed == 59)
     }
 
+    @Test func `a poll that waits is answered at once when the schema changes`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let query: JSONValue = ["id": "all", "recordType": "Artwork", "initial": "none"]
+            let body: JSONValue = ["wait": 25, "set": ["version": 1, "queries": [query]]]
+            let (client, door) = (relay.client, Live.door("poll", of: relay))
+            async let poll = client.call("POST", door, body: body.text)
+            let isWaiting = try await Turns.yield {
+                let clients = try await relay.client.administer(
+                    "GET", "\(relay.container.path)/live/clients", nil
+                ).expect(200)
+                return clients["clients", "0", "queries"] == 1
+            }
+            #expect(isWaiting)
+            try await relay.client.administer(
+                "POST", "\(relay.container.path)/schema/recordTypes/Other", ["shadow": true]
+            ).expect(200)
+            let answer = try await poll
+            #expect(answer.status == 503 && answer["retryAfter"] == 1, "\(answer.text)")
+        }
+    }
+
     @Test func `a poll whose set is refused is answered`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

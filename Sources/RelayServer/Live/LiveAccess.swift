@@ -306,6 +306,7 @@ final class LiveAccess: Sendable {
             return state.takeStreams { revocation.concerns($0) }
         }
         end(ending, saying: { _ in revocation.end })
+        streams.endPolls(revocation)
     }
 
     /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, tells

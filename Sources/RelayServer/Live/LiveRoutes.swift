@@ -303,6 +303,7 @@ struct LiveRoutes: Sendable {
         let set = try body.require("set", try body.reader("set"))
         let (session, hub, identity) = try await begin(request, admission)
         defer { session.end() }
+        try access.streams.note(poll: session.number, of: identity)
         // A set that is refused has nothing to come.
         if !(await session.declare(set, identity)) { hub.finish() }
         let release = Task { [clock] in
@@ -317,6 +318,7 @@ struct LiveRoutes: Sendable {
             hub.release()
         }
         try Task.checkCancellation()
+        if let end = hub.reason { throw end.error }
         if let end = try access.end(of: identity, since: mark) { throw end.error }
         guard let frames = hub.takeAll() else {
             throw APIError(

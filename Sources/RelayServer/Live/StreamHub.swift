@@ -25,6 +25,8 @@ final class StreamHub: LiveHub {
         var hasNews = false
         var isComplete = false
         var isOver = false
+        /// Why a poll ends that waits.
+        var end: LiveEnd?
         var wasOverfull = false
         /// Whether nobody waits any longer for news.
         var isReleased = false
@@ -188,6 +190,15 @@ final class StreamHub: LiveHub {
         if !["welcome", "state", "at", "place"].contains(frame.type) { state.hasNews = true }
         // A client who does not take them comes back and goes on where it was.
         if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
+    }
+
+    /// Why it has ended, if it was for a reason.
+    var reason: LiveEnd? { state.withLock { $0.end } }
+
+    /// Ends a poll, for a reason that is its answer.
+    func end(saying reason: LiveEnd) {
+        state.withLock { $0.end = reason }
+        end()
     }
 
     /// Ends it: whoever waits is told, and nothing more is kept.

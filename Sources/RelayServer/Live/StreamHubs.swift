@@ -9,6 +9,8 @@ import Synchronization
 final class StreamHubs: LiveHub {
     private struct State {
         var streams: [UInt64: StreamHub] = [:]
+        /// Whose those are that wait for one answer.
+        var polls: [UInt64: LiveIdentity] = [:]
         var members: [UInt32: Set<UInt64>] = [:]
         /// The groups of each client.
         var groups: [UInt64: Set<UInt32>] = [:]
@@ -33,10 +35,25 @@ final class StreamHubs: LiveHub {
         state.withLock { $0.streams[number] = hub }
     }
 
+    /// Notes that a client waits for one answer, so that it need not wait for nothing.
+    func note(poll number: UInt64, of identity: LiveIdentity) {
+        state.withLock { $0.polls[number] = identity }
+    }
+
+    /// Ends the polls of those whose right to be here has ended.
+    func endPolls(_ revocation: Revocation) {
+        let ending = state.withLock { state in
+            state.polls.filter { revocation.concerns($0.value) }.keys
+                .compactMap { state.streams[$0] }
+        }
+        for hub in ending { hub.end(saying: revocation.end) }
+    }
+
     /// Forgets a client; one that is none of them is passed over.
     func remove(_ number: UInt64) {
         state.withLock { state in
             guard state.streams.removeValue(forKey: number) != nil else { return }
+            state.polls[number] = nil
             for group in state.groups[number] ?? [] { state.leave(number, group) }
             state.groups[number] = nil
         }
