@@ -10,7 +10,7 @@ import Testing
 /// What is kept of the frames of a result, for whoever is sent the same a little later.
 @Suite struct ShownRecordsTests {
     /// Where results wait and nobody takes them.
-    private final class Keeper: LiveHub {
+    private final class Untaken: LiveHub {
         let results = Mutex<[LiveResult]>([])
 
         func room() async {}
@@ -25,23 +25,23 @@ import Testing
         let scenario = try await LiveScenario()
         let text = FieldValue.string(String(repeating: "x", count: 10_000))
         try await scenario.modify([LiveScenario.edit(.create, "r", ["text": text])])
-        let keeper = Keeper()
+        let untaken = Untaken()
         let declared = DeclaredQuery(
             id: "all", LiveScenario.query(.result), grant: .world, fingerprint: "all")
         try await scenario.withEngine { engine in
             await engine.connect(
-                1, at: keeper, of: Fixtures.container, as: .user(Fixtures.identifier("alice")))
+                1, at: untaken, of: Fixtures.container, as: .user(Fixtures.identifier("alice")))
             let set = LiveSet(
                 version: 1, [declared], removing: nil,
                 under: await engine.schema(of: Fixtures.container))
             try await engine.declare(set, by: 1)
-            let isShown = await Turns.yield { keeper.results.withLock { !$0.isEmpty } }
+            let isShown = await Turns.yield { untaken.results.withLock { !$0.isEmpty } }
             #expect(isShown)
-            let before = keeper.results.withLock { $0.first?.weight ?? 0 }
+            let before = untaken.results.withLock { $0.first?.weight ?? 0 }
             #expect((1..<5000).contains(before))
             try await scenario.modify([LiveScenario.edit(.forceReplace, "r")])
             try await engine.fence("f", of: 1)
-            let after = keeper.results.withLock { $0.first?.weight ?? 0 }
+            let after = untaken.results.withLock { $0.first?.weight ?? 0 }
             #expect(after > before + 10_000)
         }
     }

@@ -14,7 +14,7 @@ final class ShownRecords: Sendable {
     /// What had been replaced before.
     private let replacedBefore: Int
     /// How many are being sent it.
-    fileprivate let sharers = Atomic<Int>(0)
+    let sharers = Atomic<Int>(0)
     private let parts = Mutex(Parts())
 
     private struct Parts {
