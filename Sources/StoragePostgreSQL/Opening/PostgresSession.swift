@@ -173,8 +173,8 @@ struct PostgresSession: Sendable {
 
     /// What is told where two servers take what is written, and neither was promoted later.
     static let forked =
-        "two servers of storage.url take what is written, each for itself, as after both were "
-        + "promoted: end the one that is not to go on, and make it the other's standby"
+        "two of the servers that are named take what is written, each for itself, as after both "
+        + "were promoted: end the one that is not to go on, and make it the other's standby"
 
     /// Connects to a host to see whether it is the primary by now; `nil` if it cannot be written
     /// to.
