@@ -96,6 +96,26 @@ import Testing
         #expect(predicate.ownWarnings == [])
     }
 
+    @Test(arguments: [
+        (1_767_225_600, true), (1_767_225_600_000, false), (0, false), (-1_000, false),
+    ])
+    func `a date in another unit is told`(milliseconds: Int64, isTold: Bool) throws {
+        let filters: JSONValue = [
+            [
+                "fieldName": "due", "comparator": "GREATER_THAN",
+                "fieldValue": ["value": .integer(milliseconds), "type": "TIMESTAMP"],
+            ]
+        ]
+        let predicate = try RecordPredicate(filterBy: filters)
+        #expect(predicate.ownWarnings.map(\.kind) == (isTold ? [.unlikelyDate] : []))
+        // Milliseconds where seconds are meant, in a list as well.
+        let date = FieldValue.timestamp(Timestamp(seconds: milliseconds))
+        let list = RecordPredicate(
+            .comparison(.init(.field("due"), .in, .constant(.list([.null, date])))))
+        let isLate = milliseconds == 1_767_225_600_000
+        #expect(list.ownWarnings.map(\.kind) == (isLate ? [.unlikelyDate] : []))
+    }
+
     private let schema = RecordSchema([
         "n": .init(.integer), "d": .init(.double), "s": .init(.string), "t": .init(.timestamp),
         "l": .init(.list(.integer)), "m": .init(.mixed), "r": .init(.reference),

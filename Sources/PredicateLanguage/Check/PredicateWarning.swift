@@ -16,6 +16,8 @@ package struct PredicateWarning: Sendable, Hashable {
         case neverTrue
         /// It asks for the record before a change, which does not come.
         case noBeforeImage
+        /// A date was probably given in another unit.
+        case unlikelyDate
     }
 
     /// What is doubted.
@@ -76,6 +78,7 @@ extension RecordPredicate {
         let all = comparisons
         var warnings = all.compactMap(Self.foreignWildcard)
         warnings += all.compactMap(Self.quotedField)
+        warnings += all.compactMap(Self.unlikelyDate)
         if let records = Self.neverTrue(root, by: schema, preparation) {
             warnings.append(
                 PredicateWarning(
@@ -155,6 +158,35 @@ extension RecordPredicate {
             .unknownField, "a text is compared here with another constant, and no field is",
             hint: "a field stands without quotes: \(name)", at: comparison.leftSpan)
     }
+
+    /// A date of what are seconds or milliseconds since 1970, taken for the other.
+    private static func unlikelyDate(_ comparison: Comparison) -> PredicateWarning? {
+        let sides = [
+            (comparison.left.literal, comparison.leftSpan),
+            (comparison.right.literal, comparison.rightSpan),
+        ]
+        for case (let value?, let span) in sides {
+            for case .timestamp(let date) in value.elements ?? [value] {
+                if secondsAsMilliseconds.contains(date.seconds) {
+                    return PredicateWarning(
+                        .unlikelyDate, "a date is compared with \(date.iso8601Seconds)",
+                        hint: "a TIMESTAMP is in milliseconds since 1970", at: span)
+                }
+                if date.seconds > latestLikely {
+                    return PredicateWarning(
+                        .unlikelyDate, "a date is compared with one after the year 3000",
+                        hint: "{\"$date\": …} is in seconds since 1970, and CAST(…, \"NSDate\") in "
+                            + "seconds since 2001", at: span)
+                }
+            }
+        }
+        return nil
+    }
+
+    /// What the seconds of 1973 to 2128 are as milliseconds: days of January and February 1970.
+    private static let secondsAsMilliseconds: ClosedRange<Int64> = 100_000...5_000_000
+    /// The end of the year 3000: milliseconds of our time, as seconds, are far behind it.
+    private static let latestLikely: Int64 = 32_535_215_999
 
     /// Whether a text could be a field's name as well.
     private static func isName(_ text: String) -> Bool {

@@ -110,7 +110,7 @@ struct DevSower: Sendable {
         return warnings.compactMap { warning in
             guard case .object(let members) = warning, case .string(let kind)? = members["warning"],
                 case .string(let reason)? = members["reason"],
-                ["neverTrue", "foreignWildcard"].contains(kind)
+                ["neverTrue", "foreignWildcard", "unlikelyDate"].contains(kind)
             else { return nil }
             var text = "warning: subscriptions[\(index)]: \(reason)"
             if case .string(let hint)? = members["hint"] { text += "; \(hint)" }
