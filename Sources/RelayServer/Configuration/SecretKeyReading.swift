@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Storage
 
 /// What the configuration says of the keys of secrets.
