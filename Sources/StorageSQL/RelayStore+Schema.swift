@@ -23,7 +23,9 @@ extension RelayStore {
     }
 
     /// Parts of what is forgotten that whoever saves a schema waits for, some hundred records; so
-    /// those who are shown them live hear of it soon. Upkeep does the rest.
+    /// those who are shown them live hear of it soon.
+    ///
+    /// Upkeep does the rest.
     private static let partsAtOnce = 8
 
     package func replaceSchema(
@@ -41,8 +43,9 @@ extension RelayStore {
         try? await forgetUnkept(of: container)
     }
 
-    /// Puts a schema in the place of the one before. What is kept no more is hidden from then on,
-    /// and goes later.
+    /// Puts a schema in the place of the one before.
+    ///
+    /// What is kept no more is hidden from then on, and goes later.
     ///
     /// - Throws: ``StorageError/bounded(_:reason:)`` if it keeps a type of which something is left.
     func putSchema(
@@ -66,8 +69,9 @@ extension RelayStore {
         schemas.forget(container)
     }
 
-    /// Appends that all records of a type have been forgotten. It names none of them, and is shown
-    /// to nobody.
+    /// Appends that all records of a type have been forgotten.
+    ///
+    /// It names none of them, and is shown to nobody.
     private static func tell(
         unkept type: RecordType, of container: StoredContainer, at now: Timestamp,
         in commit: inout OpenCommit
@@ -92,7 +96,9 @@ extension RelayStore {
     }
 
     /// Forgets what containers keep no more, one part of each after the other; at most about so
-    /// many parts. Returns how many records are forgotten.
+    /// many parts.
+    ///
+    /// - Returns: How many records are forgotten.
     package func forgetUnkept(parts: Int) async throws -> Int {
         var count = 0
         var left = parts

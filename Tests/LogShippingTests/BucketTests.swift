@@ -83,6 +83,7 @@ import Testing
         #expect(
             server.questions.map { $0.headers.first(name: "authorization") ?? "" }
                 .count { $0.contains("Credential=lent/") } == 2)
+        try pipe.fileHandleForReading.close()
         await destination.close()
         try await server.stop()
     }

@@ -42,7 +42,9 @@ package final class BucketDestination: BackupDestination {
     private let settings: BucketSettings
     private let now: @Sendable () -> Timestamp
     private let client = Mutex<HTTPClient?>(nil)
-    /// What a file had that is no plain one. A lock: it is asked for by all requests at once.
+    /// What a file had that is no plain one.
+    ///
+    /// A lock: it is asked for by all requests at once.
     private let handedOver = Mutex<BucketCredentials?>(nil)
     private let configuration: HTTPClient.Configuration
     private let host: String

@@ -53,8 +53,10 @@ struct PostgresSchema {
     }
 
     /// How long another process's steps are waited for: longer than the server lets anybody wait
-    /// for a lock, so that its own answer comes first. One that stands still gives none, and who
-    /// stands by for a store, of which another server has the place by now, would wait for ever.
+    /// for a lock, so that its own answer comes first.
+    ///
+    /// One that stands still gives none, and who stands by for a store, of which another server has
+    /// the place by now, would wait for ever.
     private static let longestWait = Duration.seconds(90)
 
     /// Applies the steps that are missing, each in a transaction of its own.

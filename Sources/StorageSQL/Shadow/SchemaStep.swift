@@ -67,8 +67,10 @@ struct SchemaStep {
         }
     }
 
-    /// Puts `schema` in the place of `known`. What stays as it is, is not written again: a schema
-    /// may have thousands of fields, and everybody waits meanwhile.
+    /// Puts `schema` in the place of `known`.
+    ///
+    /// What stays as it is, is not written again: a schema may have thousands of fields, and
+    /// everybody waits meanwhile.
     func replace(
         _ known: ContainerSchema, with schema: ContainerSchema, in db: Database
     ) throws {

@@ -25,8 +25,9 @@ struct UnkeptTypes {
     struct Search: Sendable {
         /// The key after which they are.
         let start: Key
-        /// The last position of the log of which no token is good. What was kept no more only
-        /// after the search began has a later one.
+        /// The last position of the log of which no token is good.
+        ///
+        /// What was kept no more only after the search began has a later one.
         let position: Int64
     }
 
@@ -148,9 +149,10 @@ struct UnkeptTypes {
         """
     }
 
-    /// Forgets what a look has found; the versions stay for the sake of stale changes. Whoever
-    /// syncs their zones begins anew: they are too many to be told of one by one, and none was
-    /// deleted.
+    /// Forgets what a look has found; the versions stay for the sake of stale changes.
+    ///
+    /// Whoever syncs their zones begins anew: they are too many to be told of one by one, and none
+    /// was deleted.
     ///
     /// Somebody else may have gone on meanwhile, and the type be kept again: then nothing is done.
     func forget(_ slice: Slice, in db: Database) throws {

@@ -19,7 +19,9 @@ struct TablePart: Sendable {
     private static let beyondAll: Int64 = 0xFFFF_FFFF
 
     /// The parts of a table, as it lies on the disk: of a file the whole, because no limit is there
-    /// for a statement. What comes into the table meanwhile is in the last one, or in none.
+    /// for a statement.
+    ///
+    /// What comes into the table meanwhile is in the last one, or in none.
     static func all(
         of table: String, blocks: Int64 = usualBlocks, in db: Database
     ) throws -> [TablePart] {
