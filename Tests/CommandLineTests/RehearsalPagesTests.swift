@@ -87,6 +87,20 @@ import Testing
         #expect(compared.isIndivisible && compared.before == nil)
     }
 
+    @Test func `one of each is told as one`() {
+        var pages = RehearsalPages()
+        pages.add(
+            Self.page(
+                0, fired: 0, from: "9", to: "9", before: "9", hours: [], adding: ["devices": 1]))
+        pages.add(
+            Self.page(
+                1, fired: 1, from: "8", to: "8", end: "log", hours: [],
+                adding: ["devices": 1, "pushes": 1]))
+        let sentence = CommandOutput.shown(pages.answer["sentence"])
+        #expect(sentence.hasPrefix("Would have fired 1 time in 1 change that"), "\(sentence)")
+        #expect(sentence.hasSuffix(": 1 push to 1 device."), "\(sentence)")
+    }
+
     @Test func `an answer that goes on nowhere ends it`() {
         let cut = Self.page(0, fired: 0, from: "8", to: "8", end: "time", before: "8", hours: [])
         var pages = RehearsalPages()

@@ -78,7 +78,7 @@ extension FollowStatus {
         switch state {
         case .connecting: warning ?? "Connecting."
         case .takingSnapshot(let table, let rows):
-            "Reading the rows as they are: \(table), \(rows) rows so far."
+            "Reading the rows as they are: \(table), \(Counted.text(rows, "row")) so far."
                 + (concern.map { " \($0)" } ?? "")
         case .following:
             concern

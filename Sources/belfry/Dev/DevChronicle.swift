@@ -29,7 +29,11 @@ struct DevChronicle: Sendable {
         for await change in changes.stream {
             StandardStreams.say(ShownText.plain(await line(change, relay)))
             let missed = untold.take()
-            if missed > 0 { StandardStreams.say("(\(missed) changes in between are not told)") }
+            if missed > 0 {
+                let changes = Counted.text(
+                    missed, "change in between is", "changes in between are")
+                StandardStreams.say("(\(changes) not told)")
+            }
         }
     }
 

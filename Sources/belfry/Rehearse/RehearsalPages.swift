@@ -148,12 +148,17 @@ struct RehearsalPages {
 
     private var sentence: String {
         func text(_ path: String...) -> String { CommandOutput.shown(Self.value(answer, path)) }
+        func counted(_ count: String, _ noun: String) -> String {
+            Int(count).map { Counted.text($0, noun, noun == "push" ? "pushes" : nil) }
+                ?? "\(count) \(noun)s"
+        }
+        let changes = counted(text("lookedAt", "changes"), "change")
         var sentence =
-            "Would have fired \(text("fired")) times in \(text("lookedAt", "changes")) changes "
-            + "that it might watch, from position \(text("lookedAt", "from", "position")) "
-            + "(\(text("lookedAt", "from", "at"))) to \(text("lookedAt", "to", "position")) "
-            + "(\(text("lookedAt", "to", "at"))): \(text("pushes")) pushes to \(text("devices")) "
-            + "devices."
+            "Would have fired \(counted(text("fired"), "time")) in \(changes) that it might "
+            + "watch, from position \(text("lookedAt", "from", "position")) "
+            + "(\(text("lookedAt", "from", "at"))) to "
+            + "\(text("lookedAt", "to", "position")) (\(text("lookedAt", "to", "at"))): "
+            + "\(counted(text("pushes"), "push")) to \(counted(text("devices"), "device"))."
         if answer["kindness"] != nil {
             sentence += " Of these \(text("kindness", "pushes")) would have gone."
         }
@@ -162,7 +167,8 @@ struct RehearsalPages {
         }
         if answer["change"] != nil {
             sentence +=
-                " As it is saved it would have fired \(text("change", "firedBefore")) times: "
+                " As it is saved it would have fired "
+                + "\(counted(text("change", "firedBefore"), "time")): "
                 + "\(text("change", "added")) are added, \(text("change", "removed")) removed."
         }
         return sentence
