@@ -45,6 +45,7 @@ import Testing
         "lowercase(a) == 'Bob'", "'Bob' == lowercase(a)", "uppercase(a) BEGINSWITH 'x'",
         "a[-1] == 'x'", "'x' == a[-1]", "a.b[-2].c > 3", "a[-1] IN {1, 2}", "a / 0 == 1",
         "1 == a / 0", "a / 0.0 BETWEEN {1, 2}", "a / 0 IN {1, 2}",
+        "a TOKENMATCHES {'of', 'the'}", "a TOKENMATCHES 'the'",
         "uppercase(a) IN {'x', 'yY'}", "lowercase(a) LIKE 'B*'", "lowercase(a) CONTAINS 'B'",
     ])
     func `what no record can satisfy is told`(format: String) throws {
@@ -63,6 +64,7 @@ import Testing
         "lowercase(a) ==[c] 'Bob'", "lowercase(a) == 'bob \u{C9}'", "lowercase(a) != 'Bob'",
         "a[-1] == nil", "a[-1] != 'x'", "a[0] == 'x'", "a['k'] == 'x'", "a / 0 > 1", "a / 0 != 1",
         "a / 2 == 1", "a / b == 1", "0 / a == 1", "NOT (a / 0 == 1)",
+        "a TOKENMATCHES {'of', 'tea'}", "NOT a TOKENMATCHES {'of'}",
         "uppercase(a) IN {'x', 'Y'}", "uppercase(a) IN 'aX'", "SELF CONTAINS 'the x'",
         "ANY SELF CONTAINS 'the'", "NONE SELF CONTAINS 'the'", "ANY SELF == 'x'",
         "SELF == CAST({'k', 'x'}, 'NSDictionary')",

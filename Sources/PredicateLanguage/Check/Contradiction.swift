@@ -227,10 +227,16 @@ struct Contradiction {
             return Self.isNothing(comparison.left.literal) && kind(of: comparison.right) == .string
         case .like, .matches: return needle?.isNull == true
         case .tokenMatches:
-            guard case .string(let text)? = needle else { return needle?.isNull == true }
-            return TokenSearch.words(of: text).isEmpty
+            if case .list(let values)? = needle { return values.allSatisfy(Self.hasNoWord) }
+            return needle.map(Self.hasNoWord) ?? false
         default: return false
         }
+    }
+
+    /// Whether a search for the words of a value searches none: what is no text has none.
+    private static func hasNoWord(_ value: FieldValue) -> Bool {
+        guard case .string(let text) = value else { return true }
+        return TokenSearch.words(of: text).isEmpty
     }
 
     private static func isNothing(_ needle: FieldValue?) -> Bool {
