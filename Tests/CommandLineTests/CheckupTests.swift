@@ -151,7 +151,7 @@ import Testing
             "renew tls.certificateFile; the relay takes the new one by itself"),
         Wrong(
             #""refusing": {}"#, #""refusing": {}, "tls": {"expiresAt": "2026-11-23T12:00:00Z"}"#,
-            .fail, "the relay's own certificate expired at 2026-11-23T12:00:00Z",
+            .fail, "the relay's own certificate expired at 2026-11-23T12:00:00.000Z",
             "renew tls.certificateFile; the relay takes the new one by itself"),
         Wrong(
             #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",

@@ -92,7 +92,7 @@ import Testing
                     ],
                 ])
             let right = info.replacing(#","titel""#, with: "").replacing(#","nosuch""#, with: "")
-            #expect(try await warnings(relay, "priority > 2", info: right) == [])
+            #expect(try await warnings(relay, "priority > 3", info: right) == [])
         }
     }
 
