@@ -377,7 +377,7 @@ import Testing
                     let steps = try await Self.device(positions[2], relay, device)?
                         .value(at: ["steps"])
                     guard case .array(let steps)? = steps else { return false }
-                    return steps.count { $0.value(at: ["step"]) == "attempt" } == 2
+                    return steps.count { $0.value(at: ["step"]) == "held" } == 2
                 }
                 #expect(isHeldAgain)
             }
