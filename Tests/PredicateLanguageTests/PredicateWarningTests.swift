@@ -118,6 +118,14 @@ import Testing
         #expect(list.ownWarnings.map(\.kind) == (isLate ? [.unlikelyDate] : []))
     }
 
+    @Test(arguments: ["4001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+    func `a date that stands for no end is left alone`(text: String) throws {
+        let date = FieldValue.timestamp(try #require(Timestamp(iso8601: text)))
+        let predicate = RecordPredicate(
+            .comparison(.init(.field("due"), .less, .constant(date))))
+        #expect(predicate.ownWarnings == [])
+    }
+
     private let schema = RecordSchema([
         "n": .init(.integer), "d": .init(.double), "s": .init(.string), "t": .init(.timestamp),
         "l": .init(.list(.integer)), "m": .init(.mixed), "r": .init(.reference),

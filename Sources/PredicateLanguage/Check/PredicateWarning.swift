@@ -174,7 +174,7 @@ extension RecordPredicate {
                 }
                 if date.seconds > latestLikely {
                     return PredicateWarning(
-                        .unlikelyDate, "a date is compared with one after the year 3000",
+                        .unlikelyDate, "a date is compared with one after the year 9999",
                         hint: "{\"$date\": …} is in seconds since 1970, and CAST(…, \"NSDate\") in "
                             + "seconds since 2001", at: span)
                 }
@@ -185,8 +185,10 @@ extension RecordPredicate {
 
     /// What the seconds of 1973 to 2128 are as milliseconds: days of January and February 1970.
     private static let secondsAsMilliseconds: ClosedRange<Int64> = 100_000...5_000_000
-    /// The end of the year 3000: milliseconds of our time, as seconds, are far behind it.
-    private static let latestLikely: Int64 = 32_535_215_999
+    /// The end of the year 9999: milliseconds since 1978, as seconds, are behind it.
+    ///
+    /// What has no end often has one of 9999, or of 4001, as `Date.distantFuture` is.
+    private static let latestLikely: Int64 = 253_402_300_799
 
     /// Whether a text could be a field's name as well.
     private static func isName(_ text: String) -> Bool {
