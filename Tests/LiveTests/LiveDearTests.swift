@@ -154,6 +154,10 @@ import Testing
         share.note(.seconds(2), at: .seconds(3))
         #expect(share.owed(at: .seconds(3)) == .seconds(2))
         #expect(share.owed(at: .seconds(9)) == .zero)
+        // However long it took all of the time.
+        for second in 10...600 { share.note(.seconds(1), at: .seconds(second)) }
+        #expect(share.owed(at: .seconds(600)) == .seconds(10))
+        #expect(share.owed(at: .seconds(620)) == .zero)
     }
 
     @Test func `a record that changes often while all are read has nobody read them anew`() {

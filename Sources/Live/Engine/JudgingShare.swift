@@ -3,13 +3,17 @@
 /// All changes are judged one after the other. Half of the time is any container's; what it takes
 /// beyond that it owes, and pays as time goes by. A pure value.
 struct JudgingShare {
+    /// What is owed at most: after a long load a container is bounded for seconds, and not for as
+    /// long as that took.
+    private static let most = Duration.seconds(10)
+
     private var owed = Duration.zero
     /// When that was so.
     private var moment = Duration.zero
 
     /// Notes that judging has taken so long until `now`.
     mutating func note(_ took: Duration, at now: Duration) {
-        owed = owed(at: now) + took
+        owed = min(owed(at: now) + took, Self.most)
         moment = now
     }
 
