@@ -17,9 +17,8 @@ struct CountingTests {
         FROM container
         """
 
-    /// Each count walks over those that its transaction made before it, and a webhook may change a
-    /// thousand records.
-    @Test func `a kept record that changes is counted once, by the difference`() async throws {
+    /// A record that ann has made is there, in a transaction that is rolled back.
+    private static func withRecord(_ body: (Database, TestPlace) throws -> Void) async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
         try await store.save(
@@ -27,75 +26,72 @@ struct CountingTests {
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()
-        func updates() throws -> Int64? {
-            try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT n_tup_upd FROM pg_stat_xact_user_tables
-                    WHERE schemaname = '\(test.schema)' AND relname = 'quotause'
-                    """)
-        }
-        func counted() throws -> String? {
-            try String.fetchOne(
-                db,
-                sql: """
-                    SELECT string_agg(
-                        '[' || holder || '] ' || number || ' ' || bytes, ', ' ORDER BY holder)
-                    FROM quotaUse WHERE thing = 3
-                    """)
-        }
-        try db.execute(sql: Self.creation)
-        #expect(try counted() == "[] 1 263, [ann] 1 263")
-        let before = try #require(try updates())
-        // Nothing that is counted changes.
-        try db.execute(sql: "UPDATE shadowRecord SET fields = '{\"a\":2}', source = source")
-        #expect(try updates() == before)
-        // The container's count, and its user's.
-        try db.execute(sql: "UPDATE shadowRecord SET fields = '{\"a\":10}'")
-        #expect(try updates() == before + 2)
-        #expect(try counted() == "[] 1 264, [ann] 1 264")
-        try db.execute(sql: "UPDATE shadowRecord SET isDeleted = 1, fields = NULL")
-        #expect(try updates() == before + 4)
-        #expect(try counted() == "[] 0 256, [ann] 0 256")
+        try db.execute(sql: creation)
+        #expect(try counted(db) == "[] 1 263, [ann] 1 263")
+        try body(db, test)
         connection.rollBack()
         await store.close()
+    }
+
+    /// What is counted of records, for the container and each holder.
+    private static func counted(_ db: Database) throws -> String? {
+        try String.fetchOne(
+            db,
+            sql: """
+                SELECT string_agg(
+                    '[' || holder || '] ' || number || ' ' || bytes, ', ' ORDER BY holder)
+                FROM quotaUse WHERE thing = 3
+                """)
+    }
+
+    /// How many counts the transaction has changed.
+    private static func updates(_ db: Database, _ test: TestPlace) throws -> Int64? {
+        try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT n_tup_upd FROM pg_stat_xact_user_tables
+                WHERE schemaname = '\(test.schema)' AND relname = 'quotause'
+                """)
+    }
+
+    /// Each count walks over those that its transaction made before it, and a webhook may change a
+    /// thousand records.
+    @Test func `a kept record that changes is counted once, by the difference`() async throws {
+        try await Self.withRecord { db, test in
+            let before = try #require(try Self.updates(db, test))
+            // Nothing that is counted changes.
+            try db.execute(sql: "UPDATE shadowRecord SET fields = '{\"a\":2}', source = source")
+            #expect(try Self.updates(db, test) == before)
+            // The container's count, and its user's.
+            try db.execute(sql: "UPDATE shadowRecord SET fields = '{\"a\":10}'")
+            #expect(try Self.updates(db, test) == before + 2)
+            #expect(try Self.counted(db) == "[] 1 264, [ann] 1 264")
+            try db.execute(sql: "UPDATE shadowRecord SET isDeleted = 1, fields = NULL")
+            #expect(try Self.updates(db, test) == before + 4)
+            #expect(try Self.counted(db) == "[] 0 256, [ann] 0 256")
+        }
     }
 
     @Test func `a record that comes to be another's, or kept no more, is counted so`()
         async throws
     {
-        let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
-        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
-        let db = Database(connection)
-        try connection.begin()
-        try db.execute(sql: Self.creation)
-        for (statement, expected) in [
-            (
-                "UPDATE shadowRecord SET createdBy = 'bob', fields = NULL",
-                "[] 1 256, [ann] 0 0, [bob] 1 256"
-            ),
-            ("UPDATE shadowRecord SET source = 'postgres'", "[] 1 256, [ann] 0 0, [bob] 0 0"),
-            ("UPDATE shadowRecord SET isKept = 0", "[] 0 0, [ann] 0 0, [bob] 0 0"),
-            (
-                "UPDATE shadowRecord SET isKept = 1, wire = '{}', source = '_cloudkit'",
-                "[] 1 258, [ann] 0 0, [bob] 1 258"
-            ),
-            ("DELETE FROM shadowRecord", "[] 0 0, [ann] 0 0, [bob] 0 0"),
-        ] {
-            try db.execute(sql: statement)
-            let counted = try String.fetchOne(
-                db,
-                sql: """
-                    SELECT string_agg(
-                        '[' || holder || '] ' || number || ' ' || bytes, ', ' ORDER BY holder)
-                    FROM quotaUse WHERE thing = 3
-                    """)
-            #expect(counted == expected)
+        try await Self.withRecord { db, _ in
+            for (statement, expected) in [
+                (
+                    "UPDATE shadowRecord SET createdBy = 'bob', fields = NULL",
+                    "[] 1 256, [ann] 0 0, [bob] 1 256"
+                ),
+                ("UPDATE shadowRecord SET source = 'postgres'", "[] 1 256, [ann] 0 0, [bob] 0 0"),
+                ("UPDATE shadowRecord SET isKept = 0", "[] 0 0, [ann] 0 0, [bob] 0 0"),
+                (
+                    "UPDATE shadowRecord SET isKept = 1, wire = '{}', source = '_cloudkit'",
+                    "[] 1 258, [ann] 0 0, [bob] 1 258"
+                ),
+                ("DELETE FROM shadowRecord", "[] 0 0, [ann] 0 0, [bob] 0 0"),
+            ] {
+                try db.execute(sql: statement)
+                #expect(try Self.counted(db) == expected)
+            }
         }
-        connection.rollBack()
-        await store.close()
     }
 }
