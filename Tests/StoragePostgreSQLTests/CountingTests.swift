@@ -20,9 +20,7 @@ struct CountingTests {
     /// A record that ann has made is there, in a transaction that is rolled back.
     private static func withRecord(_ body: (Database, TestPlace) throws -> Void) async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()

@@ -101,9 +101,7 @@ struct CursorTests {
     /// takes a store over would never begin to send.
     @Test func `badges come in parts, and all of them`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         try test.server.sql(
             """
             SET search_path = \(test.schema);

@@ -203,9 +203,7 @@ struct FailoverTests {
     }
 
     private static func open(_ test: TestPlace) async throws -> RelayStore {
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         return store
     }
 

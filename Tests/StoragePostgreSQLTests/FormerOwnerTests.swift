@@ -14,9 +14,7 @@ struct FormerOwnerTests {
     /// As one that is cut off from the database, while another owns the store and revokes a key.
     @Test func `what is remembered does not count any more when the lease is over`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         try await store.save(
             AccessKey(
                 id: "key", container: Sample.container, kind: .bearer, verifier: "verifier",

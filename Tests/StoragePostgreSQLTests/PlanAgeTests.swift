@@ -28,9 +28,7 @@ struct PlanTests {
         async throws
     {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         try test.server.sql(
             "ALTER TABLE \(test.schema).subscription SET (autovacuum_enabled = off)")
         let passed = Mutex(Duration.zero)

@@ -82,9 +82,7 @@ struct PruningCostTests {
 
     @Test func `records are looked through in parts, each of them once`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         try test.server.sql(
             """
             SET search_path = \(test.schema);
@@ -138,9 +136,7 @@ struct PruningCostTests {
     /// keep the log.
     @Test func `the log is pruned although records cannot be looked through`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         _ = try await store.append(
             [Sample.unkeyed("one"), Sample.unkeyed("two")], container: Sample.container,
             source: Sample.source, at: Sample.moment(0))

@@ -60,9 +60,7 @@ struct RetryCostTests {
     /// take as long as all of them.
     @Test func `what stands in the way of many retries is asked at once`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let deliveries = (UInt64(1)...200).map { Sample.owed($0) }
         let connection = try test.session().connectAgain()
         let db = Database(connection)
@@ -81,9 +79,7 @@ struct RetryCostTests {
         async throws
     {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let registered = try await store.register(
             Sample.device("phone", of: "alice", token: 1), at: Sample.moment(1))
         let deliveries = (UInt64(1)...200).map { Sample.owed($0) }
@@ -135,9 +131,7 @@ struct RetryCostTests {
         async throws
     {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()
@@ -171,9 +165,7 @@ struct RetryCostTests {
         async throws
     {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         // Their bodies cannot be read, which is told of each: they are asked for all the same.
         try test.server.sql(
             """

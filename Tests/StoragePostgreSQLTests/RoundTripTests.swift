@@ -26,9 +26,7 @@ struct RoundTripTests {
         async throws
     {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         try connection.begin()
         var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
@@ -65,9 +63,7 @@ struct RoundTripTests {
 
     @Test func `the versions of a request are asked for at once, and each is noted`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()
@@ -161,9 +157,7 @@ struct RoundTripTests {
         async throws
     {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()
@@ -200,9 +194,7 @@ struct RoundTripTests {
 
     @Test func `entries of inboxes are numbered and written together, each once`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()
@@ -271,9 +263,7 @@ struct RoundTripTests {
 
     @Test func `the records that a request changes are asked for together`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         try await store.extendSchema(
             of: Sample.container,
             with: [RecordTypeDefinition(Sample.identifier("Artwork"), isInferred: true)])

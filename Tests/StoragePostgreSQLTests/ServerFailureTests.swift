@@ -77,9 +77,7 @@ struct ServerFailureTests {
 
     @Test func `a shard that cannot be locked turns requests away until it can be`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let table = "ALTER TABLE \(test.schema).shard RENAME COLUMN shard"
         try test.server.sql("\(table) TO other")
         let refusal = await #expect(throws: StorageError.self) {
@@ -97,9 +95,7 @@ struct ServerFailureTests {
     /// A step that meets it must not end the relay.
     @Test func `a column that is gone turns away what needs it until it is there`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         let table = "ALTER TABLE \(test.schema).progress RENAME COLUMN"
         try test.server.sql("\(table) deferred TO other")
         var step = SettledStep(from: .start, to: .start)

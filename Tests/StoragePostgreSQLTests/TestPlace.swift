@@ -1,7 +1,9 @@
 import RelayTestKit
+import Storage
 import Synchronization
 
 @testable import StoragePostgreSQL
+@testable import StorageSQL
 
 extension StoreClaimant {
     /// A process that is none of the others.
@@ -32,5 +34,13 @@ struct TestPlace {
         return PostgresSession(
             place: try place(role: role, database: database),
             watch: { began.duration(to: .now) }, name: "belfry test")
+    }
+
+    /// Opens a store there that has the usual container.
+    func storeWithContainer() async throws -> RelayStore {
+        let store = try RelayStore.open(try place(), as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        return store
     }
 }

@@ -31,9 +31,7 @@ struct UnkeptTests {
 
     @Test func `many records that are kept no more are forgotten, and counted`() async throws {
         let test = try TestPlace()
-        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await test.storeWithContainer()
         try await store.extendSchema(of: Sample.container, with: [Self.type])
         try test.server.sql(
             "SET search_path = \(test.schema); SET session_replication_role = replica; "
