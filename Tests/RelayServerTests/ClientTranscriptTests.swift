@@ -256,14 +256,20 @@ import Testing
         return SignatureVectors.headers(Base64.encode(Array(signature)), keyID: "own")
     }
 
+    /// A key of the container that signs its requests.
+    private static func serverKey(of relay: TestRelay) async throws -> P256.Signing.PrivateKey {
+        let key = P256.Signing.PrivateKey()
+        try await relay.store.save(
+            AccessKey(
+                id: "own", container: TestRelay.container, kind: .serverToServer,
+                verifier: key.publicKey.pemRepresentation, label: "own",
+                createdAt: TestRelay.now))
+        return key
+    }
+
     @Test func `a server key lists its own notifications`() async throws {
         try await TestRelay.with { relay in
-            let key = P256.Signing.PrivateKey()
-            try await relay.store.save(
-                AccessKey(
-                    id: "own", container: TestRelay.container, kind: .serverToServer,
-                    verifier: key.publicKey.pemRepresentation, label: "own",
-                    createdAt: TestRelay.now))
+            let key = try await Self.serverKey(of: relay)
             var settings = try #require(
                 try await relay.store.container(TestRelay.container))
             settings.keepsInbox = true
@@ -286,12 +292,7 @@ import Testing
 
     @Test func `a server key takes no user's telephone, and has couriers`() async throws {
         try await TestRelay.with { relay in
-            let key = P256.Signing.PrivateKey()
-            try await relay.store.save(
-                AccessKey(
-                    id: "own", container: TestRelay.container, kind: .serverToServer,
-                    verifier: key.publicKey.pemRepresentation, label: "own",
-                    createdAt: TestRelay.now))
+            let key = try await Self.serverKey(of: relay)
             let place = "/device/1/iCloud.com.example.Art/development/tokens/"
             func post(_ call: String, _ body: String) async throws -> TestRelay.Answer {
                 try await relay.call(
@@ -317,12 +318,7 @@ import Testing
 
     @Test func `who cannot sign uses up nothing of a server key's rate`() async throws {
         try await TestRelay.with { relay in
-            let key = P256.Signing.PrivateKey()
-            try await relay.store.save(
-                AccessKey(
-                    id: "own", container: TestRelay.container, kind: .serverToServer,
-                    verifier: key.publicKey.pemRepresentation, label: "own",
-                    createdAt: TestRelay.now))
+            let key = try await Self.serverKey(of: relay)
             let limited = try await relay.admin(
                 .patch, "containers/iCloud.com.example.Art/development", #"{"rates":{"key":1}}"#)
             #expect(limited.status == 200, "\(limited.text)")

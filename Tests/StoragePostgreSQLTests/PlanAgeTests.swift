@@ -45,13 +45,7 @@ struct PlanTests {
                     WHERE owner = ? AND database = ? AND subscriptionID = ? AND ended IS NULL
                     """)
             _ = try Row.fetchOne(find, arguments: [Int64(1), "public", "s4000"])
-            let fetched = try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
-                    WHERE schemaname = '\(test.schema)' AND relname = 'subscription'
-                    """)
-            return try #require(fetched)
+            return try test.rowsRead(of: "subscription", in: db)
         }
         #expect(try looked() == 0)
         try test.server.sql(

@@ -98,13 +98,7 @@ struct PruningCostTests {
         let parts = try TablePart.all(of: "shadowRecord", blocks: 10, in: db)
         #expect(parts.count > 2)
         func looked() throws -> Int64 {
-            let rows = try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
-                    WHERE schemaname = '\(test.schema)' AND relname = 'shadowrecord'
-                    """)
-            return rows ?? 0
+            try test.rowsRead(of: "shadowrecord", in: db)
         }
         var all: Int64 = 0
         for part in parts {

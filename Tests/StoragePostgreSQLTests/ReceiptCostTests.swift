@@ -38,13 +38,8 @@ struct ReceiptCostTests {
         let page = try ReceiptListScan(filter: wanted, limit: 9, bound: 99)
             .run(before: nil, in: db)
         #expect(page.elements == [receipt])
-        let looked = try Int64.fetchOne(
-            db,
-            sql: """
-                SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
-                WHERE schemaname = '\(test.schema)' AND relname = 'receiptblock'
-                """)
-        #expect(try #require(looked) < 1000)
+        let looked = try test.rowsRead(of: "receiptblock", in: db)
+        #expect(looked < 1000)
         #expect(try connection.commit() == "COMMIT")
         await store.close()
     }
@@ -75,13 +70,8 @@ struct ReceiptCostTests {
         var serials: [Int64] = []
         while serials.count < 5, let row = try rows.next() { serials.append(row["serial"]) }
         #expect(serials == [10_000, 9999, 9998, 9997, 9996])
-        let looked = try Int64.fetchOne(
-            db,
-            sql: """
-                SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
-                WHERE schemaname = '\(test.schema)' AND relname = 'subscription'
-                """)
-        #expect(try #require(looked) < 1000)
+        let looked = try test.rowsRead(of: "subscription", in: db)
+        #expect(looked < 1000)
         #expect(try connection.commit() == "COMMIT")
         await store.close()
     }

@@ -1,6 +1,7 @@
 import RelayTestKit
 import Storage
 import Synchronization
+import Testing
 
 @testable import StoragePostgreSQL
 @testable import StorageSQL
@@ -42,5 +43,16 @@ struct TestPlace {
         try await store.save(
             ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
         return store
+    }
+
+    /// The rows of a table that the transaction of `db` has read, by an index or all in a row.
+    func rowsRead(of table: String, in db: Database) throws -> Int64 {
+        let rows = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables
+                WHERE schemaname = '\(schema)' AND relname = '\(table)'
+                """)
+        return try #require(rows)
     }
 }
