@@ -162,7 +162,7 @@ import Testing
                 in: &step, wasMember: wasMember, fits: after.map(Self.fits) ?? false, .entered,
                 showing: nil)
             #expect(outcome.isMember == members.all.contains { $0.record === after })
-            return (name, wasMember ? before : nil, outcome.items)
+            return (name, wasMember ? before : nil, outcome.items?.all ?? [])
         }
     }
 

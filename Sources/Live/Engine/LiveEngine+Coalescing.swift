@@ -59,7 +59,7 @@ extension LiveEngine {
             group.fates.removeAll()
             // It is written as of one change, and counts as that.
             if !group.clients.isEmpty, !items.isEmpty, let user = admit(group),
-                let told = told(items, of: group, by: nil)
+                let told = told(LiveItems(items), of: group, by: nil)
             {
                 append(told, for: user)
             }

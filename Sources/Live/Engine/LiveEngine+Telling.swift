@@ -8,13 +8,12 @@ extension LiveEngine {
 
     /// What the members of a group are told of what was done to its result: each what it may read.
     func told(
-        _ items: [LiveItem], of group: LiveGroup, by origin: ChangeOrigin?
+        _ items: LiveItems, of group: LiveGroup, by origin: ChangeOrigin?
     ) -> LiveGroupFrame? {
-        // Somebody's own result holds what that one may read: who else may makes no difference.
-        let items = group.reader == nil ? items : items.filter { !$0.isSilent }
-        guard let first = items.first else { return nil }
+        let items = group.reader == nil ? items : items.ofOwn
+        guard let first = items.all.first else { return nil }
         let number = group.number
-        func frame(_ items: [LiveItem]) -> LiveFrame? {
+        func frame(_ items: LiveItems) -> LiveFrame? {
             writer.items(
                 items, of: group.content, as: group.traits, number, by: origin, &written)
         }
@@ -25,8 +24,8 @@ extension LiveEngine {
         guard first.operation == .changed, let before = first.before else { return told }
         told.readersBefore = before.readers
         guard told.readers != nil || told.readersBefore != nil else { return told }
-        told.entered = frame([first.whereEntered])
-        told.left = frame([first.whereLeft])
+        told.entered = frame(LiveItems([first.whereEntered]))
+        told.left = frame(LiveItems([first.whereLeft]))
         return told
     }
 

@@ -373,10 +373,11 @@ package actor LiveEngine {
         if group.traits.coalesces {
             weight.addNote()
             coalescing.note(
-                change.recordID, wasMember ? step.earlier : nil, fate, outcome.items, in: group,
+                change.recordID, wasMember ? step.earlier : nil, fate, outcome.items?.all ?? [],
+                in: group,
                 of: container)
-        } else if group.hasClients, !outcome.items.isEmpty, let user = admit(group),
-            var told = told(outcome.items, of: group, by: change.origin)
+        } else if group.hasClients, let items = outcome.items, let user = admit(group),
+            var told = told(items, of: group, by: change.origin)
         {
             told.position = position
             append(told, for: user)

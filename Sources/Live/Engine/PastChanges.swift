@@ -266,8 +266,8 @@ struct Telling {
         if let known = shared[since] { return known }
         let items = items(since: since)
         let frame = writer.items(
-            group.readable(items, for: reader), of: group.content, as: group.traits, group.number,
-            &written)
+            LiveItems(group.readable(items, for: reader)), of: group.content, as: group.traits,
+            group.number, &written)
         bytes += frame?.bytes.count ?? 0
         let isForAll =
             group.reader != nil

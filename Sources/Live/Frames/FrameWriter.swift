@@ -58,25 +58,36 @@ struct FrameWriter: Sendable {
     ///   - written: what was written of the same records for other groups.
     /// - Returns: The frame.
     func items(
-        _ items: [LiveItem], of shown: LiveShown, as traits: LiveShown.Traits, _ group: UInt32,
+        _ items: LiveItems, of shown: LiveShown, as traits: LiveShown.Traits, _ group: UInt32,
         by origin: ChangeOrigin? = nil, _ written: inout WrittenRecords
     ) -> LiveFrame? {
-        guard !items.isEmpty else { return nil }
-        let name = origin.flatMap { written.name(of: $0, by: writing) }
-        // Of the frames that one change sends to a thousand results only few bytes differ.
+        guard !items.all.isEmpty else { return nil }
+        // Of the frames that one change sends to a thousand results nothing but this differs.
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(written.capacity)
+        let rest = written.list(of: items, for: traits, by: origin) { written in
+            list(of: items.all, shown, traits, by: origin, &written)
+        }
+        bytes.reserveCapacity(Self.opening.count + 10 + rest.count)
         bytes.append(contentsOf: Self.opening)
         bytes.append(contentsOf: String(group).utf8)
-        bytes.append(contentsOf: Self.list)
+        bytes.append(contentsOf: rest)
+        return LiveFrame("items", bytes)
+    }
+
+    /// The rest of a frame of items, behind the number of its group.
+    private func list(
+        of items: [LiveItem], _ shown: LiveShown, _ traits: LiveShown.Traits,
+        by origin: ChangeOrigin?, _ written: inout WrittenRecords
+    ) -> [UInt8] {
+        let name = origin.flatMap { written.name(of: $0, by: writing) }
+        var bytes = Self.list
         for (index, item) in items.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
             append(item, shown, traits, name, &written, to: &bytes)
         }
         bytes.append(UInt8(ascii: "]"))
         bytes.append(UInt8(ascii: "}"))
-        written.noteSize(bytes.count)
-        return LiveFrame("items", bytes)
+        return bytes
     }
 
     private static let opening = Array(#"{"type":"items","group":"#.utf8)

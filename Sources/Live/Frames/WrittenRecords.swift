@@ -56,11 +56,41 @@ struct WrittenRecords {
     /// Those whose identity is in a key: another one must not take their place in memory.
     private var records: [LiveRecord] = []
     private var named: (origin: ChangeOrigin, name: String?)?
-    /// Room for the next frame: about as much as the last one took.
-    private(set) var capacity = 480
+    /// Lists of items: most results to which a change did the same are told the same.
+    private var lists: [List] = []
+    /// How many of them are remembered: what else is told is told of few results.
+    private static let mostLists = 16
 
-    /// Notes how many bytes a frame took.
-    mutating func noteSize(_ bytes: Int) { capacity = bytes + 32 }
+    /// A list of items as some results are told it.
+    private struct List {
+        let items: LiveItems
+        let traits: LiveShown.Traits
+        let isNamed: Bool
+        let text: [UInt8]
+    }
+
+    /// What all results that are told these items have in common in their frames.
+    ///
+    /// - Parameters:
+    ///   - items: what was done to them.
+    ///   - traits: how it is told.
+    ///   - origin: who did it, where that is told.
+    ///   - make: writes it.
+    mutating func list(
+        of items: LiveItems, for traits: LiveShown.Traits, by origin: ChangeOrigin?,
+        _ make: (inout WrittenRecords) -> [UInt8]
+    ) -> [UInt8] {
+        let isNamed = origin != nil
+        for list in lists
+        where list.items === items && list.isNamed == isNamed && list.traits == traits {
+            return list.text
+        }
+        let text = make(&self)
+        if lists.count < Self.mostLists {
+            lists.append(List(items: items, traits: traits, isNamed: isNamed, text: text))
+        }
+        return text
+    }
 
     /// The record as a query shows it.
     mutating func record(

@@ -31,9 +31,11 @@ struct RecordStep {
     private var sorted: [Sorted] = []
     /// One for each list of fields that was asked for.
     private var sameness: [(keys: [String]?, isSame: Bool)] = []
+    /// What it did to results, each once.
+    private var items: [LiveItems] = []
 
-    /// How many different orders, and lists of fields, are remembered: beyond them looking for one
-    /// takes longer than working it out.
+    /// How many different orders, lists of fields, and lists of items are remembered: beyond them
+    /// looking for one takes longer than working it out.
     private static let most = 8
 
     init(from earlier: LiveRecord?, to later: LiveRecord?) {
@@ -60,5 +62,13 @@ struct RecordStep {
         let isSame = later.isSame(as: earlier, keys)
         if sameness.count < Self.most { sameness.append((keys, isSame)) }
         return isSame
+    }
+
+    /// What it did to a result: the same object as for another one, if it did the same there.
+    mutating func items(_ first: LiveItem, _ second: LiveItem?) -> LiveItems {
+        if let known = items.first(where: { $0.are(first, second) }) { return known }
+        let made = LiveItems([first] + (second.map { [$0] } ?? []))
+        if items.count < Self.most { items.append(made) }
+        return made
     }
 }

@@ -67,10 +67,21 @@ struct ResultMembers: Sendable {
 
     /// What a change of a record has done to a result.
     struct Outcome {
-        /// What it did to what is shown: removed, added, changed, each in order.
-        var items: [LiveItem] = []
+        /// What it did to what is shown; `nil` if nothing.
+        var items: LiveItems?
         /// Whether the record is a member now.
         var isMember = false
+    }
+
+    /// What was done to what is shown: to the record that changed, and to the one at the cut.
+    private struct Done {
+        var first: LiveItem?
+        var second: LiveItem?
+
+        mutating func append(_ item: LiveItem) {
+            assert(second == nil)
+            if first == nil { first = item } else { second = item }
+        }
     }
 
     /// Puts a record in the place of what it was.
@@ -99,11 +110,11 @@ struct ResultMembers: Sendable {
         let place = put(new, inPlaceOf: old, isMoved: sorted.isMoved)
         let after = window(of: all.count)
         let isShown = place.map(after.contains) ?? false
-        var outcome = Outcome(isMember: new != nil)
+        var done = Done()
 
         if wasShown, !isShown, let earlier = step.earlier {
             let reason = new == nil ? fate.going : .windowed
-            outcome.items.append(
+            done.append(
                 LiveItem(
                     operation: .removed, reason: reason, record: earlier, before: earlier))
         }
@@ -112,31 +123,33 @@ struct ResultMembers: Sendable {
             let now = Self.moved(edgeBefore, without: old, with: place)
             if !after.contains(now) {
                 let record = all[now].record
-                outcome.items.append(
+                done.append(
                     LiveItem(
                         operation: .removed, reason: .windowed, record: record, before: record))
             }
         }
         if !wasShown, isShown, let place {
             let reason = old == nil ? fate.coming : .windowed
-            outcome.items.append(item(.added, reason, at: place, after))
+            done.append(item(.added, reason, at: place, after))
         }
         if let edgeAfter = edge(of: after), edgeAfter != place {
             let then = Self.unmoved(edgeAfter, without: old, with: place)
             if !before.contains(then) {
-                outcome.items.append(item(.added, .windowed, at: edgeAfter, after))
+                done.append(item(.added, .windowed, at: edgeAfter, after))
             }
         }
         if wasShown, isShown, let place {
             let isSilent = !sorted.isMoved && step.isSame(keys)
-            guard !isSilent || step.changesReaders else { return outcome }
-            var changed = item(.changed, nil, at: place, after)
-            changed.moved = sorted.isMoved
-            changed.before = step.earlier
-            changed.isSilent = isSilent
-            outcome.items.append(changed)
+            if !isSilent || step.changesReaders {
+                var changed = item(.changed, nil, at: place, after)
+                changed.moved = sorted.isMoved
+                changed.before = step.earlier
+                changed.isSilent = isSilent
+                done.append(changed)
+            }
         }
-        return outcome
+        let items = done.first.map { step.items($0, done.second) }
+        return Outcome(items: items, isMember: new != nil)
     }
 
     /// Puts `member` where it belongs, and takes out what stood at `old`.
