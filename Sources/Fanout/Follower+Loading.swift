@@ -50,6 +50,7 @@ extension Follower {
         try await loadSubscriptions(mark.position, registry, portion, onLoading)
         onLoading(.badges)
         for (holder, badge) in try await registry.badges() { state.set(badge, of: holder) }
+        state.noteLoaded(mark.position)
         meter.show(subscriptions: state.subscriptionCount)
     }
 
@@ -96,6 +97,7 @@ extension Follower {
             state = before
             throw error
         }
+        state.noteLoaded(position)
         meter.show(subscriptions: state.subscriptionCount)
     }
 

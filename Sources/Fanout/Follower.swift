@@ -200,6 +200,7 @@ package struct Follower: ~Copyable {
         case .subscriptionSaved(let version, let replaced):
             if let replaced { state.removeSubscription(replaced, of: container) }
             activate(version)
+            state.noteEntered(version.activation, of: container)
             meter.show(subscriptions: state.subscriptionCount)
         case .subscriptionDeleted(let serial):
             state.removeSubscription(serial, of: container)

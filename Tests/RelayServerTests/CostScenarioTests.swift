@@ -129,6 +129,67 @@ import Testing
         }
     }
 
+    /// Conditions that no value finds, saved by one request.
+    private func request(_ kind: String, _ conditions: [(id: String, text: String)]) -> JSONValue {
+        let operations = conditions.map { condition -> JSONValue in
+            [
+                "operationType": .string(kind),
+                "subscription": [
+                    "subscriptionID": .string(condition.id), "subscriptionType": "query",
+                    "query": ["recordType": "Artwork", "predicate": .string(condition.text)],
+                    "firesOn": ["create"], "notificationInfo": ["alertBody": "new"],
+                ],
+            ]
+        }
+        return ["operations": .array(operations)]
+    }
+
+    /// How many of the subscriptions of an answer are saved; the others are to be over a bound.
+    private func saved(_ answer: JSONValue?) -> Int {
+        guard case .array(let entries)? = answer else { return -1 }
+        return entries.count { entry in
+            guard case .object(let object) = entry else { return false }
+            let isSaved = object["serverErrorCode"] == nil
+            #expect(isSaved || entry.text.contains("limits.userCost"), "\(entry.text)")
+            return isSaved
+        }
+    }
+
+    @Test func `what is being saved at the same time is weighed together`() async throws {
+        var limits = RequestLimits()
+        limits.costs.perUser = 4
+        // Nobody follows here: all that is saved stays under way.
+        try await TestRelay.with(limits: limits) { relay in
+            func save(_ numbers: Range<Int>, as user: String) async throws -> Int {
+                let conditions = numbers.map { (id: "q\($0)", text: "NOT price > \($0)") }
+                let body = request("create", conditions).text
+                let answer = try await relay.post("subscriptions/modify", body, user: user)
+                return saved(answer["subscriptions"])
+            }
+            #expect(try await save(0..<8, as: "_alice") == 4)
+            #expect(try await save(8..<9, as: "_alice") == 0)
+            // The same once more is nothing more, and somebody else's is theirs.
+            #expect(try await save(0..<4, as: "_alice") == 4)
+            #expect(try await save(0..<8, as: "_bob") == 4)
+        }
+    }
+
+    @Test func `what was being saved is free again once the follower has it`() async throws {
+        try await RunningRelay.with(["--limits-user-cost", "4"]) { relay in
+            for round in 0..<6 {
+                let conditions = (0..<2).map {
+                    (id: "q\($0)", text: "NOT price > \(10 * round + $0)")
+                }
+                let body = request(round == 0 ? "create" : "update", conditions)
+                let answer = try await relay.container.call(
+                    "subscriptions/modify", body, as: "alice", in: "public"
+                ).expect(200)
+                #expect(saved(answer["subscriptions"]) == 2, "\(round)")
+                try await relay.relay.waitUntilSettled(within: .patience)
+            }
+        }
+    }
+
     @Test func `what connected clients ask for bears the same bounds as what is saved`()
         async throws
     {

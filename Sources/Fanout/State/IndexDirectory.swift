@@ -14,6 +14,8 @@ package final class IndexDirectory: Sendable {
     private let entries = Mutex<[ContainerKey: Entry]>([:])
     /// What the queries of connected clients weigh.
     private let connected = Mutex<[ContainerKey: ConditionLedger]>([:])
+    /// What the conditions weigh that are being saved.
+    package let underWay = ConditionsUnderWay()
     /// Keeps edits apart from judgements that take long.
     let turns = JudgingTurns()
     /// An index of nothing, by which conditions are weighed where nothing was saved.

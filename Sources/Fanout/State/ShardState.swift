@@ -79,6 +79,17 @@ package struct ShardState: Sendable {
         lastDevice = 0
     }
 
+    /// Whoever saves is weighed by the accounts from now on, and not by what is under way: of a
+    /// container what was saved at `position` is entered.
+    func noteEntered(_ position: LogPosition, of container: ContainerKey) {
+        directory?.underWay.enter(position, of: container)
+    }
+
+    /// The same for what was loaded, of all containers.
+    func noteLoaded(_ position: LogPosition) {
+        directory?.underWay.enterAll(upTo: position)
+    }
+
     /// Ends a subscription.
     package mutating func removeSubscription(_ serial: UInt64, of container: ContainerKey) {
         containers[container]?.removeSubscription(serial)

@@ -5,8 +5,8 @@ import RelayModel
 /// Weighs what a subscription's predicate would cost every change of its record type, and refuses
 /// what is too heavy.
 ///
-/// What is being saved at the same moment is not weighed together: the bounds can be exceeded by as
-/// much as is under way between an answer and the follower.
+/// The accounts know of what is saved once the follower has it. What is being saved bears the same
+/// bounds by itself (``begin(_:costing:path:)``): so both together are twice as much at the most.
 struct PredicateScales: Sendable {
     let indexes: IndexDirectory
     let limits: CostLimits
@@ -24,6 +24,33 @@ struct PredicateScales: Sendable {
         let cost = PredicateCost(index.cost(of: indexed), of: indexed.predicate)
         if cost.isNoticeable, !isCharged(cost) { try check(cost, of: subscription, path: path) }
         return cost
+    }
+
+    /// Counts what is weighed among what is being saved, until it is known what became of it.
+    ///
+    /// Not beside what is saved: whoever saves anew all that they have, as some clients do at each
+    /// start, has it in both.
+    ///
+    /// - Returns: What is to be settled; `nil` for what weighs nothing.
+    /// - Throws: 400 that names the limit which it would exceed.
+    func begin(
+        _ subscription: Subscription, costing cost: PredicateCost, path: String
+    ) throws -> ConditionsUnderWay.Entry? {
+        guard let entry = ConditionsUnderWay.Entry(subscription, cost) else { return nil }
+        let (underWay, container) = (indexes.underWay, subscription.container)
+        let former = underWay.former(of: entry, in: container)?.comparisonsPerChange ?? 0
+        let growth = entry.comparisonsPerChange - former
+        if growth > 0, let costs = underWay.costs(of: container) {
+            let type = subscription.recordType
+            try check(
+                growth + costs.comparisonsPerChange(of: type, by: subscription.owner),
+                limits.perUser, path, "what one user is saving", "limits.userCost")
+            try check(
+                growth + costs.comparisonsPerChange(of: type), limits.perRecordType, path,
+                "all that is being saved for a record type", "limits.recordTypeCost")
+        }
+        underWay.begin(entry, in: container)
+        return entry
     }
 
     private func check(

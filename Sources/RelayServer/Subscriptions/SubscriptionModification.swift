@@ -7,17 +7,20 @@ import Storage
 
 /// The body of `subscriptions/modify`: what is to be applied, and how its outcome is told.
 struct SubscriptionModification {
-    /// One operation, and what its predicate costs.
+    /// One operation, what its predicate costs, and what that counts for as long as it is being
+    /// saved.
     struct Operation {
         let edit: SubscriptionEdit
         let cost: PredicateCost?
+        let weight: ConditionsUnderWay.Entry?
     }
 
     private let request: ItemisedRequest<Operation>
+    private let underWay: ConditionsUnderWay
     /// Whether a refusal undoes the others.
     let atomicity: EditAtomicity
 
-    /// Reads the body.
+    /// Reads the body. What its conditions weigh counts as being saved until ``settle(_:in:)``.
     ///
     /// - Throws: What makes the request as a whole unreadable.
     init(
@@ -26,6 +29,7 @@ struct SubscriptionModification {
         assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
+        underWay = indexes.underWay
         try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
         let elements = try body.operations(within: limits)
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
@@ -33,7 +37,7 @@ struct SubscriptionModification {
             let reading = SubscriptionOperationReading(
                 owner: owner, limits: limits, schema: schema, assignedID: assignID())
             let edit = try reading.edit(element, path: path, at: now)
-            return Operation(edit: edit, cost: try Self.weigh(edit, on: scales, path: path))
+            return try Self.weighed(edit, on: scales, path: path)
         }
     }
 
@@ -54,13 +58,29 @@ struct SubscriptionModification {
         }
     }
 
-    private static func weigh(
+    /// Says what became of ``edits``; where there are no outcomes, nothing was saved.
+    func settle(_ outcomes: [SubscriptionEditOutcome], in container: ContainerKey) {
+        for (item, outcome) in request.judged(outcomes) {
+            guard case .operation(let operation) = item, let weight = operation.weight else {
+                continue
+            }
+            var position: LogPosition?
+            if case .saved(let version)? = outcome { position = version.activation }
+            underWay.settle(weight, savedAt: position, in: container)
+        }
+    }
+
+    private static func weighed(
         _ edit: SubscriptionEdit, on scales: PredicateScales, path: String
-    ) throws -> PredicateCost? {
+    ) throws -> Operation {
         switch edit {
         case .create(let subscription), .update(let subscription):
-            try scales.weigh(subscription, path: "\(path).subscription")
-        case .delete: nil
+            let place = "\(path).subscription"
+            let cost = try scales.weigh(subscription, path: place)
+            return Operation(
+                edit: edit, cost: cost,
+                weight: try scales.begin(subscription, costing: cost, path: place))
+        case .delete: return Operation(edit: edit, cost: nil, weight: nil)
         }
     }
 }

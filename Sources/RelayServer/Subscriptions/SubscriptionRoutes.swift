@@ -162,14 +162,16 @@ struct SubscriptionRoutes: Sendable {
                 indexes: indexes, at: request.receivedAt,
                 assignID: { identifiers.uuid().uppercased() })
         }
+        var outcomes: [SubscriptionEditOutcome] = []
+        // What is not saved, or not known to be, is no longer being saved.
+        defer { modification.settle(outcomes, in: owner.container) }
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], [], uuid: request.uuid))
         }
-        let outcomes =
-            edits.isEmpty
-            ? []
-            : try await registry.edit(
+        if !edits.isEmpty {
+            outcomes = try await registry.edit(
                 edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
+        }
         let warnings = await knowledge.warnings(of: edits, at: request.receivedAt)
         return answer(modification.entries(outcomes: outcomes, warnings, uuid: request.uuid))
     }

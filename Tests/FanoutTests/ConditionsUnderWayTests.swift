@@ -1,0 +1,96 @@
+import Matching
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import Fanout
+
+/// What conditions weigh that are being saved counts until the follower has them, and no longer.
+@Suite struct ConditionsUnderWayTests {
+    private let underWay = ConditionsUnderWay()
+
+    private static func entry(
+        _ id: String, _ condition: String = "NOT price > 3"
+    ) throws -> ConditionsUnderWay.Entry {
+        let subscription = Fixtures.subscription(id, where: condition)
+        let indexed = try IndexedSubscription(subscription, serial: 0)
+        let cost = SubscriptionIndex(seed: 0).cost(of: indexed)
+        return try #require(
+            ConditionsUnderWay.Entry(subscription, PredicateCost(cost, of: indexed.predicate)))
+    }
+
+    /// Begins to save a condition.
+    private func begin(
+        _ id: String, _ condition: String = "NOT price > 3"
+    ) throws -> ConditionsUnderWay.Entry {
+        let entry = try Self.entry(id, condition)
+        underWay.begin(entry, in: Fixtures.container)
+        return entry
+    }
+
+    private func settle(_ entry: ConditionsUnderWay.Entry, at position: UInt64?) {
+        underWay.settle(
+            entry, savedAt: position.map { LogPosition($0) }, in: Fixtures.container)
+    }
+
+    /// What all of it weighs for whoever saves it.
+    private var weight: Double {
+        underWay.costs(of: Fixtures.container)?.comparisonsPerChange(
+            of: Fixtures.identifier("Artwork"), by: Fixtures.identifier("alice")) ?? 0
+    }
+
+    @Test func `what is saved counts until the follower has entered it`() throws {
+        let first = try begin("a")
+        let second = try begin("b", "NOT price > 4")
+        #expect(weight == 2)
+        settle(first, at: 5)
+        settle(second, at: 6)
+        #expect(weight == 2)
+        underWay.enter(LogPosition(5), of: Fixtures.container)
+        #expect(weight == 1)
+        underWay.enter(LogPosition(6), of: Fixtures.container)
+        #expect(weight == 0)
+    }
+
+    @Test func `the follower may be there before whoever saves hears of it`() throws {
+        let entry = try begin("a")
+        underWay.enter(LogPosition(5), of: Fixtures.container)
+        #expect(weight == 1)
+        settle(entry, at: 5)
+        #expect(weight == 0)
+    }
+
+    @Test func `what is not saved counts no more`() throws {
+        settle(try begin("a"), at: nil)
+        #expect(weight == 0)
+    }
+
+    @Test func `of one subscription the last version counts, in whatever order it is heard of`()
+        throws
+    {
+        let first = try begin("a")
+        settle(first, at: 5)
+        let second = try begin("a", "NOT price > 4 AND NOT size > 4")
+        #expect(underWay.former(of: second, in: Fixtures.container)?.comparisonsPerChange == 1)
+        settle(second, at: 7)
+        #expect(weight == 2)
+        settle(try begin("a", "NOT price > 5"), at: 6)
+        #expect(weight == 2)
+        for position: UInt64 in 5...6 {
+            underWay.enter(LogPosition(position), of: Fixtures.container)
+        }
+        #expect(weight == 2)
+        underWay.enter(LogPosition(7), of: Fixtures.container)
+        #expect(weight == 0)
+        #expect(underWay.former(of: second, in: Fixtures.container) == nil)
+    }
+
+    @Test func `what was loaded is entered, and nothing behind it`() throws {
+        settle(try begin("a"), at: 5)
+        settle(try begin("b", "NOT price > 4"), at: 9)
+        underWay.enterAll(upTo: LogPosition(8))
+        #expect(weight == 1)
+        underWay.enterAll(upTo: LogPosition(9))
+        #expect(weight == 0)
+    }
+}
