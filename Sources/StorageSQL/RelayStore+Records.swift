@@ -25,7 +25,7 @@ extension RelayStore: Shadow {
             }
         }
         var applied = RecordEditsApplied(outcomes: parts.flatMap(\.outcomes), room: room)
-        applied.path = parts.last?.path ?? []
+        applied.place = parts.last?.place ?? CascadePlace()
         applied.gone = parts.last?.gone ?? 0
         if !additions.isEmpty { schemas.forget(place.container) }
         for case .refused(.overQuota(let refusal)) in applied.outcomes {

@@ -101,33 +101,40 @@ extension RelayStore {
     /// never records without a zone; whoever deletes it again goes on.
     package func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
-        path: [RecordName]?, at now: Timestamp
+        from begun: ZoneDeletionPlace?, at now: Timestamp
     ) async throws -> ZoneDeletion {
         // Else the writer would look through all that is hidden for what is to be deleted.
-        if try await forgetPart(of: place.container) != nil { return .begun(path) }
+        if try await forgetPart(of: place.container) != nil { return .begun(begun) }
         let most = max(1, limit)
         // What was begun with comes first again; the others are not read for it.
-        let wanted = path == nil ? most : 1
+        let wanted = begun?.path == nil ? most : 1
         return try await admitted(place.container) { store in
             try await store.write(
                 .intake, of: place.container, changes: most * WriteRequest.changesPerEdit
             ) { commit -> ZoneDeletion in
                 let container = try commit.container(place.container)
                 let shadowRows = ShadowRows(place: place, container: container)
-                guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return .unknown }
+                guard let zone = try shadowRows.zone(zoneID, in: commit.db) else {
+                    return begun == nil ? .unknown : .done
+                }
+                guard begun.map({ $0.edit == zone.edit }) ?? true else { return .done }
+                func goesOn(_ path: [RecordName]?) -> ZoneDeletion {
+                    .begun(ZoneDeletionPlace(edit: zone.edit, path: path))
+                }
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
                 let records = try shadowRows.liveRecords(
                     of: zoneID, limit: wanted, in: commit.db)
-                var room = CascadeRoom(part: most, path: path)
+                var room = CascadeRoom(part: most)
+                room.path = begun?.path ?? []
                 for record in records {
-                    guard !room.isSpent else { return .begun(nil) }
+                    guard !room.isSpent else { return goesOn(nil) }
                     let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
                     let outcome = try step.apply(edit, within: &room, in: &commit)
-                    guard !outcome.isUnfinished else { return .begun(room.path) }
-                    room.path = []
+                    guard !outcome.isUnfinished else { return goesOn(room.path) }
+                    room.finish()
                     room.noteGone(bytes: 0)
                 }
-                guard records.count < wanted else { return .begun(nil) }
+                guard records.count < wanted else { return goesOn(nil) }
                 try shadowRows.save(zoneID, position: .start, deletedAt: now, in: commit.db)
                 return .done
             }

@@ -79,9 +79,9 @@ struct RepeatedReads: Shadow {
 
     func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
-        path: [RecordName]?, at now: Timestamp
+        from begun: ZoneDeletionPlace?, at now: Timestamp
     ) async throws -> ZoneDeletion {
         try await store.deleteZone(
-            zoneID, in: place, by: editor, limit: limit, path: path, at: now)
+            zoneID, in: place, by: editor, limit: limit, from: begun, at: now)
     }
 }

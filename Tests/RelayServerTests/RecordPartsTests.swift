@@ -64,7 +64,7 @@ import Testing
         parts.note(
             RecordEditsApplied(
                 outcomes: [.deleted(edits[0].recordID), unfinished, unfinished], room: room))
-        #expect(parts.path == room.path && parts.isBegun)
+        #expect(parts.place == room.place && parts.isBegun)
         let rest = parts.next(most: 3)
         #expect(rest == [edits[1]])
         var ended = parts
@@ -78,7 +78,7 @@ import Testing
         let done: [RecordEditOutcome] = edits.map { .deleted($0.recordID) }
         for index in [1, 2] {
             parts.note(RecordEditsApplied(outcomes: [done[index]], room: CascadeRoom(part: 2)))
-            #expect(parts.path == nil)
+            #expect(parts.place == nil)
         }
         let more = parts.next(most: 3)
         #expect(more == nil && parts.outcomes == done)

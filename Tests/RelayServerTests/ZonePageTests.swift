@@ -21,7 +21,7 @@ import Testing
         let zoneID = try #require(ZoneID(zoneName: name))
         let deletion = try await relay.store.deleteZone(
             zoneID, in: place, by: RecordEditor(userID: known("_alice"), isServer: false),
-            limit: 32, path: nil, at: TestRelay.now)
+            limit: 32, from: nil, at: TestRelay.now)
         #expect(deletion == .done)
     }
 

@@ -129,7 +129,7 @@ import Testing
         func delete() async throws -> ZoneDeletion {
             try await store.deleteZone(
                 zone, in: Self.place, by: RecordEditor(userID: Self.alice, isServer: false),
-                limit: 32, path: nil, at: Sample.moment(3))
+                limit: 32, from: nil, at: Sample.moment(3))
         }
         #expect(try await delete() == .begun(nil))
         #expect(try await Self.kept(store) == Self.count + 1 - WriteLines.changesPerTurn)

@@ -11,31 +11,31 @@ struct RecordParts {
     /// What became of them so far, in their order.
     private(set) var outcomes: [RecordEditOutcome] = []
     /// Where the first of the others goes on, if it is a deletion that is unfinished.
-    private(set) var path: [RecordName]?
+    private(set) var place: CascadePlace?
 
     init(_ edits: [RecordEdit]) {
         self.edits = edits
     }
 
     /// Whether a part has gone in.
-    var isBegun: Bool { !outcomes.isEmpty || path != nil }
+    var isBegun: Bool { !outcomes.isEmpty || place != nil }
 
     /// The operations that go in next, `most` at the most; `nil` after the last.
     ///
     /// One that is unfinished goes on alone.
     mutating func next(most: Int) -> [RecordEdit]? {
-        if allowance.appended <= 0, path == nil {
+        if allowance.appended <= 0, place == nil {
             end(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes))
         }
         let rest = edits[outcomes.count...]
-        return rest.isEmpty ? nil : Array(rest.prefix(path == nil ? max(1, most) : 1))
+        return rest.isEmpty ? nil : Array(rest.prefix(place == nil ? max(1, most) : 1))
     }
 
     /// Notes what became of the operations that went in last, and of what goes along.
     mutating func note(_ applied: RecordEditsApplied) {
         let isUnfinished = applied.outcomes.contains(where: \.isUnfinished)
         note(Array(applied.outcomes.prefix { !$0.isUnfinished }))
-        path = isUnfinished ? applied.path : nil
+        place = isUnfinished ? applied.place : nil
     }
 
     /// Notes what became of the operations that went in last.
@@ -55,11 +55,11 @@ struct RecordParts {
 
     /// Refuses what has not gone in.
     mutating func end(_ refusal: RecordRefusal) {
-        if path != nil, case .bounded(let bound, let reason) = refusal {
+        if place != nil, case .bounded(let bound, let reason) = refusal {
             let rest = "of what refers to it some is deleted, and the same deletion goes on with it"
             outcomes.append(.refused(.bounded(bound, reason: "\(reason); \(rest)")))
         }
-        path = nil
+        place = nil
         while outcomes.count < edits.count { outcomes.append(.refused(refusal)) }
     }
 }

@@ -55,9 +55,9 @@ struct RecordRoutes: Sendable {
             do {
                 try time.check()
                 // Whoever is gone deletes again what is unfinished.
-                if parts.path != nil { try Task.checkCancellation() }
+                if parts.place != nil { try Task.checkCancellation() }
                 let room = CascadeRoom(
-                    part: turns.portion(of: caller.place.container), path: parts.path)
+                    part: turns.portion(of: caller.place.container), from: parts.place)
                 parts.note(
                     try await modify(
                         part: part, .independent, modification.additions, within: room, caller,

@@ -159,16 +159,16 @@ struct ZoneRoutes: Sendable {
         _ request: RelayRequest
     ) async throws -> JSONValue {
         let container = caller.place.container
-        var path: [RecordName]?
+        var begun: ZoneDeletionPlace?
         while true {
             try time.check()
             let limit = min(Self.deletedAtATime, turns.portion(of: container))
-            let begun = path
+            let place = begun
             let deletion = try await turns.run(
                 of: container, changes: limit, last: { _ in try await log.head() }
             ) {
                 try await calls.shadow.deleteZone(
-                    zoneID, in: caller.place, by: caller.editor, limit: limit, path: begun,
+                    zoneID, in: caller.place, by: caller.editor, limit: limit, from: place,
                     at: request.receivedAt)
             }
             time.note()
@@ -176,7 +176,7 @@ struct ZoneRoutes: Sendable {
             case .unknown: throw APIError.zoneNotFound(zoneID)
             case .begun(let reached):
                 try Task.checkCancellation()
-                path = reached
+                begun = reached
             case .done: return ["zoneID": caller.json(zoneID), "deleted": true]
             }
         }

@@ -19,7 +19,7 @@ struct RecordEditStep {
             }
             let outcome = try apply(edit, within: &allowance.cascade, in: &commit)
             allowance.isUnfinished = outcome.isUnfinished
-            if !outcome.isUnfinished { allowance.cascade.path = [] }
+            if !outcome.isUnfinished { allowance.cascade.finish() }
             return outcome.told(within: &allowance.told)
         }
         allowance.appended -= commit.bytes(since: beginning)
@@ -36,6 +36,9 @@ struct RecordEditStep {
             return .refused(.zoneNotFound)
         }
         let current = try current(for: edit, in: commit.db)
+        if let current, !current.isDeleted, room.isOther(current.created) {
+            return .deleted(edit.recordID)
+        }
         let isHidden = try current.map { try !isReadable($0, in: &commit) } ?? false
         switch edit.decide(
             on: current, isHidden: isHidden, in: shadowRows.place, by: editor, at: now)
@@ -93,6 +96,7 @@ struct RecordEditStep {
         guard decision.record.isDeleted else {
             return .saved(try write(decision, in: &commit))
         }
+        room.begin(decision.record.created)
         guard try deleteFollowers(of: decision.record, within: &room, in: &commit) else {
             return .refused(.unfinished)
         }

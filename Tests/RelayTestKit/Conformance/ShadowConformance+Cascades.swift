@@ -15,6 +15,11 @@ extension ShadowConformance {
         ConformanceCase(
             "an atomic request with which too many go along changes nothing", check: refused),
         ConformanceCase("a zone goes part by part in the same order", check: zoned),
+        ConformanceCase(
+            "what took the name of a deleted record between two parts is left", check: madeAnew),
+        ConformanceCase(
+            "a zone that was made anew between two parts of its deletion is left",
+            check: zoneMadeAnew),
     ]
 
     private static func child(_ name: String, of parent: String) -> RecordEdit {
@@ -57,17 +62,17 @@ extension ShadowConformance {
     private static func parted(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         _ = try await modify(store, tree)
-        var path: [RecordName]?
+        var place: CascadePlace?
         var counts = [tree.count]
         var outcome: RecordEditOutcome?
         while outcome == nil, counts.count < 100 {
             let applied = try await delete(
-                "top", store, within: CascadeRoom(part: 1, path: path))
+                "top", store, within: CascadeRoom(part: 1, from: place))
             let left = try await remaining(of: tree, store)
             checkTree(left)
             #expect(applied.gone <= 1)
             counts.append(left.count)
-            path = applied.path
+            place = applied.place
             outcome = applied.outcomes.first { !$0.isUnfinished }
         }
         #expect(outcome == .deleted(id("top")))
@@ -92,12 +97,12 @@ extension ShadowConformance {
         _ = try await modify(store, edits)
         let first = try await delete("top", store, within: CascadeRoom(part: 1))
         #expect(first.outcomes == [.refused(.unfinished)])
-        #expect(first.path == [id("a").recordName] && first.gone == 1)
+        #expect(first.place.path == [id("a").recordName] && first.gone == 1)
         var away = RecordEdit(.forceReplace, id("a"), type: type)
         away.fields = ["title": .string("Away")]
         _ = try await modify(store, [away])
         let second = try await delete(
-            "top", store, within: CascadeRoom(part: 32, path: first.path))
+            "top", store, within: CascadeRoom(part: 32, from: first.place))
         #expect(second.outcomes == [.deleted(id("top"))])
         let left = try await remaining(of: edits, store)
         #expect(left.contains(id("a")) && left.count == 2)
@@ -147,9 +152,9 @@ extension ShadowConformance {
             additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
         var deletion = ZoneDeletion.begun(nil)
         var counts = [edits.count]
-        while case .begun(let path) = deletion, counts.count < 100 {
+        while case .begun(let begun) = deletion, counts.count < 100 {
             deletion = try await store.deleteZone(
-                zoneID, in: own, by: editor, limit: 2, path: path, at: Sample.moment(2))
+                zoneID, in: own, by: editor, limit: 2, from: begun, at: Sample.moment(2))
             let left = Set(
                 try await store.records(named: edits.map(\.recordID), in: own)
                     .map { id($0.recordID.recordName.rawValue) })
@@ -159,5 +164,63 @@ extension ShadowConformance {
         #expect(deletion == .done)
         #expect(counts.last == 0)
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= 2 })
+    }
+    private static func madeAnew(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let edits = [create("top", "One"), child("a", of: "top"), child("b", of: "top")]
+        _ = try await modify(store, edits)
+        let first = try await delete("top", store, within: CascadeRoom(part: 1))
+        #expect(first.outcomes == [.refused(.unfinished)] && first.gone == 1)
+        // Another device has it deleted before, and makes it anew with all that refers to it.
+        let outcomes = try await modify(store, [RecordEdit(.forceDelete, id("top"), type: nil)])
+        #expect(outcomes == [.deleted(id("top"))])
+        _ = try await store.modify(
+            edits, in: place, by: editor, atomicity: .independent, additions: [],
+            at: Sample.moment(3))
+        let second = try await delete(
+            "top", store, within: CascadeRoom(part: 32, from: first.place))
+        #expect(second.outcomes == [.deleted(id("top"))] && second.gone == 0)
+        #expect(try await remaining(of: edits, store).count == edits.count)
+    }
+
+    private static func zoneMadeAnew(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let zoneID = try #require(ZoneID(zoneName: "notes"))
+        let user: UserID = Sample.identifier("alice")
+        let own = RecordPlace(container: container, database: .private, owner: user)
+        let edits = (0..<4).map { number in
+            var edit = create("r\(number)", "One")
+            edit.recordID = RecordID(recordName: edit.recordID.recordName, zoneID: zoneID)
+            return edit
+        }
+        func make() async throws {
+            _ = try await store.createZones([zoneID], in: own)
+            _ = try await store.modify(
+                edits, in: own, by: editor, atomicity: .independent,
+                additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
+        }
+        func delete(from begun: ZoneDeletionPlace?) async throws -> ZoneDeletion {
+            try await store.deleteZone(
+                zoneID, in: own, by: editor, limit: 2, from: begun, at: Sample.moment(2))
+        }
+        try await make()
+        guard case .begun(let begun?) = try await delete(from: nil) else {
+            Issue.record("it is not deleted in parts")
+            return
+        }
+        // Another device ends it, and makes the zone anew.
+        var other = ZoneDeletion.begun(nil)
+        var parts = 0
+        while case .begun(let place) = other, parts < 100 {
+            other = try await delete(from: place)
+            parts += 1
+        }
+        #expect(other == .done)
+        #expect(try await delete(from: begun) == .done)
+        try await make()
+        #expect(try await delete(from: begun) == .done)
+        #expect(try await store.zone(zoneID, of: own)?.isDeleted == false)
+        let left = try await store.records(named: edits.map(\.recordID), in: own)
+        #expect(left.count == edits.count)
     }
 }

@@ -1,5 +1,20 @@
 package import RelayModel
 
+/// How far a deletion has come that is unfinished.
+package struct CascadePlace: Sendable, Hashable {
+    /// The names that lead from the record that is deleted, without its own, to the one of which
+    /// is asked next what refers to it.
+    package var path: [RecordName] = []
+    /// Who made the record that is deleted, and when; `nil` before anything is known of it.
+    ///
+    /// Its name may be another record's by the next part: somebody else has deleted it, or its
+    /// zone, and made it anew. Nobody has asked for that one to go, and what refers to it.
+    package var target: RecordStamp?
+
+    /// Nothing has been looked at.
+    package init() {}
+}
+
 /// What may go along in one transaction with the deletions of a request, by `DELETE_SELF`, and how
 /// far that has come.
 package struct CascadeRoom: Sendable {
@@ -18,9 +33,8 @@ package struct CascadeRoom: Sendable {
     /// one request changes.
     private static let mostBytes = (part: 1024 * 1024, atOnce: 16 * 1024 * 1024)
 
-    /// The names that lead from the record that is deleted, without its own, to the one of which
-    /// is asked next what refers to it.
-    package var path: [RecordName]
+    /// How far the deletion has come.
+    package private(set) var place: CascadePlace
     /// How many have gone.
     package private(set) var gone = 0
     /// Whether a deletion goes on that is unfinished.
@@ -30,16 +44,16 @@ package struct CascadeRoom: Sendable {
     private var bytes: Int
 
     /// All of a part, in which at the most `most` go, 1 at the least; if a deletion goes on in it,
-    /// then at `path`.
-    package init(part most: Int, path: [RecordName]? = nil) {
-        self.init(most: min(max(1, most), Self.mostOfPart), bytes: Self.mostBytes.part, path)
+    /// then at `place`.
+    package init(part most: Int, from place: CascadePlace? = nil) {
+        self.init(most: min(max(1, most), Self.mostOfPart), bytes: Self.mostBytes.part, place)
     }
 
-    private init(most: Int, bytes: Int, _ path: [RecordName]?) {
+    private init(most: Int, bytes: Int, _ place: CascadePlace?) {
         self.most = most
         self.bytes = bytes
-        self.path = path ?? []
-        isResumed = path != nil
+        self.place = place ?? CascadePlace()
+        isResumed = place != nil
         steps = most * Self.stepsPerRecord
     }
 
@@ -47,6 +61,24 @@ package struct CascadeRoom: Sendable {
     package static var atOnce: CascadeRoom {
         CascadeRoom(most: mostAtOnce, bytes: mostBytes.atOnce, nil)
     }
+
+    /// The names that lead to the record of which is asked next what refers to it.
+    package var path: [RecordName] {
+        get { place.path }
+        set { place.path = newValue }
+    }
+
+    /// Whether a record with the name of the one that is being deleted, which was made so, is
+    /// another one.
+    package func isOther(_ created: RecordStamp) -> Bool {
+        place.target.map { $0 != created } ?? false
+    }
+
+    /// Begins with a record that was made so, or goes on with it.
+    package mutating func begin(_ created: RecordStamp) { place.target = created }
+
+    /// A deletion is finished: the next begins with another record.
+    package mutating func finish() { place = CascadePlace() }
 
     /// How many more may go.
     package var records: Int { most - gone }
@@ -79,14 +111,14 @@ package struct CascadeRoom: Sendable {
 package struct RecordEditsApplied: Sendable {
     /// What became of each, in their order.
     package var outcomes: [RecordEditOutcome]
-    /// Where the deletion goes on that is unfinished, if one is: ``CascadeRoom/path``.
-    package var path: [RecordName]
+    /// Where the deletion goes on that is unfinished, if one is.
+    package var place: CascadePlace
     /// How many records went along.
     package var gone: Int
 
     package init(outcomes: [RecordEditOutcome], room: CascadeRoom) {
         self.outcomes = outcomes
-        path = room.path
+        place = room.place
         gone = room.gone
     }
 }

@@ -70,10 +70,10 @@ package protocol Shadow: Sendable {
     /// Creates zones; one that is there already stays. Returns the zones as they are.
     func createZones(_ zones: [ZoneID], in place: RecordPlace) async throws -> [ZoneMark]
     /// Deletes at most `limit` records of a zone, each of which fires, and the zone once it has
-    /// fewer; it goes on where the last part of the deletion ended, `path`.
+    /// fewer; it goes on where the last part of the deletion ended, `begun`.
     func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
-        path: [RecordName]?, at now: Timestamp
+        from begun: ZoneDeletionPlace?, at now: Timestamp
     ) async throws -> ZoneDeletion
 }
 
@@ -81,11 +81,24 @@ package protocol Shadow: Sendable {
 package enum ZoneDeletion: Sendable, Hashable {
     /// There is no such zone.
     case unknown
-    /// Records of it are gone, and there may be more. If one was begun with that others refer to,
-    /// by `DELETE_SELF`, it goes on at this path from it.
-    case begun([RecordName]?)
-    /// The zone is gone, and its records.
+    /// Records of it are gone, and there may be more; `nil` if it was not begun with.
+    case begun(ZoneDeletionPlace?)
+    /// The zone is gone, and its records; what is there under its name is another zone.
     case done
+}
+
+/// Where the deletion of a zone goes on that has come part of the way.
+package struct ZoneDeletionPlace: Sendable, Hashable {
+    /// The number of the zone's creation: whoever has deleted it meanwhile, and made it anew, has
+    /// another one.
+    package let edit: UInt64
+    /// If a record was begun with that others refer to, by `DELETE_SELF`, the path from it.
+    package let path: [RecordName]?
+
+    package init(edit: UInt64, path: [RecordName]?) {
+        self.edit = edit
+        self.path = path
+    }
 }
 
 /// One database of one container: where records lie.
@@ -359,7 +372,7 @@ extension Shadow {
                 Array(edits[outcomes.count...]), in: place, by: editor, atomicity: atomicity,
                 additions: additions, within: room, at: now)
             outcomes += applied.outcomes.prefix { isAtomic || !$0.isUnfinished }
-            room = CascadeRoom(part: CascadeRoom.mostOfPart, path: applied.path)
+            room = CascadeRoom(part: CascadeRoom.mostOfPart, from: applied.place)
         }
         return outcomes
     }
