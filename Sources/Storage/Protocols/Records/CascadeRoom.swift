@@ -95,14 +95,14 @@ package struct CascadeRoom: Sendable {
 
     /// Goes on with what refers to a record of so many bytes, before that one goes.
     package mutating func enter(_ name: RecordName, bytes: Int) {
-        path.append(name)
+        place.path.append(name)
         steps -= 1
         self.bytes -= bytes
     }
 
     /// Goes back, because nothing refers to the last record of the path any more.
     package mutating func leave() {
-        path.removeLast()
+        place.path.removeLast()
         steps -= 1
     }
 }
