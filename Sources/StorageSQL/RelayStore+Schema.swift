@@ -28,36 +28,40 @@ extension RelayStore {
     /// Upkeep does the rest.
     private static let partsAtOnce = 8
 
-    package func replaceSchema(
-        of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
+    package func changeSchema(
+        of container: ContainerKey, at now: Timestamp,
+        _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
     ) async throws {
-        let kept = schema.recordTypes.values.filter(\.isKept).map(\.name)
         let isLeft = try await read { db -> Bool in
             guard let stored = try db.containerIfKnown(container) else { return false }
-            return try !UnkeptTypes(container: stored).names(in: db).isDisjoint(with: kept)
+            let names = try UnkeptTypes(container: stored).names(in: db)
+            guard !names.isEmpty else { return false }
+            let schema = change(try SchemaStep(container: stored).read(db))
+            return !names.isDisjoint(with: schema.keptTypes)
         }
         // Of a type that is kept again nothing may be left from before.
         if isLeft { try await forgetUnkept(of: container) }
-        try await putSchema(of: container, schema, at: now)
+        try await putSchema(of: container, at: now, change)
         // The schema is in force, whatever becomes of this: what it leaves goes by and by.
         try? await forgetUnkept(of: container)
     }
 
-    /// Puts a schema in the place of the one before.
+    /// Puts what `change` makes of a schema in its place.
     ///
     /// What is kept no more is hidden from then on, and goes later.
     ///
     /// - Throws: ``StorageError/bounded(_:reason:)`` if it keeps a type of which something is left.
     func putSchema(
-        of container: ContainerKey, _ schema: ContainerSchema, at now: Timestamp
+        of container: ContainerKey, at now: Timestamp,
+        _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
     ) async throws {
         try await write(of: container) { commit in
             let stored = try commit.container(container)
             let unkept = UnkeptTypes(container: stored)
-            try unkept.refuse(
-                schema.recordTypes.values.filter(\.isKept).map(\.name), in: commit.db)
             let step = SchemaStep(container: stored)
             let known = try step.read(commit.db)
+            let schema = change(known)
+            try unkept.refuse(schema.keptTypes, in: commit.db)
             let names = known.recordTypes.values
                 .filter { $0.isKept && schema.recordTypes[$0.name]?.isKept != true }
                 .map(\.name).sorted { $0.rawValue < $1.rawValue }
@@ -135,4 +139,9 @@ extension RelayStore {
         }
         return slice.records.count
     }
+}
+
+private extension ContainerSchema {
+    /// The types of which records are kept.
+    var keptTypes: [RecordType] { recordTypes.values.filter(\.isKept).map(\.name) }
 }

@@ -24,10 +24,11 @@ struct RepeatedReads: Shadow {
         try await store.extendSchema(of: container, with: additions)
     }
 
-    func replaceSchema(
-        of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
+    func changeSchema(
+        of container: ContainerKey, at now: Timestamp,
+        _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
     ) async throws {
-        try await store.replaceSchema(of: container, with: schema, at: now)
+        try await store.changeSchema(of: container, at: now, change)
     }
 
     func modify(

@@ -3,6 +3,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQL
 import Testing
 
 /// The schema: what is learned, what is refused, and how it is written.
@@ -305,6 +306,22 @@ import Testing
                     "records/query", #"{"query":{"recordType":"Diary"}}"#, user: user)
                 #expect(RecordScenarioTests.names(found).count == count, "\(found.text)")
             }
+        }
+    }
+    @Test func `record types that are kept at the same time are all in the schema`() async throws {
+        try await TestRelay.with { relay in
+            let names = (0..<8).map { "T\($0)" }
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for name in names {
+                    let path = "\(Self.development)/schema/recordTypes/\(name)"
+                    group.addTask {
+                        try await relay.admin(.post, path, #"{"shadow":true}"#).status
+                    }
+                }
+                for try await status in group { #expect(status == 200) }
+            }
+            let schema = try await relay.store.schema(of: TestRelay.container)
+            #expect(names.allSatisfy { schema.recordTypes[known($0)]?.isKept == true })
         }
     }
 }

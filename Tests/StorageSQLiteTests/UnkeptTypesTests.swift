@@ -45,8 +45,9 @@ import Testing
             ContainerSettings(key: Sample.container, topics: ["t"]), at: Sample.moment(0))
         try await create((0..<count).map { "a\($0)" }, type, in: store)
         try await create(["o"], other, in: store)
-        try await store.putSchema(
-            of: Sample.container, ContainerSchema([definition(other)]), at: Sample.moment(2))
+        try await store.putSchema(of: Sample.container, at: Sample.moment(2)) { _ in
+            ContainerSchema([definition(other)])
+        }
         return store
     }
 
@@ -97,9 +98,9 @@ import Testing
             reason: "Artwork was kept no more, and what was kept of it is being forgotten yet")
         await #expect(throws: refusal) { try await Self.create(["new"], Self.type, in: store) }
         await #expect(throws: refusal) {
-            try await store.putSchema(
-                of: Sample.container, ContainerSchema([Self.definition(Self.type)]),
-                at: Sample.moment(3))
+            try await store.putSchema(of: Sample.container, at: Sample.moment(3)) { _ in
+                ContainerSchema([Self.definition(Self.type)])
+            }
         }
         // Whoever has asked the schema before leaves nothing behind.
         await #expect(throws: refusal) {
@@ -160,9 +161,9 @@ import Testing
         try await forget()
         #expect(try await Self.kept(store) == Self.count + 1)
         // Nor does it say that those are looked at which are kept no more since.
-        try await store.putSchema(
-            of: Sample.container, ContainerSchema([Self.definition(Self.other)]),
-            at: Sample.moment(4))
+        try await store.putSchema(of: Sample.container, at: Sample.moment(4)) { _ in
+            ContainerSchema([Self.definition(Self.other)])
+        }
         try await forget()
         while try await store.forgetUnkept(parts: 1) > 0 {}
         #expect(try await Self.kept(store) == 1)

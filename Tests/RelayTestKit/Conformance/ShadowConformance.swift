@@ -21,6 +21,9 @@ package enum ShadowConformance {
             "a record that its source names anew keeps what the source leaves out", check: moved),
         ConformanceCase(
             "a schema that keeps a type no more forgets its records", check: forgotten),
+        ConformanceCase(
+            "of changes of a schema that are made at the same time each is of the one before",
+            check: changedTogether),
     ]
 
     static let container = Sample.container
@@ -201,5 +204,23 @@ package enum ShadowConformance {
         #expect(change.forgetsType && change.recordType == type && change.readers == [])
         #expect(try await store.records(named: [id("a")], in: place) == [])
         #expect(try await store.schema(of: container) == ContainerSchema())
+    }
+    private static func changedTogether(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let names: [RecordType] = (0..<8).map { Sample.identifier("T\($0)") }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for name in names {
+                group.addTask {
+                    try await store.changeSchema(of: container, at: Sample.moment(1)) { before in
+                        var schema = before
+                        schema.recordTypes[name] = RecordTypeDefinition(name, isInferred: true)
+                        return schema
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let schema = try await store.schema(of: container)
+        #expect(names.allSatisfy { schema.recordTypes[$0] != nil })
     }
 }

@@ -14,10 +14,14 @@ package protocol Shadow: Sendable {
     func extendSchema(
         of container: ContainerKey, with additions: [RecordTypeDefinition]
     ) async throws
-    /// Puts a schema in the place of the one before. Records of types that it does not have, or
-    /// does not keep, are forgotten; of each type the log says so once.
-    func replaceSchema(
-        of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
+    /// Puts what `change` makes of the schema in its place, in one transaction: whatever somebody
+    /// else has added or changed until then is in what it is made of.
+    ///
+    /// Records of types that the new one does not have, or does not keep, are forgotten; of each
+    /// type the log says so once. `change` may be called more than once.
+    func changeSchema(
+        of container: ContainerKey, at now: Timestamp,
+        _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
     ) async throws
 
     // MARK: Records
@@ -359,6 +363,13 @@ extension SourceName {
 }
 
 extension Shadow {
+    /// Puts a schema in the place of the one before, whatever that is.
+    package func replaceSchema(
+        of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
+    ) async throws {
+        try await changeSchema(of: container, at: now) { _ in schema }
+    }
+
     /// Applies operations, in as many parts as what goes along with their deletions takes.
     package func modify(
         _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
