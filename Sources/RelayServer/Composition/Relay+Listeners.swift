@@ -147,7 +147,8 @@ extension Relay {
             intake: ChangeIntake(
                 log: store, shadow: store, registry: store,
                 turns: ContainerTurns(turns: dependencies.turns)),
-            ledger: dependencies.sourceLedger, metrics: metrics, world: world, logger: logger)
+            ledger: dependencies.sourceLedger, line: dependencies.settingsLine, metrics: metrics,
+            world: world, logger: logger)
     }
 
     private var readiness: Readiness {

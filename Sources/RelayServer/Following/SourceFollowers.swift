@@ -32,6 +32,9 @@ package final class SourceFollowers: Sendable {
     private let store: UUIDBytes
     private let intake: ChangeIntake
     private let ledger: SourceLedger
+    /// Has one at a time change what is set of a container: what is noted here must not write back
+    /// a source that somebody has deleted, or given another secret.
+    private let line: ReaderLine
     private let world: World
     private let logger: Logger
     private let meter: FollowMeter
@@ -53,13 +56,15 @@ package final class SourceFollowers: Sendable {
     init(
         registry: any ContainerRegistry & SourceRegistry & ListRegistry, store: UUIDBytes,
         intake: ChangeIntake,
-        ledger: SourceLedger, metrics: any MetricsFactory, world: World, logger: Logger
+        ledger: SourceLedger, line: ReaderLine, metrics: any MetricsFactory, world: World,
+        logger: Logger
     ) {
         meter = FollowMeter(metrics)
         self.registry = registry
         self.store = store
         self.intake = intake
         self.ledger = ledger
+        self.line = line
         self.world = world
         self.logger = logger
         news.continuation.yield()
@@ -171,20 +176,21 @@ package final class SourceFollowers: Sendable {
 
     /// Notes that sources are followed by this store, which began anew or lacks nothing.
     private func adopt() async throws {
-        let places = adopted.withLock { adopted in
-            defer { adopted = [] }
-            return adopted
+        for place in adopted.withLock({ $0 }) {
+            try await line.turn(of: place.container) { try await adopt(place) }
+            adopted.withLock { _ = $0.remove(place) }
         }
-        for place in places {
-            guard let stored = try await registry.source(place.source, of: place.container),
-                var source = try? sources.source(stored), source.follow != nil
-            else { continue }
-            source.follow?.store = store.description
-            try await registry.save(
-                StoredSource(
-                    container: place.container, name: place.source,
-                    definition: .object(source.json), savedAt: stored.savedAt))
-        }
+    }
+
+    private func adopt(_ place: SourcePlace) async throws {
+        guard let stored = try await registry.source(place.source, of: place.container),
+            var source = try? sources.source(stored), source.follow != nil
+        else { return }
+        source.follow?.store = store.description
+        try await registry.save(
+            StoredSource(
+                container: place.container, name: place.source,
+                definition: .object(source.json), savedAt: stored.savedAt))
     }
 
     private func begin(
