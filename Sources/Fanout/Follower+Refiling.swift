@@ -13,7 +13,8 @@ extension Follower {
         guard let registry else { return }
         let misfiled = state.takeMisfiled(most: max(16, entries / 4))
         guard !misfiled.isEmpty else { return }
-        for version in try await registry.subscriptions(misfiled)
+        let versions = try await patience.attempt { try await registry.subscriptions(misfiled) }
+        for version in versions
         where state.contains(version.serial, of: version.subscription.container) {
             activate(version)
         }

@@ -116,6 +116,23 @@ import Testing
                 == Array(repeating: Withdrawal.device.rawValue, count: 2))
     }
 
+    @Test func `a store that is away when deliveries are handed over is waited for`() async throws {
+        let bench = try await WorkerBench()
+        try await Meanwhile.signOut.happen(to: bench.store)
+        bench.progress.refuseReading(.unavailable("the database cannot be reached"))
+        try await bench.run {
+            let handing = Task { try await bench.accept(1...2) }
+            #expect(await Turns.yield { bench.progress.refusalCount > 0 })
+            bench.progress.refuseReading(nil)
+            let isPassed = await bench.advance(by: .seconds(1)) {
+                bench.worker.recordedMark.position == LogPosition(2)
+            }
+            #expect(isPassed)
+            try await handing.value
+        }
+        #expect(bench.gateway.requests.isEmpty)
+    }
+
     @Test func `what a gateway holds when its registration ends is judged anew`() async throws {
         let bench = try await WorkerBench { _, _ in nil }
         try await bench.run {

@@ -133,6 +133,7 @@ struct WorkerBench {
 final class FaultyProgress: ShardProgress {
     private let store: RelayStore
     private let fault = Mutex<StorageError?>(nil)
+    private let readingFault = Mutex<StorageError?>(nil)
     private let refusals = Atomic<Int>(0)
     private let calls = Atomic<Int>(0)
 
@@ -140,7 +141,7 @@ final class FaultyProgress: ShardProgress {
         self.store = store
     }
 
-    /// Steps refused so far.
+    /// Steps and readings refused so far.
     var refusalCount: Int { refusals.load(ordering: .relaxed) }
 
     /// Whether nothing is being read or recorded.
@@ -154,6 +155,17 @@ final class FaultyProgress: ShardProgress {
 
     func refuse(_ error: StorageError?) {
         fault.withLock { $0 = error }
+    }
+
+    /// Refuses to say what is to be known of deliveries before they are sent.
+    func refuseReading(_ error: StorageError?) {
+        readingFault.withLock { $0 = error }
+    }
+
+    private func checkReading() throws {
+        guard let error = readingFault.withLock({ $0 }) else { return }
+        refusals.wrappingAdd(1, ordering: .relaxed)
+        throw error
     }
 
     func mark() async throws -> ProgressMark { try await store.mark() }
@@ -192,7 +204,8 @@ final class FaultyProgress: ShardProgress {
     func throttlePasts(
         of lines: [ThrottledLine], at now: Timestamp
     ) async throws -> [ThrottlePast] {
-        try await counted { try await store.throttlePasts(of: lines, at: now) }
+        try checkReading()
+        return try await counted { try await store.throttlePasts(of: lines, at: now) }
     }
 
     func kindness(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Kindness] {
@@ -228,7 +241,8 @@ final class FaultyProgress: ShardProgress {
     func withdrawals(
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Withdrawal] {
-        try await counted { try await store.withdrawals(among: deliveries) }
+        try checkReading()
+        return try await counted { try await store.withdrawals(among: deliveries) }
     }
 }
 

@@ -1,4 +1,5 @@
 package import Gateway
+import Logging
 package import RelayModel
 package import Storage
 
@@ -45,8 +46,7 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.room) }
             let ended = progress.endedDevicesCount
-            let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
-            try await learnThrottles(of: rest.prefix(room))
+            let withdrawn = try await judged(rest.prefix(room))
             let isHeard = ledger.isHeard
             let admission = ledger.withStateNow {
                 $0.admit(rest, atMost: room, withdrawn: withdrawn, isHeard: isHeard, at: $1)
@@ -101,8 +101,7 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.rangeRoom) }
             let ended = progress.endedDevicesCount
-            let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
-            try await learnThrottles(of: rest.prefix(room))
+            let withdrawn = try await judged(rest.prefix(room))
             let isHeard = ledger.isHeard
             let admission = ledger.withStateNow {
                 $0.admit(
@@ -125,6 +124,23 @@ package final class DeliveryWorker: Sendable {
         var requests = admission.requests
         for index in requests.indices { requests[index].registration?.ends = ended }
         gateway.send(requests)
+    }
+
+    /// Asks all that is to be known of `deliveries`, which were not sent before, and again for as
+    /// long as the store is away: whoever hands them over neither ends for that nor hands them over
+    /// twice.
+    ///
+    /// - Returns: Those that are not their recipients' any more.
+    private func judged(
+        _ deliveries: ArraySlice<OwedDelivery>
+    ) async throws -> [DeliveryID: Withdrawal] {
+        let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
+            logger.error("cannot look what may be sent yet", metadata: ["reason": "\(error)"])
+        }
+        return try await patience.attempt {
+            try await learnThrottles(of: deliveries)
+            return try await withdrawals(amongNew: deliveries)
+        }
     }
 
     /// Which of `deliveries`, which were not sent before, are not their recipients' any more.
