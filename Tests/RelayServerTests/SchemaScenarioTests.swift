@@ -308,6 +308,7 @@ import Testing
             }
         }
     }
+
     @Test func `record types that are kept at the same time are all in the schema`() async throws {
         try await TestRelay.with { relay in
             let names = (0..<8).map { "T\($0)" }

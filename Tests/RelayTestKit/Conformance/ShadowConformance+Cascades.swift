@@ -20,6 +20,8 @@ extension ShadowConformance {
         ConformanceCase(
             "a zone that was made anew between two parts of its deletion is left",
             check: zoneMadeAnew),
+        ConformanceCase(
+            "however few records may go in a part, one of a long chain goes", check: chained),
     ]
 
     private static func child(_ name: String, of parent: String) -> RecordEdit {
@@ -165,6 +167,25 @@ extension ShadowConformance {
         #expect(counts.last == 0)
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= 2 })
     }
+
+    private static func chained(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let depth = 40
+        let edits =
+            [create("top", "One")]
+            + (1...depth).map { child("c\($0)", of: $0 == 1 ? "top" : "c\($0 - 1)") }
+        _ = try await modify(store, edits)
+        // Each call begins anew: what had little room went on with none of them.
+        for left in (0..<depth).reversed() {
+            let applied = try await delete("top", store, within: CascadeRoom(part: 1))
+            #expect(applied.outcomes == [.refused(.unfinished)] && applied.gone == 1)
+            #expect(try await remaining(of: edits, store).count == left + 1)
+        }
+        let last = try await delete("top", store, within: CascadeRoom(part: 1))
+        #expect(last.outcomes == [.deleted(id("top"))])
+        #expect(try await remaining(of: edits, store).isEmpty)
+    }
+
     private static func madeAnew(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let edits = [create("top", "One"), child("a", of: "top"), child("b", of: "top")]

@@ -205,6 +205,7 @@ package enum ShadowConformance {
         #expect(try await store.records(named: [id("a")], in: place) == [])
         #expect(try await store.schema(of: container) == ContainerSchema())
     }
+
     private static func changedTogether(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let names: [RecordType] = (0..<8).map { Sample.identifier("T\($0)") }

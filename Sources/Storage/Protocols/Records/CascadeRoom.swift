@@ -29,6 +29,10 @@ package struct CascadeRoom: Sendable {
     package static let mostLevels = 10_000
     /// Steps for each record, of which one deletes it, and others look what refers to it.
     private static let stepsPerRecord = 4
+    /// Steps of a part, however few records may go in it: else whoever has little room beside
+    /// others would not come down a long chain in the time of one call, and the next call begins at
+    /// its top again.
+    private static let fewestSteps = 64
     /// The bytes of records that may be read for a part, and where there are none: there as many as
     /// one request changes.
     private static let mostBytes = (part: 1024 * 1024, atOnce: 16 * 1024 * 1024)
@@ -54,7 +58,7 @@ package struct CascadeRoom: Sendable {
         self.bytes = bytes
         self.place = place ?? CascadePlace()
         isResumed = place != nil
-        steps = most * Self.stepsPerRecord
+        steps = max(most * Self.stepsPerRecord, Self.fewestSteps)
     }
 
     /// All that may go where all is done or nothing.
