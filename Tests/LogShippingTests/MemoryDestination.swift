@@ -6,6 +6,8 @@ final class MemoryDestination: BackupDestination {
     private struct State {
         var objects: [String: [UInt8]] = [:]
         var failure: DestinationFailure?
+        /// The next writing of a name that contains this is done, and nobody hears of it.
+        var unanswered: String?
     }
 
     private let state = Mutex(State())
@@ -27,6 +29,9 @@ final class MemoryDestination: BackupDestination {
     /// Fails with this from now on; with `nil` not any more.
     func fail(_ failure: DestinationFailure?) { state.withLock { $0.failure = failure } }
 
+    /// Writes the next thing whose name contains `text`, and fails as if the answer was lost.
+    func loseAnswer(of text: String) { state.withLock { $0.unanswered = text } }
+
     /// Loses all that there is.
     func empty() { state.withLock { $0.objects = [:] } }
 
@@ -47,7 +52,9 @@ final class MemoryDestination: BackupDestination {
                 return DestinationFailure(.taken, "\(name) is there already, and differs")
             }
             state.objects[name] = bytes
-            return nil
+            guard let text = state.unanswered, name.contains(text) else { return nil }
+            state.unanswered = nil
+            return DestinationFailure(.away, "the answer was lost")
         }
         if let failure { throw failure }
     }

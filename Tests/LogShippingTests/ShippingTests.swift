@@ -185,6 +185,25 @@ import Testing
         await rig.store.close()
     }
 
+    @Test func `a part of a copy whose answer was lost is no other relay's`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(40)
+        var round = ShippingRound(rig.shipper)
+        rig.destination.loseAnswer(of: "/part-")
+        await #expect(throws: DestinationFailure.self) { try await round.run() }
+        let chain = rig.spool.chainName
+        #expect(rig.destination.objects.keys.contains { $0.contains("/part-") })
+        // The file is another one by the time that it is tried again.
+        try await rig.append(40)
+        try await round.run()
+        #expect(rig.spool.takeEnding() == nil)
+        #expect(chain != nil && rig.spool.chainName == chain)
+        #expect(rig.shipper.status.bases == 1)
+        #expect(try await ShippingRig.restored(rig.destination).head == 80)
+        await rig.store.close()
+    }
+
     @Test func `a copy that somebody took away is made anew before it is due`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()

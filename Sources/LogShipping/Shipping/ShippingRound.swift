@@ -14,6 +14,9 @@ struct ShippingRound {
         let since: UInt64
         var manifest: BaseManifest
         var offset = 0
+        /// The part that comes next, as it was read: the file changes, and where only the answer
+        /// was lost that part is there already.
+        var part: [UInt8]?
     }
 
     private let shipper: LogShipper
@@ -263,9 +266,12 @@ struct ShippingRound {
         newestBase = base.number
         copying = base
         while let part = try await nextPart(of: base) {
+            base.part = part
+            copying = base
             let number = base.manifest.parts.count + 1
             try await put(
                 .part(chain: base.chain, base: base.number, number: number), part)
+            base.part = nil
             base.manifest.parts.append(
                 BaseManifest.Part(bytes: part.count, hash: RequestSignature.hash(part)))
             base.offset += part.count
@@ -277,6 +283,7 @@ struct ShippingRound {
     }
 
     private func nextPart(of base: Copying) async throws -> [UInt8]? {
+        if let part = base.part { return part }
         let (store, size) = (shipper.store, shipper.settings.partBytes)
         let part = try await blocking { try store.fileBytes(at: base.offset, count: size) }
         return part.isEmpty ? nil : part
