@@ -374,6 +374,34 @@ import Testing
         }
     }
 
+    @Test func `what is replayed several times at once is appended once, though it has no key`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let wrong =
+                #"{"preset":"supabase","verification":{"scheme":"none"},"onUnmappable":"park"#
+                + #"","mapping":{"key":["uid"]}}"#
+            _ = try await relay.admin(.put, Self.sources + "/db", wrong)
+            let body =
+                #"{"type":"INSERT","table":"Artwork","schema":"public","record":{"id":7,"art"#
+                + #"ist":"artist-1"},"old_record":null}"#
+            let answer = try await relay.call(.post, Self.path + "/db", body: body)
+            #expect(statuses(answer) == ["parked"], "\(answer.text)")
+            _ = try await relay.admin(
+                .put, Self.sources + "/db", wrong.replacing(#"["uid"]"#, with: #"["id"]"#))
+            let before = try await relay.store.head()
+            let path = Self.parked + "/1/replay"
+            let replays = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<8 {
+                    group.addTask { try await relay.admin(.post, path).status }
+                }
+                return try await group.reduce(into: [Int]()) { $0.append($1) }
+            }
+            #expect(replays.sorted() == [200] + Array(repeating: 404, count: 7))
+            #expect(try await relay.store.entries(after: before, limit: 10).count == 1)
+        }
+    }
+
     @Test func `where a refusal would stop the source, a conflict is parked, once`() async throws {
         try await TestRelay.with { relay in
             let made = try await relay.admin(

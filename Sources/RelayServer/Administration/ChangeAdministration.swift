@@ -9,6 +9,9 @@ struct ChangeAdministration: AdministrationTable {
     let log: any ShardLog
     let intake: ChangeIntake
     let decoding: WebhookDecoding
+    /// Has one parked change of a container at a time replayed or dropped: two at once would both
+    /// find it, and append it twice where its source names no key.
+    let line: ReaderLine
 
     var routes: [AdministrationRoute] {
         [
@@ -129,6 +132,14 @@ struct ChangeAdministration: AdministrationTable {
     /// lists show it. What is parked stays as it came until the mended one is taken.
     private func replay(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
+        return try await line.turn(of: container) {
+            try await replayAlone(request, of: container)
+        }
+    }
+
+    private func replayAlone(
+        _ request: RelayRequest, of container: ContainerKey
+    ) async throws -> RelayAnswer {
         let mended = try request.optionalJSONBody()
         try mended.allowOnly(["raw", "body"])
         let parked = try await parkedChange(request, of: container)
@@ -163,9 +174,11 @@ struct ChangeAdministration: AdministrationTable {
 
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
         let number = try request.pathNumber("number")
-        guard
-            try await registry.deleteParkedChange(number, of: try await registry.key(in: request))
-        else { throw unknown(number) }
+        let container = try await registry.key(in: request)
+        let isDropped = try await line.turn(of: container) {
+            try await registry.deleteParkedChange(number, of: container)
+        }
+        guard isDropped else { throw unknown(number) }
         return RelayAnswer(json: ["number": .integer(Int64(clamping: number)), "deleted": true])
     }
 

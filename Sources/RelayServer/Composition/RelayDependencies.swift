@@ -74,6 +74,8 @@ package struct RelayDependencies: Sendable {
     let lists = ReaderLine(turns: 8, left: 2)
     /// Has the settings of a container changed by one at a time, beside those of others.
     let settingsLine = ReaderLine(turns: 64, left: 63)
+    /// Has parked changes of a container replayed one at a time, beside those of others.
+    let replayLine = ReaderLine(turns: 64, left: 63)
     /// Has calls with tokens of one container answered two at a time, beside those of others.
     let administrationLine = ReaderLine(turns: 8, left: 6)
     /// Has long webhooks decoded one at a time, by turns of their containers: the writer takes no

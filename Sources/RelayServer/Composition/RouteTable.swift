@@ -210,7 +210,8 @@ struct RouteTable: Sendable {
                 registry: registry, service: rehearsing, queries: relay.queries),
             EventAdministration(registry: registry, events: relay.events),
             ChangeAdministration(
-                registry: registry, log: relay.log, intake: intake, decoding: decoding),
+                registry: registry, log: relay.log, intake: intake, decoding: decoding,
+                line: relay.replayLine),
             DeliveryAdministration(
                 registry: registry, halts: relay.halts, resume: relay.resume,
                 redriven: relay.deadLettersRedriven),
