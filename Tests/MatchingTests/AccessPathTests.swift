@@ -102,6 +102,39 @@ import Testing
         #expect(found == (19..<60).map { UInt64($0) } + (100..<160).map { UInt64($0) })
     }
 
+    /// What is weighed before keys are chosen, and once more while they are written, is bounded:
+    /// reaching the bound must not leave the predicate with part of its keys.
+    @Test func `all of many conjunctions that are alternatives are found`() throws {
+        let index = SubscriptionIndex(seed: 12)
+        let pairs = (0..<500).map { "(name == 'n\($0)' AND city == 'c\($0)')" }
+        let format = "status != 'old' AND (\(pairs.joined(separator: " OR ")))"
+        let cost = index.insert(try subscription(1, format))
+        #expect(!cost.isResidual)
+        for number in 0..<500 {
+            let posted = try change([
+                "name": .string("n\(number)"), "city": .string("c\(number)"),
+                "status": .string("new"),
+            ])
+            #expect(index.matches(for: posted) == [1], "\(number)")
+        }
+    }
+
+    @Test func `alternatives in alternatives are found, however deep they stand`() throws {
+        let index = SubscriptionIndex(seed: 13)
+        var format = "name == 'n80'"
+        for level in (0..<80).reversed() {
+            format = "name == 'n\(level)' OR (status != 'old' AND (\(format)))"
+        }
+        index.insert(try subscription(1, "status != 'gone' AND (\(format))"))
+        index.insert(try subscription(2, "price > 1 AND price < 2 AND (\(format))"))
+        for level in 0...80 {
+            let posted = try change([
+                "name": .string("n\(level)"), "status": .string("new"), "price": .double(1.5),
+            ])
+            #expect(index.matches(for: posted) == [1, 2], "\(level)")
+        }
+    }
+
     /// A regular expression sees a text as it is spelled, and keys are of the composed form.
     @Test(arguments: [
         ("cafe.*", "cafe\u{301} noir"), ("e.*", "e\u{301}"), ("e\u{301}", "e\u{301}"),

@@ -49,7 +49,8 @@ struct Filing {
 final class Planner {
     /// Keys of one subscription; predicates that need more are filed under their record type.
     static let mostKeys = 512
-    /// Estimates made for one predicate, so that nobody's predicate takes long to save.
+    /// Estimates made for one predicate, and again while its keys are written, so that nobody's
+    /// predicate takes long to save.
     static let mostWork = 4000
 
     let seed: UInt64
@@ -112,13 +113,15 @@ final class Planner {
 
     private func planTree(_ root: Node, _ catalog: inout Catalog) -> Filing {
         findIntervals()
-        let best = choose(&catalog)
+        var best = choose(&catalog)
+        if case .member(let index)? = best, keys.count == 0, !emitWhole(index, &catalog) {
+            best = tree.intervals.count > 0 ? .interval(0) : nil
+        }
         var filing = Filing()
         // What the key proves, and then what the interval beside it verifies.
         var proven = -1
         switch best {
         case .member(let index):
-            if keys.count == 0 { emit(Int(tree.conjuncts[index]), &catalog) }
             if hasKey(isExact: true) { proven = index }
             filing.interval = narrowest(beside: index)
         case .interval(let index):
@@ -193,10 +196,7 @@ final class Planner {
         let count = tree.conjuncts.count
         if count == 1, tree.intervals.count == 0 {
             // Nothing to weigh: its keys, if it has some and not too many.
-            let isKeyed =
-                emit(Int(tree.conjuncts[0]), &catalog) != nil && keys.count <= Self.mostKeys
-            if !isKeyed { keys.count = 0 }
-            return isKeyed ? .member(0) : nil
+            return emitWhole(0, &catalog) ? .member(0) : nil
         }
         var best: Choice?
         var least = Double.infinity
@@ -220,6 +220,18 @@ final class Planner {
     }
 
     // MARK: Keys
+
+    /// Adds all keys of a conjunct, or none; says whether it has some and not too many.
+    ///
+    /// Conjunctions inside it are weighed once more, which may come to its end though weighing the
+    /// whole did not: part of the keys would leave out changes for which the predicate holds.
+    private func emitWhole(_ index: Int, _ catalog: inout Catalog) -> Bool {
+        work = 0
+        let isKeyed =
+            emit(Int(tree.conjuncts[index]), &catalog) != nil && keys.count <= Self.mostKeys
+        if !isKeyed { keys.count = 0 }
+        return isKeyed
+    }
 
     /// The dimensions by their numbers, as far as keys were planned in them.
     @exclusivity(unchecked) private(set) var keyDimensions: [KeyDimension] = []
