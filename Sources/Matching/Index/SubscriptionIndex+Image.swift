@@ -3,7 +3,7 @@ import RelayModel
 extension SubscriptionIndex {
     /// Raised whenever the bytes of ``image`` mean something else than before: how predicates are
     /// planned, keys hashed or postings laid out.
-    package static let imageVersion: UInt32 = 6
+    package static let imageVersion: UInt32 = 7
 
     /// The index as bytes, for a snapshot; it holds the seed, and is as secret as that.
     ///
