@@ -111,11 +111,11 @@ extension Planner {
         guard item.test == .member else {
             return draft.append(constant: item.constant, bytes: encoder.bytes.base)
         }
-        let start = UInt32(draft.constants.count)
-        draft.constants.append(UInt32(item.memberCount))
+        let start = draft.beginMembers(Int(item.memberCount))
         for index in Int(item.firstMember)..<Int(item.firstMember + item.memberCount) {
             _ = draft.append(constant: tree.members[index], bytes: encoder.bytes.base)
         }
-        return start
+        draft.endMembers(start)
+        return UInt32(start)
     }
 }

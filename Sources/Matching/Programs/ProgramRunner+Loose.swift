@@ -92,21 +92,29 @@ extension ProgramRunner {
 
     /// IN compares two lists element by element, as one with the other.
     private func isLooseMember(_ slot: FieldSlot, _ words: UnsafePointer<UInt32>) -> Bool {
-        let count = Int(words[0])
+        let members = RowMembers(words)
         let isList = slot.kind == .collection
         if isList {
             let isPlain = slot.form.isDisjoint(with: [.map, .holdsMaps])
-            guard isPlain, count > 0, Int(slot.length) == count else { return false }
+            guard isPlain, members.count > 0, Int(slot.length) == members.count else {
+                return false
+            }
+        } else if members.hasTable {
+            guard slot.kind.isScalar else { return false }
+            // Data equals the text of the same bytes; constants of both are texts.
+            var wanted = slot
+            if wanted.kind == .bytes { wanted.kind = .string }
+            return members.contains(RowConstant(wanted, bytes: change.start(of: slot)))
         }
-        var offset = 1
-        for index in 0..<count {
-            let constant = RowConstant(words + offset)
+        var place = members.first
+        for index in 0..<members.count {
+            let constant = RowConstant(place)
             if !isList, isLooselyEqual(slot, constant) { return true }
             if isList {
                 let element = change.encoder.elements[Int(slot.offset) + index]
                 guard isLooselyEqual(element, constant) else { return false }
             }
-            offset += constant.words
+            place += constant.words
         }
         return isList
     }

@@ -123,12 +123,16 @@ struct ProgramRunner {
     }
 
     private func isMember(_ slot: FieldSlot, _ words: UnsafePointer<UInt32>) -> Bool {
-        let count = Int(words[0])
-        var offset = 1
-        for _ in 0..<count {
-            let constant = RowConstant(words + offset)
+        let members = RowMembers(words)
+        if members.hasTable {
+            guard slot.kind.isScalar else { return false }
+            return members.contains(RowConstant(slot, bytes: change.start(of: slot)))
+        }
+        var place = members.first
+        for _ in 0..<members.count {
+            let constant = RowConstant(place)
             if isEqual(slot, constant) { return true }
-            offset += constant.words
+            place += constant.words
         }
         return false
     }
