@@ -163,6 +163,50 @@ import Testing
         #expect(serials == [77])
     }
 
+    /// Each of them passes the list once more.
+    @Test func `values behind members are looked for in bounded time`() throws {
+        let time = Mutex<UInt64>(0)
+        // Each look at the clock is a second after the one before.
+        let index = SubscriptionIndex(seed: 3) {
+            time.withLock { time in
+                time += 1_000_000_000
+                return time
+            }
+        }
+        let forms = [
+            "ANY list.a% == 'x'", "title == 'x' AND NOT list.a% ==[c] 'y'",
+            "title == 'x' AND list.a% >= 1 AND list.a% < 2", "list.a% >= 1 AND list.a% < 2",
+            "list.a% BEGINSWITH 'x'", "title != 'y' AND ANY list.a% == 3",
+        ]
+        for serial in 1...60 as ClosedRange<UInt64> {
+            let form = forms[Int(serial) % forms.count].replacing("%", with: "\(serial)")
+            index.insert(try subscription(serial, RecordPredicate(format: form)))
+        }
+        index.insert(try subscription(77, RecordPredicate(format: "title == 'x'")))
+        index.insert(try subscription(78, RecordPredicate(format: "title != 'y'")))
+        let list = FieldValue.list([.map(["a6": .string("x")]), .map(["a1": .integer(3)])])
+        let change = try change(RecordImage(["list": list, "title": .string("x")]))
+        var serials: [UInt64] = []
+        let dear = try #require(
+            index.matches(for: change, mostSteps: 1_200_000_000, into: &serials))
+        #expect(serials == [])
+        #expect(!dear.isOfTexts)
+        #expect(Set(dear.costs.map(\.serial)) == Set(1...60))
+        #expect(!dear.blamed { _ in "one" }.isEmpty)
+        var stored: DearChange?
+        var erring: [UInt64] = []
+        let isRead = index.matches(
+            forStored: JSONValue.object(change.storedForm).text,
+            appendedAt: Timestamp(seconds: 0), mostSteps: 1_200_000_000, into: &serials,
+            erring: &erring, dear: &stored)
+        #expect(isRead)
+        #expect(Set(stored?.costs.map(\.serial) ?? []) == Set(1...60))
+        #expect(index.matches(for: change, mostSteps: .max, into: &serials) == nil)
+        #expect(serials.contains(6))
+        #expect(serials.contains(77))
+        #expect(serials.contains(78))
+    }
+
     @Test func `one user's many dear conditions do not end another's only one`() {
         let costs = (1...60 as ClosedRange<UInt64>).map {
             DearChange.Cost(serial: $0, steps: 10_000_000)

@@ -91,7 +91,7 @@ final class IndexContent: @unchecked Sendable {
         _ decoded: DecodedChange, _ scratch: inout MatchScratch, into serials: inout [UInt64]
     ) -> DearChange? {
         serials.removeAll(keepingCapacity: true)
-        scratch.steps = 0
+        scratch.steps = decoded.walkedSteps
         if !scratch.erring.isEmpty { scratch.erring.removeAll(keepingCapacity: true) }
         for (base, core) in cores {
             core.match(decoded, &scratch)
@@ -109,6 +109,19 @@ final class IndexContent: @unchecked Sendable {
         scratch.changes += 1
         scratch.matches += UInt64(serials.count)
         return nil
+    }
+
+    /// What a change comes to whose values behind members take too long to be found: those are to
+    /// blame who ask for them.
+    func dearWalk(_ decoded: DecodedChange) -> DearChange {
+        let walked = catalog.plans[decoded.plan].walkedPaths
+        var costs: [DearChange.Cost] = []
+        for (base, core) in cores {
+            var users = PathUsers(of: walked, plan: decoded.plan, core)
+            users.find(catalog.dimensions)
+            costs += users.costs(of: decoded.walkedSteps, base)
+        }
+        return DearChange(steps: decoded.walkedSteps, costs: costs)
     }
 
     private func keep(_ scratch: inout MatchScratch, _ base: UInt64) {

@@ -110,9 +110,10 @@ package final class SubscriptionIndex: Sendable {
     ) -> DearChange? {
         reading { content, reader -> DearChange? in
             reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
+            reader.change.mostWalkedSteps = mostSteps
             content.decode(change, now: now, into: reader.change)
-            if reader.change.encoder.isGivenUp {
-                return Self.givenUp(after: mostSteps, &serials)
+            if let dear = Self.givenUp(reader.change, content, after: mostSteps, &serials) {
+                return dear
             }
             reader.scratch.mostSteps = mostSteps
             let dear = content.match(reader.change, &reader.scratch, into: &serials)
@@ -169,17 +170,16 @@ package final class SubscriptionIndex: Sendable {
     ) -> Bool {
         reading { content, reader in
             reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
+            reader.change.mostWalkedSteps = mostSteps
             guard content.decode(text, appendedAt: appendedAt, into: reader.change) else {
                 return false
-            }
-            if reader.change.encoder.isGivenUp {
-                dear = Self.givenUp(after: mostSteps, &serials)
-                return true
             }
             if reader.change.isSnapshot {
                 serials.removeAll(keepingCapacity: true)
                 return true
             }
+            dear = Self.givenUp(reader.change, content, after: mostSteps, &serials)
+            if dear != nil { return true }
             reader.scratch.mostSteps = mostSteps
             dear = content.match(reader.change, &reader.scratch, into: &serials)
             if !reader.scratch.erring.isEmpty { erring += reader.scratch.erring }
@@ -194,9 +194,16 @@ package final class SubscriptionIndex: Sendable {
         mostSteps < Limits.maximumStepsPerChange ? max(mostSteps / 40, 4096) : .max
     }
 
-    private static func givenUp(after steps: Int, _ serials: inout [UInt64]) -> DearChange {
+    /// What a change comes to that was given up before any condition was judged.
+    private static func givenUp(
+        _ change: DecodedChange, _ content: IndexContent, after steps: Int,
+        _ serials: inout [UInt64]
+    ) -> DearChange? {
+        guard change.encoder.isGivenUp || change.isCutShort else { return nil }
         serials.removeAll(keepingCapacity: true)
-        return DearChange(steps: steps + 1, costs: [], isOfTexts: true)
+        return change.isCutShort
+            ? content.dearWalk(change)
+            : DearChange(steps: steps + 1, costs: [], isOfTexts: true)
     }
 
     /// Decodes a change as the log keeps it, to measure what that costs.

@@ -129,6 +129,17 @@ final class ProgramStore {
         return number
     }
 
+    /// The paths whose values the rows of a program compare.
+    func paths(of program: UInt32) -> Set<Int> {
+        let base = arena.base + Int(program)
+        var paths: Set<Int> = []
+        for index in stride(from: 0, to: Int(base[3]), by: 3) {
+            let row = ProgramRow(base + 5 + index)
+            if row.test != .reference { paths.insert(Int(row.path)) }
+        }
+        return paths
+    }
+
     /// How often a program is used.
     func uses(_ program: UInt32) -> Int { Int(arena.base[Int(program) + 1]) }
 

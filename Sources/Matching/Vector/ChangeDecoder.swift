@@ -64,6 +64,8 @@ struct ChangeDecoder {
         _ decoded: DecodedChange
     ) {
         decoded.plan = plan ?? 0
+        // Nobody looks any more.
+        if decoded.isCutShort { return }
         let writer = ProbeWriter(catalog: catalog, seed: seed)
         let owner = database == .public ? nil : owner
         // Nobody can be told of a change in a private database of whom it is not known whose it is.

@@ -58,6 +58,12 @@ package final class DecodedChange {
     /// The record type that was looked up last, as it stands in texts, and its plan.
     @exclusivity(unchecked) private var lastType = GrowingBuffer<UInt8>(capacity: 32)
     @exclusivity(unchecked) private var lastPlan: (version: UInt64, number: Int?) = (.max, nil)
+    /// The steps of finding values behind members, by the time that the thread took.
+    @exclusivity(unchecked) var walkedSteps = 0
+    /// How many of them there may be.
+    @exclusivity(unchecked) var mostWalkedSteps = Limits.maximumStepsPerChange
+    /// Whether it was given up because there were more.
+    var isCutShort: Bool { walkedSteps > mostWalkedSteps }
     /// Whether it is a row of an initial snapshot, which fires nothing.
     @exclusivity(unchecked) var isSnapshot = false
     /// Whether absent fields are unknown.
@@ -129,6 +135,7 @@ package final class DecodedChange {
         text = nil
         knownReading = -1
         judgedFields = nil
+        walkedSteps = 0
         slots.count = 0
         probes.count = 0
         encoder.removeAll()

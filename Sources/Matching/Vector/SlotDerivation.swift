@@ -6,20 +6,49 @@ struct SlotDerivation {
     let plan: RecordTypePlan
 
     func derive(_ change: DecodedChange) {
+        if plan.needsValues, !walk(change) { return }
         for path in plan.derived {
             switch plan.paths[path].origin {
-            case .field: continue
+            case .field, .members, .viewedMembers, .viewedSteps: continue
             // Nothing is compared with the whole record.
             case .record: change.slots[path] = FieldSlot(.unknown)
-            case .members(let names): members(names, path, change)
             case .viewed(let base, let view): viewed(base, view, path, change)
-            case .viewedMembers(let names, let view): viewedMembers(names, view, path, change)
-            case .viewedSteps(let steps, let view): viewedSteps(steps, view, path, change)
             case .folded(let base, let options):
                 change.slots[path] = change.encoder.folded(change.slots[base], options)
             }
         }
     }
+
+    /// Fills the slots of values behind members; says whether there was time for all of them.
+    ///
+    /// Each may have to pass a list, and somebody may ask for a thousand members of its elements:
+    /// that is a product of what is saved and what a record holds.
+    private func walk(_ change: DecodedChange) -> Bool {
+        var began: UInt64 = 0
+        if plan.derived.count >= Self.pathsPerLook {
+            // What is text still is read once, for whomever.
+            _ = change.fields
+            began = change.threadTime()
+        }
+        var walked = 0
+        for path in plan.derived {
+            switch plan.paths[path].origin {
+            case .members(let names): members(names, path, change)
+            case .viewedMembers(let names, let view): viewedMembers(names, view, path, change)
+            case .viewedSteps(let steps, let view): viewedSteps(steps, view, path, change)
+            case .field, .folded, .record, .viewed: continue
+            }
+            walked += 1
+            guard walked % Self.pathsPerLook == 0 else { continue }
+            // A step is about 2 ns.
+            change.walkedSteps = Int((change.threadTime() &- began) / 2)
+            if change.isCutShort { return false }
+        }
+        return true
+    }
+
+    /// Paths between two looks at the clock, which take as long as one of them mostly does.
+    private static let pathsPerLook = 8
 
     private func members(_ names: [String], _ path: Int, _ change: DecodedChange) {
         guard let first = names.first, let value = value(of: first, path, change) else { return }
