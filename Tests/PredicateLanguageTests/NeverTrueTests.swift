@@ -153,6 +153,27 @@ import Testing
         #expect(!Self.isNever(predicate.ownWarnings))
     }
 
+    /// Each depth held against all values and against all that stands deeper would be some millions
+    /// of comparisons, and each element of a list against each of another as many.
+    @Test func `what stands deep in each other is not judged without end`() throws {
+        let few = (0..<40).map { "\($0)" }.joined(separator: ", ")
+        let many = (0..<500).map { "x == \(1_000 + $0)" }.joined(separator: " OR ")
+        let innermost = "x IN {\(few)} AND (\(many))"
+        var format = many
+        for level in 0..<60 {
+            format = "(x IN {\(few)} AND (\(format))) OR x == \(5_000 + level)"
+        }
+        func isNever(_ format: String) throws -> Bool {
+            Self.isNever(try RecordPredicate(format: format).ownWarnings)
+        }
+        let lists = (0..<4_000).map { "{\($0)}" }.joined(separator: ", ")
+        let others = (0..<4_000).map { "{{\($0)}}" }.joined(separator: ", ")
+        let deep = try isNever("y == 1 AND (\(format))")
+        let product = try isNever("ANY {\(lists)} IN {\(others)}")
+        let alone = try isNever(innermost)
+        #expect([deep, product, alone] == [false, false, true])
+    }
+
     /// Each value of a list held against each of another, and again for each comparison behind
     /// them, would be some ten thousand millions.
     @Test func `long lists are judged once, whatever else is asked`() throws {

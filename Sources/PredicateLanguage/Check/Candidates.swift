@@ -57,7 +57,8 @@ extension Contradiction {
         return asked.contains { path, nodes in
             guard nodes.count > 1, let names = path.memberNames,
                 let values = nodes.compactMap(candidates).min(by: { $0.count < $1.count }),
-                values.count <= Candidates.most
+                values.count <= Candidates.most, let size = effort.size(of: nodes),
+                effort.allows(size * values.count)
             else { return false }
             // A part that cannot be made ready here is not asked.
             let parts = nodes.compactMap { try? PreparedNode($0, preparation) }

@@ -20,6 +20,8 @@ struct Contradiction {
     let schema: RecordSchema?
     /// How single values are judged.
     let preparation: Preparation
+    /// What may be done still.
+    let effort: ContradictionEffort
 
     /// More comparisons than these are not looked at: the cost grows with their square.
     private static let mostTerms = 200
@@ -96,7 +98,9 @@ struct Contradiction {
             guard isRefused ? wish.refuse(term) : wish.take(term) else { return true }
             wishes[term.path] = wish
         }
-        return asksForDifferentKinds(nodes) || leavesNoCandidate(nodes) || deniesItself(nodes)
+        if asksForDifferentKinds(nodes) { return true }
+        guard effort.size(of: nodes) != nil else { return false }
+        return leavesNoCandidate(nodes) || deniesItself(nodes)
     }
 
     private func wish(of path: RecordPredicate.RecordPath) -> FieldWish {
@@ -300,8 +304,14 @@ struct Contradiction {
         guard let part = try? PreparedNode(.comparison(comparison), preparation) else {
             return false
         }
-        var evaluation = Evaluation(record: .map([:]), variables: [:], now: nil)
-        return evaluation.outcome(of: part) != .true
+        let steps = effort.left * ContradictionEffort.stepsPerComparison
+        let meter = StepMeter(limit: min(steps, Limits.maximumEvaluationSteps))
+        var evaluation = Evaluation(record: .map([:]), variables: [:], now: nil, meter: meter)
+        let outcome = evaluation.outcome(of: part)
+        guard effort.allows(meter.taken / ContradictionEffort.stepsPerComparison),
+            outcome != .error(.budgetExceeded)
+        else { return false }
+        return outcome != .true
     }
 
     /// Whether one part is what another denies.

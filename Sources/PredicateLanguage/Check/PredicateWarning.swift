@@ -79,13 +79,14 @@ extension RecordPredicate {
         var warnings = all.compactMap(Self.foreignWildcard)
         warnings += all.compactMap(Self.quotedField)
         warnings += all.compactMap(Self.unlikelyDate)
-        if let records = Self.neverTrue(root, by: schema, preparation) {
+        let effort = ContradictionEffort()
+        if let records = Self.neverTrue(root, by: schema, preparation, effort) {
             warnings.append(
                 PredicateWarning(
                     .neverTrue, "\(records) can satisfy this condition", hint: neverTrueHint))
         } else if case .or(let branches) = root {
             for branch in branches {
-                guard let records = Self.neverTrue(branch, by: schema, preparation) else {
+                guard let records = Self.neverTrue(branch, by: schema, preparation, effort) else {
                     continue
                 }
                 let text = RecordPredicate(branch).canonicalText
@@ -101,10 +102,11 @@ extension RecordPredicate {
 
     /// Which records can never satisfy a part, in words; `nil` where one might.
     private static func neverTrue(
-        _ node: Node, by schema: RecordSchema?, _ preparation: Preparation
+        _ node: Node, by schema: RecordSchema?, _ preparation: Preparation,
+        _ effort: ContradictionEffort
     ) -> String? {
         func isNever(_ schema: RecordSchema?) -> Bool {
-            Contradiction(schema: schema, preparation: preparation).isIn(node)
+            Contradiction(schema: schema, preparation: preparation, effort: effort).isIn(node)
         }
         if isNever(nil) { return "no record" }
         guard let schema, isNever(schema) else { return nil }
