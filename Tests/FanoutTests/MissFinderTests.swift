@@ -46,6 +46,13 @@ import Testing
         #expect(Self.misses("a == 1 AND (b == 2 OR c == 4)", fields) == [])
     }
 
+    /// Each NOT is judged as a whole, and what stands in many would be judged as often.
+    @Test func `what stands in very many NOTs is told once`() {
+        let parts = (2..<1_000).map { "a == \($0)" }.joined(separator: " OR ")
+        let condition = String(repeating: "NOT ", count: 180) + "(\(parts))"
+        #expect(Self.misses(condition, ["a": .integer(1)]).count == 1)
+    }
+
     @Test(arguments: [
         ("NOT (a == 1 OR b == 2)", 2),
         ("NOT (a == 1 OR b == 2 OR c == 4)", 2),

@@ -25,39 +25,54 @@ struct ConditionFinder: Sendable {
     func failures(
         of node: RecordPredicate.Node, on change: RecordChange
     ) -> [FailedComparison] {
+        failures(of: node, on: change, within: 0)
+    }
+
+    /// The same of a part that stands within so many NOTs.
+    private func failures(
+        of node: RecordPredicate.Node, on change: RecordChange, within depth: Int
+    ) -> [FailedComparison] {
         switch node {
         case .constant(let holds):
             holds ? [] : [FailedComparison(asked: "", .holdsForNothing)]
-        case .and(let parts): parts.flatMap { failures(of: $0, on: change) }
+        case .and(let parts): parts.flatMap { failures(of: $0, on: change, within: depth) }
         case .or(let parts):
-            parts.map { failures(of: $0, on: change) }.min { $0.count < $1.count } ?? []
+            parts.map { failures(of: $0, on: change, within: depth) }
+                .min { $0.count < $1.count } ?? []
         case .comparison: alone(node, change)
-        case .not(let inner): failures(ofNot: inner, in: node, change)
+        case .not(let inner): failures(ofNot: inner, in: node, change, within: depth)
         }
     }
+
+    /// A NOT within so many others is told and not gone into: each is judged as a whole, with all
+    /// that it has inside.
+    private static let deepest = 8
 
     /// A NOT that fails is told as a whole, and what else inside it would have to come out
     /// otherwise is counted.
     private func failures(
-        ofNot inner: RecordPredicate.Node, in whole: RecordPredicate.Node, _ change: RecordChange
+        ofNot inner: RecordPredicate.Node, in whole: RecordPredicate.Node, _ change: RecordChange,
+        within depth: Int
     ) -> [FailedComparison] {
         let told = alone(whole, change)
-        return told.isEmpty ? [] : told + hindrances(in: inner, change).dropFirst()
+        guard !told.isEmpty, depth < Self.deepest else { return told }
+        return told + hindrances(in: inner, change, within: depth).dropFirst()
     }
 
     /// The comparisons that keep a part under a NOT from failing: of an OR those of all parts that
     /// hold, of an AND those of the part with the fewest.
     private func hindrances(
-        in node: RecordPredicate.Node, _ change: RecordChange
+        in node: RecordPredicate.Node, _ change: RecordChange, within depth: Int
     ) -> [FailedComparison] {
         switch node {
         case .constant(let holds):
             holds ? [FailedComparison(asked: "", .holdsForNothing)] : []
         case .and(let parts):
-            parts.map { hindrances(in: $0, change) }.min { $0.count < $1.count } ?? []
-        case .or(let parts): parts.flatMap { hindrances(in: $0, change) }
+            parts.map { hindrances(in: $0, change, within: depth) }
+                .min { $0.count < $1.count } ?? []
+        case .or(let parts): parts.flatMap { hindrances(in: $0, change, within: depth) }
         case .comparison: alone(.not(node), change)
-        case .not(let inner): failures(of: inner, on: change)
+        case .not(let inner): failures(of: inner, on: change, within: depth + 1)
         }
     }
 

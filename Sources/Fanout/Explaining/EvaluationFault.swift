@@ -57,8 +57,9 @@ extension ComparisonTrace {
 
     /// The comparison as it is shown, with its place in the canonical text.
     func shown(at place: Range<Int>?, of fields: RecordFields) -> JSONObject {
-        var json = json
-        json["reason"] = .string(reason(saying: "is", of: fields))
+        let begun = cut(beyond: 4 * Self.mostBytes)
+        var json = begun.json
+        json["reason"] = .string(begun.reason(saying: "is", of: fields))
         for side in ["left", "right"] { json[side] = json[side].map(Self.bounded) }
         if let place {
             json["place"] = [

@@ -102,9 +102,18 @@ public struct ComparisonTrace: Sendable, Hashable {
         return object
     }
 
+    /// The same with no more of long values than takes so many bytes to show, for whoever shows
+    /// less: a record of a megabyte may stand on both sides of each of thousands.
+    package func cut(beyond bytes: Int) -> ComparisonTrace {
+        var cut = self
+        cut.left = left?.beginning(bytes)
+        cut.right = right?.beginning(bytes)
+        return cut
+    }
+
     /// The value for people, cut where it is long.
     private static func shown(_ value: FieldValue) -> String {
-        let text = FormatPrinter.text(of: value)
+        let text = FormatPrinter.text(of: value.beginning(400))
         return text.utf8.count > 200 ? "\(text.prefix(200))…" : text
     }
 }

@@ -160,3 +160,46 @@ extension FieldValue {
         }
     }
 }
+
+// Values that are too long to be shown.
+extension FieldValue {
+    /// The value, or the beginning of one that takes more than so many bytes to print: enough that
+    /// what is printed of it is longer, too.
+    func beginning(_ bytes: Int) -> FieldValue {
+        var left = bytes
+        return beginning(within: &left)
+    }
+
+    private func beginning(within left: inout Int) -> FieldValue {
+        left -= 1
+        switch self {
+        case .string(let text):
+            defer { left -= text.utf8.count }
+            guard text.utf8.count > max(left, 0) else { return self }
+            return .string(String(text.unicodeScalars.prefix(max(left, 0) + 1)))
+        case .bytes(let content):
+            defer { left -= content.count }
+            return content.count > max(left, 0)
+                ? .bytes(Array(content.prefix(max(left, 0) + 1))) : self
+        case .list(let values): return .list(Self.beginnings(of: values, &left))
+        case .set(let values): return .set(Set(Self.beginnings(of: values.inOrder, &left)))
+        case .map(let members):
+            var begun: RecordFields = [:]
+            for name in members.namesInOrder where left > 0 {
+                left -= name.utf8.count
+                begun[name] = members[name]?.beginning(within: &left)
+            }
+            return .map(begun)
+        default: return self
+        }
+    }
+
+    private static func beginnings(of values: [FieldValue], _ left: inout Int) -> [FieldValue] {
+        var begun: [FieldValue] = []
+        for value in values {
+            guard left > 0 else { break }
+            begun.append(value.beginning(within: &left))
+        }
+        return begun
+    }
+}
