@@ -185,7 +185,7 @@ import Testing
             "NOT name == 'x'", "name != 'x'", "ALL name == 'x'", "NONE name == 'x'",
             "name == other", "name.@count > 1", "score + 1 > 2",
             "NOT home GEOWITHIN geocircle([1, 2], 0.1)",
-            "home GEOWITHIN geopolygon({[0, 0], [2, 0], [2, 2], [0, 0]})",
+            "home GEOWITHIN geopolygon({[-120, 0], [0, 0], [120, 0], [0, 89], [-120, 0]})",
             "ALL home GEOWITHIN geocircle([1, 2], 0.1)",
             "home GEOWITHIN geobox([-120, 0], [120, 1])",
             #"{"name": {"$ne": "x"}}"#,
@@ -194,6 +194,37 @@ import Testing
             #expect(index.insert(try subscription(serial, try read(text))).isResidual, "\(text)")
         }
         #expect(index.statistics.residuals == texts.count)
+    }
+
+    @Test func `a polygon is found from inside, be its edges crossed`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        var reference = ReferenceIndex()
+        let rings = [
+            "{[10, 50], [20, 50], [20, 60], [10, 60], [10, 50]}",
+            "{[0, 0], [20, 20], [20, 0], [0, 20], [0, 0]}",
+            "{[170, -10], [-170, -10], [-170, 10], [170, 10], [170, -10]}",
+            "{[0, 80], [90, 80], [180, 80], [-90, 80], [0, 80]}",
+            "{[0, -80], [-90, -70], [180, -80], [90, -70], [0, -80]}",
+            "{[-60, -50], [60, -50], [60, 50], [-60, 50], [-60, -50]}",
+            "{[0, 0], [60, 40], [60, -40], [-60, 40], [-60, -40], [0, 0]}",
+        ]
+        for (serial, ring) in rings.enumerated() {
+            let saved = try subscription(
+                serial, try read("home GEOWITHIN geopolygon(\(ring))"))
+            #expect(!index.insert(saved).isResidual, "\(ring)")
+            reference.insert(saved)
+        }
+        var inside: Set<UInt64> = []
+        for latitude in stride(from: -90.0, through: 90, by: 5) {
+            for longitude in stride(from: -180.0, through: 180, by: 5) {
+                let place = try #require(Location(latitude: latitude, longitude: longitude))
+                let posted = try change(["home": .location(place)])
+                let expected = reference.matches(for: posted)
+                #expect(index.matches(for: posted) == expected, "\(latitude), \(longitude)")
+                inside.formUnion(expected)
+            }
+        }
+        #expect(inside.count == rings.count)
     }
 
     // MARK: Rules

@@ -14,6 +14,8 @@ enum KeyClue {
     case elements([FieldValue])
     /// It is a place within this distance, in metres.
     case near(Location, metres: Double)
+    /// It is a place within one of these circles.
+    case nearOne([(centre: Location, metres: Double)])
     /// It is a number or date from one to the other.
     case between(FieldValue, FieldValue)
     /// It refers to a record of one of these names, or stands for one.
@@ -25,6 +27,7 @@ enum KeyClue {
         case .prefix, .part, .near, .between: 1
         case .words(let words): max(words.count, 1)
         case .elements(let values): max(values.count, 1)
+        case .nearOne(let circles): max(circles.count, 1)
         case .links(let names): max(names.count, 1)
         }
     }
@@ -103,7 +106,7 @@ extension Leaf {
     mutating func fold(_ options: TextOptions) {
         guard !options.isEmpty else { return }
         switch clue {
-        case .words, .near, .between, .links: return
+        case .words, .near, .nearOne, .between, .links: return
         case .elements(let values):
             folding = options
             clue = .elements(values.map { $0.folded(options) })

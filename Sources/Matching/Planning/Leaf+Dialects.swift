@@ -64,12 +64,12 @@ extension Leaf {
         guard follow(path) else { return nil }
     }
 
-    /// Reads GEOWITHIN, which is judged in the evaluator behind the cells of a circle.
+    /// Reads GEOWITHIN, which is judged in the evaluator behind the cells of circles.
     private init?(realmPlaces comparison: Comparison) {
         guard comparison.quantifier == nil || comparison.quantifier == .any,
-            case .path(let path) = comparison.left, let circle = comparison.right.realmCircle
+            case .path(let path) = comparison.left, let circles = comparison.right.realmCircles
         else { return nil }
-        self.init(.reference, clue: .near(circle.centre, metres: circle.metres))
+        self.init(.reference, clue: .nearOne(circles))
         view = .realmPlaces
         guard follow(path) else { return nil }
     }

@@ -177,6 +177,8 @@ extension Planner {
                 addValue(.element, path, slot, &catalog)
             }
         case .near(let place, let metres): addPlaces(path, place, metres, &catalog)
+        case .nearOne(let circles):
+            for circle in circles { addPlaces(path, circle.centre, circle.metres, &catalog) }
         case .between(let low, let high): emitBounds(low, high, path, &catalog)
         case .links(let names):
             for name in names {

@@ -102,14 +102,14 @@ extension FieldValue {
 }
 
 extension RecordPredicate.Expression {
-    /// A circle around all of the shape that GEOWITHIN asks for.
+    /// Circles in one of which each place lies that the shape of GEOWITHIN has inside.
     ///
-    /// `nil` for what is no shape yet, for a box wider than half the Earth, and for a polygon: what
-    /// lies inside one whose edges cross may be at the other side of the Earth as well.
-    package var realmCircle: (centre: Location, metres: Double)? {
+    /// `nil` for what is no shape yet, for a box wider than half the Earth, and for a polygon that
+    /// takes nearly as much.
+    package var realmCircles: [(centre: Location, metres: Double)]? {
         guard case .success(let shape) = GeographicShape.read(self) else { return nil }
         switch shape {
-        case .circle(let centre, let radius): return (centre, radius * Functions.earthRadius)
+        case .circle(let centre, let radius): return [(centre, radius * Functions.earthRadius)]
         case .box(let southWest, let northEast):
             let west = southWest.longitude
             let width = northEast.longitude - west + (northEast.longitude < west ? 360 : 0)
@@ -122,8 +122,14 @@ extension RecordPredicate.Expression {
             else { return nil }
             // Of so narrow a box nothing is farther away than the corners; a metre for rounding.
             let farthest = max(centre.metres(to: southWest), centre.metres(to: northWest))
-            return (centre, farthest + 1)
-        case .polygon: return nil
+            return [(centre, farthest + 1)]
+        case .polygon(let outer, _):
+            guard let (centre, radius) = outer.circle, let opposite = centre.opposite else {
+                return nil
+            }
+            let metres = radius * Functions.earthRadius + 1
+            // What lies inside one whose edges cross may be at the other side of the Earth.
+            return [(centre, metres), (opposite, metres)]
         }
     }
 }

@@ -76,6 +76,26 @@ struct SphericalRing {
         return turned * orientation > .pi
     }
 
+    /// A circle around all corners, which all edges lie in as well; `nil` if it is nearly a
+    /// hemisphere.
+    ///
+    /// Around a point that lies neither in it nor opposite of it the edges do not turn.
+    var circle: (centre: Location, radius: Double)? {
+        let middle = SphericalPoint(
+            x: corners.reduce(0) { $0 + $1.x }, y: corners.reduce(0) { $0 + $1.y },
+            z: corners.reduce(0) { $0 + $1.z })
+        let radius = corners.reduce(0) { max($0, middle.angle(to: $1)) }
+        guard middle.length > 1e-6, radius < Self.widest else { return nil }
+        let flat = (middle.x * middle.x + middle.y * middle.y).squareRoot()
+        return Location(
+            latitude: atan2(middle.z, flat) * 180 / .pi,
+            longitude: atan2(middle.y, middle.x) * 180 / .pi
+        ).map { ($0, radius) }
+    }
+
+    /// 80 degrees.
+    private static let widest = 80 * Double.pi / 180
+
     /// The area to the left of the line, less a hemisphere if it is more than one.
     private static func signedArea(_ corners: [SphericalPoint]) -> Double {
         guard let first = corners.first else { return 0 }
@@ -96,5 +116,12 @@ struct SphericalRing {
         _ a: SphericalPoint, _ b: SphericalPoint, _ c: SphericalPoint
     ) -> Double {
         2 * atan2(a.dot(b.cross(c)), 1 + a.dot(b) + b.dot(c) + c.dot(a))
+    }
+}
+
+extension Location {
+    /// The place at the other side of the Earth.
+    var opposite: Location? {
+        Location(latitude: -latitude, longitude: longitude > 0 ? longitude - 180 : longitude + 180)
     }
 }
