@@ -54,8 +54,9 @@ import Testing
             reference.insert(saved)
         }
         let copy = try SubscriptionIndex(image: try index.image())
-        let asked = Self.odd + constants + [.list(constants), .list(constants.reversed())]
-        for value in asked + (0..<30).map({ .string("n\($0)") }) {
+        let lists: [FieldValue] = [.list(constants), .list(constants.reversed())]
+        let names = (0..<30).map { FieldValue.string("n\($0)") }
+        for value in Self.odd + constants + lists + names {
             for status in ["old", "new"] {
                 let posted = try change(["name": value, "status": .string(status)])
                 let expected = reference.matches(for: posted)
