@@ -192,6 +192,10 @@ import Testing
         #expect(serials == [])
         #expect(!dear.isOfTexts)
         #expect(Set(dear.costs.map(\.serial)) == Set(1...60))
+        // Who gives up early judges again, and need not know who it was.
+        let early = index.matches(for: change, mostSteps: 250_000, into: &serials)
+        #expect(early?.costs.isEmpty == true)
+        #expect(early?.isOfTexts == false)
         #expect(!dear.blamed { _ in "one" }.isEmpty)
         var stored: DearChange?
         var erring: [UInt64] = []

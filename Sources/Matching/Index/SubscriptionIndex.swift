@@ -201,9 +201,14 @@ package final class SubscriptionIndex: Sendable {
     ) -> DearChange? {
         guard change.encoder.isGivenUp || change.isCutShort else { return nil }
         serials.removeAll(keepingCapacity: true)
-        return change.isCutShort
-            ? content.dearWalk(change)
-            : DearChange(steps: steps + 1, costs: [], isOfTexts: true)
+        guard change.isCutShort else {
+            return DearChange(steps: steps + 1, costs: [], isOfTexts: true)
+        }
+        // To find out who is to blame takes a look at the whole index: whoever gives up early
+        // judges the change again elsewhere, and blames nobody yet.
+        let isFinal = steps >= Limits.maximumStepsPerChange / 2
+        return isFinal
+            ? content.dearWalk(change) : DearChange(steps: change.walkedSteps, costs: [])
     }
 
     /// Decodes a change as the log keeps it, to measure what that costs.
