@@ -204,12 +204,16 @@ package final class SubscriptionIndex: Sendable {
         guard change.isCutShort else {
             return DearChange(steps: steps + 1, costs: [], isOfTexts: true)
         }
-        // To find out who is to blame takes a look at the whole index: whoever gives up early
+        // To find out who is to blame takes a look at the whole index: whoever gives up that early
         // judges the change again elsewhere, and blames nobody yet.
-        let isFinal = steps >= Limits.maximumStepsPerChange / 2
-        return isFinal
-            ? content.dearWalk(change) : DearChange(steps: change.walkedSteps, costs: [])
+        guard steps >= leastForBlame else {
+            return DearChange(steps: change.walkedSteps, costs: [])
+        }
+        return content.dearWalk(change)
     }
+
+    /// Two milliseconds.
+    private static let leastForBlame = 1_000_000
 
     /// Decodes a change as the log keeps it, to measure what that costs.
     package func decode(
