@@ -163,6 +163,32 @@ import Testing
         #expect(serials == [77])
     }
 
+    @Test func `of a long text too the time counts that evaluations take`() throws {
+        let time = Mutex<UInt64>(0)
+        // Each look at the clock is a second after the one before.
+        let index = SubscriptionIndex(seed: 3) {
+            time.withLock { time in
+                time += 1_000_000_000
+                return time
+            }
+        }
+        for serial in 1...5 as ClosedRange<UInt64> {
+            let format = "title == 'x' AND NOT text TOKENMATCHES 'word\(serial)'"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
+        let short = try change(RecordImage(["title": .string("x"), "text": .string("word1")]))
+        #expect(index.matches(for: short) == [2, 3, 4, 5])
+        let text = FieldValue.string(String(repeating: "much text ", count: 20_000))
+        let long = try change(RecordImage(["title": .string("x"), "text": text]))
+        var serials: [UInt64] = []
+        let dear = try #require(
+            index.matches(for: long, mostSteps: 1_200_000_000, into: &serials))
+        #expect(dear.steps == 1_500_000_000)
+        #expect(dear.costs.map(\.steps) == [500_000_000, 500_000_000, 500_000_000])
+        #expect(index.matches(for: long, mostSteps: .max, into: &serials) == nil)
+        #expect(serials == [1, 2, 3, 4, 5])
+    }
+
     /// Each of them passes the list once more.
     @Test func `values behind members are looked for in bounded time`() throws {
         let time = Mutex<UInt64>(0)
