@@ -102,10 +102,25 @@ import Testing
         }
     }
 
+    @Test(arguments: ["\r\n", "\r"])
+    func `comments end with their lines where these end as on other systems`(
+        lineEnd: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            let lines = Self.text.split(separator: "\n", omittingEmptySubsequences: false)
+            let text = lines.joined(separator: lineEnd)
+            let imported = try await Self.put(relay, Self.development, text: text)
+            #expect(imported.status == 200, "\(imported.text)")
+            let kept = try await relay.admin(.get, "\(Self.development)/schema?format=text")
+            #expect(kept["text"] == .string(Self.canonical))
+        }
+    }
+
     @Test(
         arguments: [
             ("", "line 1: DEFINE is expected, the text ends"),
             ("DEFINE SCHEMA\nRECORD Note", "line 2: TYPE is expected, found \"Note\""),
+            ("DEFINE SCHEMA\r\nRECORD Note", "line 2: TYPE is expected, found \"Note\""),
             (
                 "DEFINE SCHEMA RECORD TYPE N (\n a TEXT);",
                 "line 2: one of STRING, INT64, DOUBLE, TIMESTAMP, BYTES, REFERENCE, LOCATION, "

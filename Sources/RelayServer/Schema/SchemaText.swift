@@ -82,9 +82,12 @@ struct SchemaToken: Sendable, Hashable {
     /// Takes a text apart; `//` and `--` begin a comment.
     static func tokens(of text: String) throws(SchemaTextError) -> [SchemaToken] {
         var tokens: [SchemaToken] = []
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
-            .enumerated()
-        {
+        // Swift has both characters of a line's end on Windows for one: by "\n" alone such a text
+        // would be one line, and its first comment would be the rest of it.
+        let lines = text.split(omittingEmptySubsequences: false) {
+            $0 == "\n" || $0 == "\r\n" || $0 == "\r"
+        }
+        for (index, line) in lines.enumerated() {
             try append(Array(line.utf8), line: index + 1, to: &tokens)
         }
         return tokens
