@@ -42,6 +42,19 @@ import Testing
         let moment = Timestamp(seconds: seconds, nanoseconds: nanoseconds)
         #expect(FieldValue.timestamp(moment).nameText == name)
     }
+
+    @Test(
+        arguments: [
+            (["x,", "z"], ["x", ",z"]), (["x\\", "z"], ["x", "\\,z"]),
+            (["x,\u{301}y", "\u{301}z"], ["x", "\u{301}y,\u{301}z"]),
+            (["x\\\u{301}", "z"], ["x", "\\\u{301},z"]),
+        ])
+    func `parts of keys that differ make names that differ`(one: [String], other: [String]) {
+        func name(_ parts: [String]) -> [UInt8] {
+            Array(parts.map(\.escapedForJoining).joined(separator: ",").utf8)
+        }
+        #expect(name(one) != name(other))
+    }
 }
 
 @Suite struct ColumnTypeTests {

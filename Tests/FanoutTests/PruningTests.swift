@@ -104,6 +104,19 @@ import Testing
         #expect(object(ck["qry"])["rid"] != nil)
     }
 
+    @Test func `an argument that is one endless character is cut as well`() throws {
+        var composition = Composition { info in
+            info.alertLocalizationKey = "KEY"
+            info.alertLocalizationArgs = ["long"]
+        }
+        let joined = String(repeating: "\u{1F469}\u{200D}", count: 1000)
+        #expect(joined.count == 1)
+        composition.change = Fixtures.change(fields: ["long": .string(joined)])
+        let kept = JSONValue.string(String(repeating: "\u{1F469}\u{200D}", count: 200))
+        #expect(try composition.aps == ["alert": ["loc-key": "KEY", "loc-args": [kept]]])
+        #expect(object(try composition.payload["ck"])["qry"] != nil)
+    }
+
     @Test func `localised texts keep their keys longer than their arguments`() throws {
         let names = (0..<16).map { "f\($0)" }
         var composition = Composition { info in

@@ -2,11 +2,12 @@ extension String {
     /// This part of a composed name with commas and backslashes escaped, so that no two keys make
     /// one name.
     var escapedForJoining: String {
-        var text = ""
-        for character in self {
-            if character == "," || character == "\\" { text.append("\\") }
-            text.append(character)
+        // By scalars: a comma and a mark above it are one character, which is no comma.
+        var text = String.UnicodeScalarView()
+        for scalar in unicodeScalars {
+            if scalar == "," || scalar == "\\" { text.append("\\") }
+            text.append(scalar)
         }
-        return text
+        return String(text)
     }
 }

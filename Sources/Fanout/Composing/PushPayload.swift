@@ -170,7 +170,10 @@ struct PushPayload: Sendable {
         return .array(
             elements.map { element in
                 guard case .string(let text) = element else { return element }
-                return .string(String(text.prefix(Limits.cutArgumentCharacters)))
+                // One character may have any number of scalars, as emoji that are joined.
+                let scalars = text.prefix(Limits.cutArgumentCharacters).unicodeScalars
+                let kept = scalars.prefix(4 * Limits.cutArgumentCharacters)
+                return .string(String(String.UnicodeScalarView(kept)))
             })
     }
 }
