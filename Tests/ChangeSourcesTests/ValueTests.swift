@@ -43,6 +43,13 @@ import Testing
         #expect(FieldValue.timestamp(moment).nameText == name)
     }
 
+    @Test func `a number beyond 64 bits, whose last digits nobody knows, names nothing`() {
+        #expect(FieldValue.double(1e19).nameText == nil)
+        #expect(FieldValue.double(-1e300).nameText == nil)
+        #expect(FieldValue.double(12.5).nameText == "12.5")
+        #expect(FieldValue.integer(.max).nameText == "9223372036854775807")
+    }
+
     @Test(
         arguments: [
             (["x,", "z"], ["x", ",z"]), (["x\\", "z"], ["x", "\\,z"]),

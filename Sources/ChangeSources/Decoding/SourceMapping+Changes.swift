@@ -292,11 +292,11 @@ extension SourceMapping {
             ?? candidates[0]
         var parts: [String] = []
         for column in columns {
-            guard let text = (row[column] ?? other[column])?.nameText else {
+            let value = row[column] ?? other[column]
+            guard let text = value?.nameText else {
                 throw JSONContractError(
                     path: path.isEmpty ? column : "\(path).\(column)",
-                    reason: "the key column is missing, null or no plain value; "
-                        + "the mapping's \"key\" names the key columns")
+                    reason: Self.keyRefusal(of: value))
             }
             parts.append(columns.count == 1 ? text : text.escapedForJoining)
         }
@@ -304,6 +304,16 @@ extension SourceMapping {
             throw JSONContractError(path: path, reason: "the key does not make \(RecordName.rule)")
         }
         return name
+    }
+
+    /// Why a value can be no part of a record's name.
+    private static func keyRefusal(of value: FieldValue?) -> String {
+        if case .double? = value {
+            return "the key is a number beyond 64 bits, of which not all digits are known; "
+                + "have the sender write it as a text"
+        }
+        return "the key column is missing, null or no plain value; "
+            + "the mapping's \"key\" names the key columns"
     }
 }
 

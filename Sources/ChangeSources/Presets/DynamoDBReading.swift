@@ -52,7 +52,7 @@ enum DynamoDBReading {
     ) throws(JSONContractError) -> String {
         var parts: [String] = []
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
-            guard let text = value.nameText else {
+            guard let text = writtenNumber(keys.object[name], value) ?? value.nameText else {
                 throw keys.failure(name, "a key attribute must be of type S, N or B")
             }
             parts.append(fields.count == 1 ? text : text.escapedForJoining)
@@ -61,6 +61,17 @@ enum DynamoDBReading {
             throw JSONContractError(path: keys.path, reason: "must name a key attribute")
         }
         return parts.joined(separator: ",")
+    }
+
+    /// A number as it is written, where a double has not all of its 38 digits: two rows would have
+    /// one name.
+    private static func writtenNumber(_ json: JSONValue?, _ value: FieldValue) -> String? {
+        guard case .double(let number) = value, case .object(let typed)? = json,
+            case .string(let text)? = typed["N"]
+        else { return nil }
+        let digits = DecimalDigits(Array(text.lowercased().utf8)[...])
+        let kept = DecimalDigits(Array(number.description.utf8)[...])
+        return digits == kept && value.nameText != nil ? nil : text
     }
 
     /// The image; the keys alone where the stream's view type leaves it out.

@@ -39,11 +39,14 @@ extension FieldValue {
     }
 
     /// This value as a part of a name, or `nil` for those that can be none.
+    ///
+    /// Of a number beyond 64 bits a double has the first digits only: two rows, or two users, would
+    /// have one name.
     var nameText: String? {
         switch self {
         case .string(let text): text
         case .integer(let number): String(number)
-        case .double(let number): number.isFinite ? String(number) : nil
+        case .double(let number): number.magnitude < 0x1p63 ? String(number) : nil
         case .bool(let flag): flag ? "true" : "false"
         case .uuid(let uuid): uuid.description
         case .objectID(let bytes): Hexadecimal.encode(bytes)
