@@ -3,9 +3,11 @@ import RelayModel
 /// The schema beside a payload: which columns are dates, decimals or bytes.
 struct DebeziumSchema {
     private struct Field {
-        var type: String
-        var name: String
+        var type = ""
+        var name = ""
         var scale: Int?
+        /// What the elements of an array are; one, where that is said.
+        var elements: [Field] = []
     }
 
     private var fields: [String: [String: Field]] = [:]
@@ -27,17 +29,22 @@ struct DebeziumSchema {
         var fields: [String: Field] = [:]
         for case .object(let column) in columns {
             guard case .string(let name)? = column["field"] else { continue }
-            var field = Field(type: "", name: "", scale: nil)
-            if case .string(let type)? = column["type"] { field.type = type }
-            if case .string(let semantic)? = column["name"] { field.name = semantic }
-            if case .object(let parameters)? = column["parameters"],
-                case .string(let scale)? = parameters["scale"]
-            {
-                field.scale = Int(scale)
-            }
-            fields[name] = field
+            fields[name] = field(column)
         }
         return fields
+    }
+
+    private static func field(_ column: JSONObject) -> Field {
+        var field = Field()
+        if case .string(let type)? = column["type"] { field.type = type }
+        if case .string(let semantic)? = column["name"] { field.name = semantic }
+        if case .object(let parameters)? = column["parameters"],
+            case .string(let scale)? = parameters["scale"]
+        {
+            field.scale = Int(scale)
+        }
+        if case .object(let items)? = column["items"] { field.elements = [self.field(items)] }
+        return field
     }
 
     /// The row `object` of the image `image`, each column as its schema says.
@@ -53,6 +60,11 @@ struct DebeziumSchema {
     }
 
     private static func value(_ plain: FieldValue, _ field: Field) -> FieldValue? {
+        // Of what was not read a marker of the column's type stands there, as it is looked for.
+        if UnreadValue.isMeant(by: plain) { return nil }
+        if let element = field.elements.first, case .list(let values) = plain {
+            return .list(values.map { value($0, element) ?? $0 })
+        }
         switch field.name {
         case "io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp":
             return ColumnType.milliseconds.convert(plain, zoneID: .default)
