@@ -161,6 +161,17 @@ import Testing
                 == Array(repeating: Withdrawal.device.rawValue, count: 30))
     }
 
+    @Test func `a token may go to a user whose name is another spelling`() async throws {
+        let store = try await WorkerBench { _, _ in nil }.store
+        let owed = deliveries(1...1) { $0.owner = Fixtures.identifier("zo\u{e9}") }
+        _ = try await store.register(
+            Fixtures.device("phone", of: "zo\u{e9}"), at: Fixtures.moment)
+        #expect(try await store.withdrawals(among: owed).isEmpty)
+        _ = try await store.register(
+            Fixtures.device("hers", of: "zoe\u{301}"), at: Fixtures.moment)
+        #expect(try await store.withdrawals(among: owed)[owed[0].delivery.id] == .token)
+    }
+
     @Test func `a token that the same user registers anew keeps what waits for it`() async throws {
         let bench = try await WorkerBench { _, attempt in
             attempt == 1 ? Self.offline : .accepted

@@ -55,8 +55,8 @@ enum StrictOrder {
     /// Whether an object that a record carries in place of a link is the one that is meant, by its
     /// `recordName` or else its primary key `_id`.
     private static func isLink(_ members: RecordFields, to reference: RecordReference) -> Bool {
-        let key = members["recordName"] ?? members["_id"]
-        return key?.primaryKeyText == reference.recordID.recordName.rawValue
+        let key = (members["recordName"] ?? members["_id"])?.primaryKeyText
+        return key?.utf8.elementsEqual(reference.recordID.recordName.rawValue.utf8) ?? false
     }
 
     /// The total order that a sort goes by.

@@ -51,7 +51,9 @@ extension Withdrawal {
     /// Why a delivery is withdrawn by the device that has its token now.
     private static func byDevice(_ delivery: Delivery, _ row: Row?) -> Withdrawal? {
         guard let row else { return .device }
-        if row[0] as String != delivery.owner.rawValue { return .token }
+        // By their bytes, as users are told apart.
+        let owner: String = row[0]
+        guard owner.utf8.elementsEqual(delivery.owner.rawValue.utf8) else { return .token }
         // By the host of the other environment the gateway would call the token unknown.
         return row[1] as String == delivery.gatewayEnvironment.rawValue ? nil : .device
     }

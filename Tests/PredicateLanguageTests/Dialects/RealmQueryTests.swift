@@ -134,6 +134,12 @@ struct RealmQueryTests {
         #expect(predicate.evaluate(on: ["link": .string(name)]) == .false)
     }
 
+    @Test func `an object stands for a link if its key is spelled the same`() throws {
+        let predicate = try RecordPredicate(rql: "link == obj('Item', 'zo\u{e9}')")
+        #expect(predicate.evaluate(on: ["link": .map(["_id": .string("zo\u{e9}")])]) == .true)
+        #expect(predicate.evaluate(on: ["link": .map(["_id": .string("zoe\u{301}")])]) == .false)
+    }
+
     @Test func `an object key has 64 bits at the most`() {
         let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
         #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
