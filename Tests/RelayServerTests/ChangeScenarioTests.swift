@@ -173,6 +173,24 @@ import Testing
         }
     }
 
+    @Test func `of a reason that has no end the beginning is kept`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(
+                .put, Self.sources + "/shop",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            let name = String(repeating: "n", count: 100_000)
+            let answer = try await relay.call(
+                .post, Self.path + "/shop", body: #"{"\#(name)":1}"#)
+            #expect(answer.status == 422)
+            let listed = try await relay.admin(
+                .get, "containers/iCloud.com.example.Art/development/refusedWebhooks")
+            #expect(listed.text.contains("nnn") && listed.text.utf8.count < 5000)
+            let shown = try await relay.admin(.get, Self.sources + "/shop")
+            #expect(shown.json.value(at: ["webhooks", "refused"]) == 1)
+            #expect(shown.text.utf8.count < 20_000)
+        }
+    }
+
     @Test func `refused webhooks are seen, and counted for each source`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)

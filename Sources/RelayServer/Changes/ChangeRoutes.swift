@@ -163,7 +163,7 @@ struct ChangeRoutes: Sendable {
     ) {
         let refusal = SourceLedger.Refusal(
             at: request.receivedAt, source: source, address: request.peer?.client.description,
-            status: error.httpStatus, reason: error.reason, requestID: request.uuid)
+            status: error.httpStatus, reason: error.reason.excerpt, requestID: request.uuid)
         guard
             case .log(let unlogged) = ledger.noteRefused(refusal, of: container, isKnown: isKnown)
         else { return }

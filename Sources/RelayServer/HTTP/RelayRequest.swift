@@ -168,7 +168,13 @@ extension JSONReader {
 
 extension String {
     /// This text, cut so that an error message stays readable.
-    var shortened: String {
-        utf8.count <= 80 ? self : String(prefix(60)) + "…"
+    var shortened: String { utf8.count <= 80 ? self : beginning(60) }
+
+    /// This text, cut to what is kept of a reason: one may name something of any length.
+    var excerpt: String { utf8.count <= 2000 ? self : beginning(500) }
+
+    /// By scalars: one character may have any number of them.
+    private func beginning(_ scalars: Int) -> String {
+        String(String.UnicodeScalarView(unicodeScalars.prefix(scalars))) + "…"
     }
 }
