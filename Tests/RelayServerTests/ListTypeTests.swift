@@ -159,6 +159,14 @@ import Testing
         }
     }
 
+    @Test func `a whole number in a field of doubles is one, whatever a database sent`() {
+        let known = [SchemaFieldType(.double), SchemaFieldType(.int64), nil]
+        let types = known.map { known in
+            AnsweredField(.integer(5), wire: nil, known: known, numbers: .asNumbers).type
+        }
+        #expect(types == ["DOUBLE", "INT64", "INT64"])
+    }
+
     @Test(arguments: ["LIST", "UNKNOWN_LIST", "STRING_LIST", nil])
     func `a filter's list goes by the same words`(type: String?) async throws {
         try await TestRelay.with { relay in

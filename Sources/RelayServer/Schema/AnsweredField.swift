@@ -23,7 +23,10 @@ struct AnsweredField {
         case .set(let values): elements = Array(values)
         default:
             let element = SchemaFieldType.Element(of: stored) ?? .string
-            let word = element.answered
+            // A database writes the whole ones among doubles as integers; as those the record could
+            // not be saved back.
+            let isWhole = element == .int64 && known == SchemaFieldType(.double)
+            let word = isWhole ? Self.double : element.answered
             type = word
             value = word == Self.text ? Self.asText(json) : json
             return
