@@ -52,7 +52,7 @@ struct RecordFieldReading {
                 reason: "a record has at most \(Limits.maximumFieldsPerRecord) fields")
         }
         for member in reader.object.members {
-            guard Self.isClientName(member.name) else {
+            guard Self.isClientName(member.name) || isSources(member.name) else {
                 throw reader.failure(
                     member.name.shortened,
                     "not a field name: a letter, then letters, digits and underscores")
@@ -72,6 +72,12 @@ struct RecordFieldReading {
             }
         }
         return reading
+    }
+
+    /// Whether a source named a field that is known, as MongoDB's `_id`: a client that saves a record
+    /// back has it in it.
+    private func isSources(_ name: String) -> Bool {
+        !name.utf8.starts(with: "___".utf8) && definition?.fields[name] != nil
     }
 
     /// CloudKit's rule for the names of fields and record types.

@@ -1,0 +1,25 @@
+import RelayModel
+import Testing
+
+@testable import RelayServer
+
+/// Fields whose names a client could not give, and comes to know by records of a source.
+@Suite struct SourceFieldNameTests {
+    private static func read(_ name: String) throws -> RecordFields {
+        let type = try #require(RecordType(rawValue: "Order"))
+        let known = FieldDefinition(SchemaFieldType(.string), uses: [])
+        let definition = RecordTypeDefinition(type, fields: ["_id": known, "___etag": known])
+        let fields = JSONObject([(name: name, value: ["value": "7", "type": "STRING"])])
+        return try RecordFieldReading(definition: definition, impliedOwner: nil)
+            .read(JSONReader(.object(fields))).fields
+    }
+
+    @Test func `a known one is saved back`() throws {
+        #expect(try Self.read("_id") == ["_id": .string("7")])
+    }
+
+    @Test(arguments: ["_rev", "a b", "", "___etag", "___createTime", "recordName"])
+    func `no other is made`(name: String) {
+        #expect(throws: JSONContractError.self) { try Self.read(name) }
+    }
+}
