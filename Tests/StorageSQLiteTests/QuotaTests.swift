@@ -267,6 +267,46 @@ import Testing
         }
     }
 
+    @Test func `updates make no record larger than one may be`() async throws {
+        try await Self.with([:]) { store in
+            let long = String(repeating: "x", count: 600_000)
+            _ = try await Self.write(store, .create, ["a"], text: long)
+            func add(_ text: String) async throws -> RecordEditOutcome {
+                var edit = RecordEdit(
+                    .forceUpdate, RecordID(recordName: Sample.identifier("a")), type: Self.type)
+                edit.fields = ["more": .string(text)]
+                return try await store.modify(
+                    [edit], in: Self.place("ann"),
+                    by: RecordEditor(userID: Sample.identifier("ann"), isServer: false),
+                    atomicity: .independent, additions: [], at: Sample.moment(2))[0]
+            }
+            #expect(try await add(long) == .refused(.tooLarge))
+            #expect(try await !add("y").isRefusal)
+        }
+    }
+
+    @Test func `a record that is told of in parts is no larger than a webhook`() async throws {
+        try await Self.with([:]) { store in
+            try await store.extendSchema(
+                of: Sample.container, with: [RecordTypeDefinition(Self.type)])
+            let id = RecordID(recordName: Sample.identifier("a"))
+            let long = String(repeating: "x", count: 900_000)
+            for number in 0..<6 {
+                var change = RecordChange(number == 0 ? .create : .update, of: Self.type, id)
+                change.after = RecordImage(
+                    ["f\(number)": .string(long)], completeness: number == 0 ? .full : .partial)
+                _ = try await store.append(
+                    [ChangeToAppend(change, key: nil)], container: Sample.container,
+                    source: Sample.source, at: Sample.moment(1))
+            }
+            let place = RecordPlace(
+                container: Sample.container, database: .public, owner: nil)
+            let kept = try await store.records(named: [id], in: place)
+            #expect(kept.map { $0.fields.keys.sorted() } == [["f4", "f5"]])
+            #expect(kept.map(\.isPartial) == [true])
+        }
+    }
+
     @Test func `a webhook's change fires where there is no room to keep its record`() async throws {
         try await Self.with([.records: 1]) { store in
             try await store.extendSchema(

@@ -191,8 +191,7 @@ struct RecordOperationReading {
             definition: definition, impliedOwner: caller.impliedOwner
         ).read(fields)
         guard JSONValue.object(fields.object).utf8.count <= Limits.maximumRecordBytes else {
-            throw APIError(
-                .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")
+            throw APIError.recordTooLarge
         }
         edit.fields = reading.fields
         edit.wire = reading.wire
@@ -334,6 +333,7 @@ extension RecordRefusal {
             return caller.authenticationRequired
         case .notCreatable(let type):
             return APIError(.accessDenied, "CREATE operation not permitted on \(type)")
+        case .tooLarge: return .recordTooLarge
         case .overQuota(let refusal): return APIError(refusal)
         case .tooMuchAtOnce(let bytes):
             return APIError(
@@ -362,6 +362,10 @@ extension APIError {
     /// An operation would create a record and does not say of which type.
     static let recordTypeRequired = APIError(
         .badRequest, "recordType is required for a record that is new")
+
+    /// A record is larger than one may be, at once or with what it has already.
+    static let recordTooLarge = APIError(
+        .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")
 
     /// There is no such zone.
     static func zoneNotFound(_ zoneID: ZoneID) -> APIError {

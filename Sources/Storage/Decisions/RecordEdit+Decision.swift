@@ -45,7 +45,11 @@ extension RecordEdit {
         case .forceUpdate, .forceReplace, .forceDelete: break
         }
         guard mayWrite(current, editor, place) else { return .failure(.init(.notWritable)) }
-        return .success(decision(on: current, in: place, by: editor, at: now))
+        let decision = decision(on: current, in: place, by: editor, at: now)
+        if kind == .update || kind == .forceUpdate, decision.record.hasOutgrown(current) {
+            return .failure(.init(.tooLarge))
+        }
+        return .success(decision)
     }
 
     /// What to say of a record that the editor may not know of; `nil` where the editor may write it

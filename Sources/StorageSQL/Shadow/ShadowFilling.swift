@@ -193,7 +193,7 @@ extension RecordChange {
     /// it was called otherwise: the log of a database leaves out large values that did not change.
     mutating func takeOver(_ former: KeptState) {
         if readers == nil { readers = former.readers }
-        if let image = former.image { after = image.overlaid(with: after) }
+        if let image = former.image, let after { self.after = image.completed(by: after) }
     }
 
     /// Notes what the relay kept of the record, if the change does not say the same: whoever shows
@@ -220,7 +220,7 @@ extension RecordChange {
         let known = RecordImage(
             shadow.fields, completeness: shadow.isPartial ? .partial : .full)
         change.before = known.overlaid(with: before)
-        if let after, after.completeness == .partial { change.after = known.overlaid(with: after) }
+        if let after, after.completeness == .partial { change.after = known.completed(by: after) }
         return change
     }
 }

@@ -293,6 +293,8 @@ package enum RecordRefusal: Sendable, Hashable {
     case notWritable
     /// The caller may not create records of this type.
     case notCreatable(RecordType)
+    /// What it adds would make the record larger than one may be.
+    case tooLarge
     /// The user or the container has as much as a quota allows.
     case overQuota(QuotaRefusal)
     /// More refers to the record by `DELETE_SELF` than goes along at once.
