@@ -20,13 +20,14 @@ extension ShadowRecord {
 extension RecordImage {
     /// What is known of a record that was told of in parts, with what is told of now.
     ///
-    /// Where both together are larger than any webhook it is this part alone: a source could else
-    /// make a record of any size.
+    /// Where both together are larger than any webhook, or have more fields than one image may, it
+    /// is this part alone: a source could else make a record of any size.
     package func completed(by told: RecordImage) -> RecordImage {
         let whole = overlaid(with: told)
+        guard told.completeness == .partial else { return whole }
         let isTooLarge =
-            told.completeness == .partial
-            && FieldValue.map(whole.fields).heldBytes > Limits.maximumWebhookBytes
+            whole.fields.count > Limits.maximumFieldsPerRecord
+            || FieldValue.map(whole.fields).heldBytes > Limits.maximumWebhookBytes
         return isTooLarge ? told : whole
     }
 }
