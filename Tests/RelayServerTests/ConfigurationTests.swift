@@ -75,6 +75,13 @@ import Testing
         #expect(try await decode(["--http-host", host]).publicURL == url)
     }
 
+    @Test func `blanks around the elements of a list are none of theirs`() async throws {
+        try await withFile(#"{"limits":{"deniedRecordTypes":"Secret* , _* "}}"#) { path in
+            let configuration = try await decode(environment: ["BELFRY_CONFIG": path])
+            #expect(configuration.limits.deniedRecordTypes == ["Secret*", "_*"])
+        }
+    }
+
     @Test func `flags go before variables, and variables before the file`() async throws {
         let text =
             #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{""#

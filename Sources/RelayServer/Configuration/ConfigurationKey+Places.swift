@@ -119,9 +119,13 @@ extension ConfigurationKey {
         }
     }
 
-    /// The elements of a text that is a list.
+    /// The elements of a text that is a list, without the blanks around them.
     static func elements(_ text: String) -> [String] {
-        text.split(separator: ",").map { String($0.trimmingPrefix(while: \.isWhitespace)) }
+        text.split(separator: ",").map { element in
+            let rest = element.drop(while: \.isWhitespace)
+            let last = rest.lastIndex { !$0.isWhitespace }
+            return last.map { String(rest[...$0]) } ?? ""
+        }
     }
 
     private static func number(_ text: String) -> Int {
