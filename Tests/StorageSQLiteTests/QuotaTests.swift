@@ -285,6 +285,33 @@ import Testing
         }
     }
 
+    @Test func `one transaction takes so many bytes of what a webhook writes`() async throws {
+        try await Self.with([:]) { store in
+            try await store.extendSchema(
+                of: Sample.container, with: [RecordTypeDefinition(Self.type)])
+            func append(
+                _ operation: ChangeOperation, _ names: [String], _ image: RecordImage
+            ) async throws -> [AppendOutcome] {
+                let changes = names.map { name in
+                    var change = RecordChange(
+                        operation, of: Self.type, RecordID(recordName: Sample.identifier(name)))
+                    change.after = image
+                    return ChangeToAppend(change, key: nil)
+                }
+                return try await store.append(
+                    changes, container: Sample.container, source: Sample.source,
+                    at: Sample.moment(1))
+            }
+            let names = (0..<12).map { "r\($0)" }
+            let long = RecordImage(["text": .string(String(repeating: "x", count: 900_000))])
+            for name in names { _ = try await append(.create, [name], long) }
+            let short = RecordImage(["n": .integer(1)], completeness: .partial)
+            // Each change holds the record as it was and as it is.
+            #expect(try await append(.update, names, short).count == 10)
+            #expect(try await append(.update, ["r10", "r11"], short).count == 2)
+        }
+    }
+
     @Test func `a record that is told of in parts is no larger than a webhook`() async throws {
         try await Self.with([:]) { store in
             try await store.extendSchema(

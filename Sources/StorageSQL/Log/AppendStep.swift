@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Appends the changes of one request.
+/// Appends the changes of one request, as many as one transaction takes: others write meanwhile.
 struct AppendStep: Sendable {
     let changes: [PreparedChange]
     let delivery: DedupeKey?
@@ -23,12 +23,17 @@ struct AppendStep: Sendable {
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(changes.count)
         var kept = KeptTogether(changes)
-        for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
+        var bytes = 0
+        appending: for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
             let part = changes[start...].prefix(KnownRecords.mostTogether)
             kept.records = try knownRecords(of: part, in: &commit, container)
             for change in part {
+                let beginning = commit.bookmark
                 let outcome = try append(change, &keys, &versions, &kept, in: &commit, container)
                 outcomes.append(outcome)
+                // A short change of a record that is kept has all of it, twice.
+                bytes += commit.bytes(since: beginning)
+                guard bytes < RecordEditAllowance.maximumBytes else { break appending }
             }
         }
         try kept.end(in: commit.db)
