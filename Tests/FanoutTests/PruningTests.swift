@@ -117,6 +117,29 @@ import Testing
         #expect(object(try composition.payload["ck"])["qry"] != nil)
     }
 
+    @Test(arguments: [["text"], ["list"], ["map"], ["text", "list", "map"]])
+    func `what is beyond any payload leaves what is left of one that is a little too long`(
+        names: [String]
+    ) throws {
+        func composition(_ length: Int) -> Composition {
+            var composition = Composition { info in
+                info.alertLocalizationKey = "KEY"
+                info.alertLocalizationArgs = names
+                info.desiredKeys = names
+            }
+            let ones = Array(repeating: FieldValue.integer(1), count: length)
+            composition.change = Fixtures.change(
+                fields: [
+                    "text": .string(String(repeating: "x", count: length)), "list": .list(ones),
+                    "map": .map(["in": .list(ones)]),
+                ])
+            return composition
+        }
+        let (long, endless) = (composition(5000), composition(300_000))
+        #expect(try long.payload == endless.payload)
+        #expect(object(try endless.payload["ck"])["p"] == 1)
+    }
+
     @Test func `localised texts keep their keys longer than their arguments`() throws {
         let names = (0..<16).map { "f\($0)" }
         var composition = Composition { info in

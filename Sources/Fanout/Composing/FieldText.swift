@@ -7,6 +7,32 @@ enum FieldText {
         Int64(exactly: number).map(String.init) ?? "\(number)"
     }
 
+    /// Takes the bytes of a value in JSON from `room`, or fewer; where none is left it ends.
+    static func take(_ value: FieldValue, from room: inout Int) {
+        switch value {
+        case .string(let text): room -= text.utf8.count
+        case .bytes(let bytes): room -= bytes.count
+        case .list(let values): take(values, values.count, from: &room)
+        case .set(let values): take(values, values.count, from: &room)
+        case .map(let members):
+            take(members.values, members.count, from: &room)
+            for name in members.keys where room >= 0 { room -= name.utf8.count }
+        case .null, .bool, .integer, .double, .timestamp, .reference, .location, .uuid, .objectID:
+            room -= 1
+        }
+    }
+
+    /// What stands between two elements is a byte, too.
+    private static func take(
+        _ values: some Sequence<FieldValue>, _ count: Int, from room: inout Int
+    ) {
+        room -= max(0, count - 1)
+        for value in values {
+            guard room >= 0 else { return }
+            take(value, from: &room)
+        }
+    }
+
     /// A value as `af` holds it: CloudKit's raw value, without a type beside it.
     ///
     /// Dates are milliseconds since 1970 and booleans 0 or 1, as in CloudKit Web Services. `nil`

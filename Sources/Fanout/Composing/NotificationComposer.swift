@@ -71,8 +71,10 @@ package struct NotificationComposer: Sendable {
     ) -> [UInt8] {
         var payload = payload(by: subscription, notificationID, badge: nil)
         payload.alertForm = .dictionary
+        let most = Limits.maximumInboxPayloadBytes
+        guard !payload.isLonger(than: most) else { return payload.fitted() }
         let whole = payload.utf8()
-        return whole.count <= Limits.maximumInboxPayloadBytes ? whole : payload.fitted()
+        return whole.count <= most ? whole : payload.fitted()
     }
 
     /// What a device gets for several, by a subscription whose digest has texts of its own, with
@@ -112,9 +114,16 @@ package struct NotificationComposer: Sendable {
             switch part {
             case .text(let text): unmarked(text)
             case .count: String(Delivery.countMark)
-            case .field(let name): unmarked(argument(name))
+            case .field(let name): unmarked(beginning(of: argument(name)))
             }
         }.joined()
+    }
+
+    /// As much of a text as a payload could hold: what comes behind it is cut anyway.
+    private func beginning(of text: String) -> String {
+        let most = Limits.maximumPayloadBytes
+        guard text.utf8.count > most else { return text }
+        return String(String.UnicodeScalarView(text.unicodeScalars.prefix(most + 1)))
     }
 
     /// A text without the mark for the number, which anybody may write.
@@ -128,7 +137,8 @@ package struct NotificationComposer: Sendable {
         by subscription: Subscription, _ notificationID: UUIDBytes, badge: Int64?
     ) -> PushPayload {
         let info = subscription.notificationInfo
-        return PushPayload(
+        let isWithoutValues = hasEndlessValues(subscription)
+        var payload = PushPayload(
             // What only decorates an alert must not be in a background push (APNs).
             alert: info.hasAlert ? alert(info) : [:], badge: badge,
             sound: info.soundName?.isEmpty == false ? info.soundName : nil,
@@ -137,7 +147,9 @@ package struct NotificationComposer: Sendable {
             isContentAvailable: info.shouldSendContentAvailable || !info.isVisible,
             isMutable: info.shouldSendMutableContent,
             envelope: envelope(subscription, notificationID), bodyName: bodyName(subscription),
-            body: body(subscription), sequence: position)
+            body: body(subscription, withValues: !isWithoutValues), sequence: position)
+        payload.isWithoutValues = isWithoutValues
+        return payload
     }
 
     // MARK: aps
@@ -208,11 +220,10 @@ package struct NotificationComposer: Sendable {
         }
     }
 
-    private func body(_ subscription: Subscription) -> JSONObject {
+    private func body(_ subscription: Subscription, withValues: Bool) -> JSONObject {
         var body: JSONObject = [:]
         if subscription.scope.isQuery {
-            // CloudKit sends field values for creations and updates only.
-            if change.operation != .delete { body["af"] = desiredValues(subscription) }
+            if hasValues(subscription), withValues { body["af"] = desiredValues(subscription) }
             body["fo"] = .integer(change.operation.wireValue)
             body["rid"] = .string(change.recordID.recordName.rawValue)
         }
@@ -222,6 +233,28 @@ package struct NotificationComposer: Sendable {
         let owner = change.recordID.zoneID.ownerRecordName ?? change.owner
         body["zoid"] = .string(owner?.rawValue ?? ZoneID.defaultOwner)
         return body
+    }
+
+    /// CloudKit sends field values for creations and updates only.
+    private func hasValues(_ subscription: Subscription) -> Bool {
+        subscription.scope.isQuery && change.operation != .delete
+    }
+
+    /// Whether the values of the desired keys are longer than any payload, so that nobody has to
+    /// write them to leave them out.
+    private func hasEndlessValues(_ subscription: Subscription) -> Bool {
+        let names = subscription.notificationInfo.desiredKeys
+        guard !names.isEmpty, hasValues(subscription) else { return false }
+        // A name may be there twice, which is seldom worth a look.
+        return areEndless(names) && areEndless(Set(names))
+    }
+
+    private func areEndless(_ names: some Sequence<String>) -> Bool {
+        var room = Limits.maximumInboxPayloadBytes
+        for name in names {
+            if let value = fields[name] { FieldText.take(value, from: &room) }
+        }
+        return room < 0
     }
 
     /// `af`: the raw values of the desired keys that have one.

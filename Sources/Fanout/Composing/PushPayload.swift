@@ -35,6 +35,8 @@ struct PushPayload: Sendable {
     var isPruned = false
     /// How an alert that is a text alone is written.
     var alertForm = AlertForm.compact
+    /// Whether the field values are longer than any payload, and are not here.
+    var isWithoutValues = false
 
     /// The JSON text.
     func utf8() -> [UInt8] {
@@ -68,6 +70,7 @@ struct PushPayload: Sendable {
     /// page has it (docs/decisions/0008-payload-pruning.md).
     func fitted() -> [UInt8] {
         var payload = self
+        payload.shorten()
         var text = payload.utf8()
         guard text.count > Limits.maximumPayloadBytes else { return text }
         // Nothing that CloudKit's clients know is missing yet.
@@ -88,11 +91,7 @@ struct PushPayload: Sendable {
     /// an alert must show, sound or badge.
     private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
         { $0.body["af"] = nil },
-        { payload in
-            for name in ["loc-args", "title-loc-args", "subtitle-loc-args"] {
-                payload.alert[name] = payload.alert[name].map(cut)
-            }
-        },
+        { $0.cutArguments() },
         { payload in for key in ["rid", "zid", "zoid"] { payload.body[key] = nil } },
         { $0.body["fo"] = nil },
         { $0.body = [:] },
@@ -161,6 +160,37 @@ struct PushPayload: Sendable {
             }
         }
         self = cut(fits)
+    }
+
+    // MARK: Arguments
+
+    private static let argumentLists = ["loc-args", "title-loc-args", "subtitle-loc-args"]
+
+    /// Whether it has more than `most` bytes for sure, without writing it.
+    func isLonger(than most: Int) -> Bool { isWithoutValues || argumentBytes > most }
+
+    private var argumentBytes: Int {
+        var bytes = 0
+        for name in Self.argumentLists {
+            guard case .array(let elements)? = alert[name] else { continue }
+            for case .string(let text) in elements { bytes += text.utf8.count }
+        }
+        return bytes
+    }
+
+    /// Leaves out first what the first steps of ``pruning`` would: each of them writes the whole
+    /// payload, and one change may fill the texts of thousands with a megabyte each.
+    private mutating func shorten() {
+        let hasLongArguments = argumentBytes > Limits.maximumPayloadBytes
+        guard isWithoutValues || hasLongArguments else { return }
+        sequence = nil
+        body["af"] = nil
+        isPruned = true
+        if hasLongArguments { cutArguments() }
+    }
+
+    private mutating func cutArguments() {
+        for name in Self.argumentLists { alert[name] = alert[name].map(Self.cut) }
     }
 
     /// Arguments cut to the length to which CloudKit may cut them (CKSubscription.h): they are the
