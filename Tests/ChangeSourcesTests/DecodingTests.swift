@@ -227,6 +227,34 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try answer(1000) == "error 422 record: 1001 fields; 1000 are allowed")
     }
 
+    /// With the path of each element joined, this would copy two hundred gigabytes.
+    @Test(arguments: [("parse", "1"), ("dynamodb", #"{"N":"1"}"#)])
+    func `a long list under a long name takes no more than both`(
+        preset: String, element: String
+    ) throws {
+        let name = String(repeating: "n", count: 1_000_000)
+        let list = Array(repeating: element, count: 200_000).joined(separator: ",")
+        var body = #"{"triggerName":"afterSave","object":{"className":"Order","objectId":"o7","#
+        body += #""\#(name)":[\#(list)]}}"#
+        if preset == "dynamodb" {
+            body = #"{"Records":[{"eventName":"INSERT","dynamodb":{"Keys":{"id":{"S":"o7"}},"#
+            body += #""NewImage":{"\#(name)":{"L":[\#(list)]}}},"#
+            body += #""eventSourceARN":"a:table/Order/stream/x"}]}"#
+        }
+        let source = try source(preset, more: #", "maximumBodyBytes": 4194304"#)
+        let read = decoded(source, webhook(body))
+        #expect(read.count == 1 && read[0].hasPrefix("create Order/o7"))
+    }
+
+    @Test func `names of Airtable's tables are bounded, which stand in the paths of all records`()
+        throws
+    {
+        let name = String(repeating: "t", count: 256)
+        let body = #"{"changedTablesById":{"\#(name)":{"destroyedRecordIds":["r"]}}}"#
+        let told = "changedTablesById: a name in it has more than 255 bytes"
+        #expect(decoded(try source("airtable"), webhook(body))[0].hasSuffix(told))
+    }
+
     @Test func `nesting is bounded`() throws {
         func answer(_ depth: Int) throws -> String {
             let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)

@@ -12,17 +12,17 @@ enum AirtableReading {
             throw reader.failure("error", "Airtable has no payload: \(code.prefix(64))")
         }
         var changes: [ReportedChange] = []
-        for table in try reader.reader("createdTablesById")?.object.members ?? [] {
+        for table in try members("createdTablesById", of: reader) {
             let inner = try JSONReader(
                 table.value, path: reader.path(of: "createdTablesById.\(table.name)"))
             try read(created: "recordsById", inner, table.name, into: &changes)
         }
-        for table in try reader.reader("changedTablesById")?.object.members ?? [] {
+        for table in try members("changedTablesById", of: reader) {
             let inner = try JSONReader(
                 table.value, path: reader.path(of: "changedTablesById.\(table.name)"))
             try read(records: inner, table.name, into: &changes)
             // Where the webhook is of one view, they stand below it.
-            for view in try inner.reader("changedViewsById")?.object.members ?? [] {
+            for view in try members("changedViewsById", of: inner) {
                 let shown = try JSONReader(
                     view.value, path: inner.path(of: "changedViewsById.\(view.name)"))
                 try read(records: shown, table.name, into: &changes)
@@ -34,6 +34,18 @@ enum AirtableReading {
         }
         try complete(&changes, reader)
         return changes.isEmpty ? .ignored("no record changed") : .changes(changes)
+    }
+
+    /// The tables or views in a member, whose names are in the paths of all that is in them.
+    private static func members(
+        _ name: String, of reader: JSONReader
+    ) throws(JSONContractError) -> [(name: String, value: JSONValue)] {
+        let members = try reader.reader(name)?.object.members ?? []
+        guard members.allSatisfy({ $0.name.utf8.count <= Limits.maximumNameBytes }) else {
+            throw reader.failure(
+                name, "a name in it has more than \(Limits.maximumNameBytes) bytes")
+        }
+        return members
     }
 
     private static func change(

@@ -105,30 +105,50 @@ enum DynamoDBReading {
     // MARK: - Values
 
     private static func fields(_ reader: JSONReader) throws(JSONContractError) -> RecordFields {
+        do throws(JSONContractError) {
+            return try fields(reader.object)
+        } catch {
+            throw error.inside(reader.path)
+        }
+    }
+
+    private static func fields(_ object: JSONObject) throws(JSONContractError) -> RecordFields {
         var fields: RecordFields = [:]
-        for member in reader.object.members {
-            fields[member.name] = try value(member.value, path: reader.path(of: member.name))
+        for member in object.members {
+            do throws(JSONContractError) {
+                fields[member.name] = try value(member.value)
+            } catch {
+                throw error.inside(member.name)
+            }
         }
         return fields
     }
 
-    private static func value(
-        _ json: JSONValue, path: String
-    ) throws(JSONContractError) -> FieldValue {
-        let reader = try JSONReader(json, path: path)
-        guard let member = reader.object.members.first, reader.object.members.count == 1 else {
-            throw JSONContractError(path: path, reason: rule)
+    /// A path is joined only where something is wrong: each element of a list would have a copy of
+    /// the names before it, however long they are.
+    private static func value(_ json: JSONValue) throws(JSONContractError) -> FieldValue {
+        let object = try JSONReader(json).object
+        guard let member = object.members.first, object.members.count == 1 else {
+            throw JSONContractError(path: "", reason: rule)
         }
         switch (member.name, member.value) {
         case ("S", .string(let text)): return .string(text)
         case ("BOOL", .bool(let flag)): return .bool(flag)
         case ("NULL", _): return .null
-        case ("M", .object):
-            return .map(try fields(try JSONReader(member.value, path: "\(path).M")))
+        case ("M", .object(let members)):
+            do throws(JSONContractError) {
+                return .map(try fields(members))
+            } catch {
+                throw error.inside("M")
+            }
         case ("L", .array(let elements)):
             var values: [FieldValue] = []
             for (index, element) in elements.enumerated() {
-                values.append(try value(element, path: "\(path).L[\(index)]"))
+                do throws(JSONContractError) {
+                    values.append(try value(element))
+                } catch {
+                    throw error.inside("L[\(index)]")
+                }
             }
             return .list(values)
         case ("SS", .array(let elements)), ("NS", .array(let elements)),
@@ -139,7 +159,7 @@ enum DynamoDBReading {
         default:
             if let scalar = scalar(member.name, member.value) { return scalar }
         }
-        throw JSONContractError(path: path, reason: rule)
+        throw JSONContractError(path: "", reason: rule)
     }
 
     private static let rule =

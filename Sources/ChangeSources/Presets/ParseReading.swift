@@ -93,10 +93,15 @@ enum ParseReading {
         where member.name != "className" && !member.name.hasPrefix("_")
             && !(hasCredentials && credentials.contains(member.name))
         {
-            let path = reader.path(of: member.name)
-            fields[member.name] =
-                ["createdAt", "updatedAt"].contains(member.name)
-                ? date(member.value) : try value(member.value, path: path)
+            if ["createdAt", "updatedAt"].contains(member.name) {
+                fields[member.name] = date(member.value)
+                continue
+            }
+            do throws(JSONContractError) {
+                fields[member.name] = try value(member.value)
+            } catch {
+                throw error.inside(reader.path(of: member.name))
+            }
         }
         return ReportedImage(fields: fields, completeness: .full, path: reader.path)
     }
@@ -108,23 +113,31 @@ enum ParseReading {
         return FieldValue(plain: json)
     }
 
-    private static func value(
-        _ json: JSONValue, path: String
-    ) throws(JSONContractError) -> FieldValue {
+    /// A path is joined only where something is wrong: each element of a list would have a copy of
+    /// the names before it, however long they are.
+    private static func value(_ json: JSONValue) throws(JSONContractError) -> FieldValue {
         switch json {
         case .array(let elements):
             var values: [FieldValue] = []
             for (index, element) in elements.enumerated() {
-                values.append(try value(element, path: "\(path)[\(index)]"))
+                do throws(JSONContractError) {
+                    values.append(try value(element))
+                } catch {
+                    throw error.inside("[\(index)]")
+                }
             }
             return .list(values)
         case .object(let object):
             if case .string(let type)? = object["__type"] {
-                return try typed(type, try JSONReader(json, path: path))
+                return try typed(type, try JSONReader(json))
             }
             var fields: RecordFields = [:]
             for member in object.members {
-                fields[member.name] = try value(member.value, path: "\(path).\(member.name)")
+                do throws(JSONContractError) {
+                    fields[member.name] = try value(member.value)
+                } catch {
+                    throw error.inside(member.name)
+                }
             }
             return .map(fields)
         default: return FieldValue(plain: json)

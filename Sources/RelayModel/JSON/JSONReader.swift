@@ -18,7 +18,7 @@ public struct JSONContractError: Error, Sendable, Hashable, CustomStringConverti
     ///
     /// A reader that joins the path of its parts only when one of them fails takes no time for the
     /// paths of a list's elements, which was a fifth of reading one.
-    func inside(_ place: String) -> JSONContractError {
+    package func inside(_ place: String) -> JSONContractError {
         let isIndex = path.utf8.first == UInt8(ascii: "[")
         let joint = place.isEmpty || path.isEmpty || isIndex ? "" : "."
         return JSONContractError(path: place + joint + path, reason: reason)
