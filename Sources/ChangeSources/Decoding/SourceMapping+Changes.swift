@@ -293,7 +293,7 @@ extension SourceMapping {
         var parts: [String] = []
         for column in columns {
             let value = row[column] ?? other[column]
-            guard let text = value?.nameText else {
+            guard let text = Self.keyText(value, item) else {
                 throw JSONContractError(
                     path: path.isEmpty ? column : "\(path).\(column)",
                     reason: Self.keyRefusal(of: value))
@@ -304,6 +304,15 @@ extension SourceMapping {
             throw JSONContractError(path: path, reason: "the key does not make \(RecordName.rule)")
         }
         return name
+    }
+
+    /// A value as a part of a record's name; what is read of PostgreSQL's own numbers is a double
+    /// only where that has all their digits.
+    private static func keyText(_ value: FieldValue?, _ item: SourceItem) -> String? {
+        if case .double(let number)? = value, item.source.preset == .postgres {
+            return String(number)
+        }
+        return value?.nameText
     }
 
     /// Why a value can be no part of a record's name.
