@@ -246,6 +246,21 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(read.count == 1 && read[0].hasPrefix("create Order/o7"))
     }
 
+    @Test func `a payload for many items is bounded with their number`() throws {
+        func answer(_ count: Int) throws -> [String] {
+            let keys = (0..<count).map { "\($0)" }.joined(separator: ",")
+            let text = String(repeating: "x", count: 400_000)
+            let body =
+                #"{"event":"items.update","collection":"orders","keys":[\#(keys)],"#
+                + #""payload":{"text":"\#(text)"}}"#
+            return decoded(try source("directus"), webhook(body))
+        }
+        #expect(try answer(3).count == 3)
+        let refused = try answer(200)
+        #expect(refused.count == 1)
+        #expect(refused[0].contains("200 keys with a payload of 400011 bytes each"))
+    }
+
     @Test func `names of Airtable's tables are bounded, which stand in the paths of all records`()
         throws
     {

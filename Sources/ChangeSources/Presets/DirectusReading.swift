@@ -22,6 +22,7 @@ enum DirectusReading {
             throw reader.failure(
                 "keys", "\(named.count) keys; \(Limits.maximumChangesPerRequest) are allowed")
         }
+        if operation != .delete { try check(payload, for: named.count, reader) }
         let user = user(in: accountability)
         let mapping = item.source.mapping
         let column = (mapping.keys[name] ?? mapping.key)?.first ?? "id"
@@ -41,6 +42,20 @@ enum DirectusReading {
             changes.append(change)
         }
         return .changes(changes)
+    }
+
+    /// What the changes of one request may come to: each item has the whole payload.
+    private static let mostBytes = 64 * 1024 * 1024
+
+    private static func check(
+        _ payload: JSONValue, for count: Int, _ reader: JSONReader
+    ) throws(JSONContractError) {
+        let bytes = payload.utf8.count
+        guard count * bytes > mostBytes else { return }
+        throw reader.failure(
+            "keys",
+            "\(count) keys with a payload of \(bytes) bytes each; \(mostBytes) bytes are allowed "
+                + "together")
     }
 
     /// What an event is for the items of a collection; `nil` if it is nothing.

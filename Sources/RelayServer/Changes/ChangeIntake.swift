@@ -23,9 +23,19 @@ struct ChangeIntake: Sendable {
 
     /// Does what can be done of a batch while others in front of it are still being taken.
     func prepare(_ batch: DecodedBatch, by schema: ContainerSchema) throws -> Prepared {
+        try checkCount(of: batch)
         var changes = normalized(batch, by: schema)
         for index in changes.indices { try changes[index].writeText() }
         return Prepared(changes: changes, schema: schema)
+    }
+
+    private func checkCount(of batch: DecodedBatch) throws(APIError) {
+        guard batch.items.count <= Limits.maximumChangesPerRequest else {
+            throw APIError(
+                .quotaExceeded,
+                "\(batch.items.count) changes in one request; allowed are "
+                    + "\(Limits.maximumChangesPerRequest)")
+        }
     }
 
     /// Appends the changes and parks what could not be mapped.
@@ -40,12 +50,7 @@ struct ChangeIntake: Sendable {
         _ batch: DecodedBatch, prepared: Prepared? = nil, from source: ChangeSource,
         of container: ContainerKey, posted webhook: (() -> WebhookRequest)? = nil, at now: Timestamp
     ) async throws -> ChangeResults {
-        guard batch.items.count <= Limits.maximumChangesPerRequest else {
-            throw APIError(
-                .quotaExceeded,
-                "\(batch.items.count) changes in one request; allowed are "
-                    + "\(Limits.maximumChangesPerRequest)")
-        }
+        try checkCount(of: batch)
         let schema = try await schema(of: container)
         let changes =
             if let prepared, prepared.schema == schema {
