@@ -74,8 +74,8 @@ struct RecordFieldReading {
         return reading
     }
 
-    /// Whether a source named a field that is known, as MongoDB's `_id`: a client that saves a record
-    /// back has it in it.
+    /// Whether a source named a field that is known, as MongoDB's `_id`: a client that saves a
+    /// record back has it in it.
     private func isSources(_ name: String) -> Bool {
         !name.utf8.starts(with: "___".utf8) && definition?.fields[name] != nil
     }
