@@ -18,12 +18,14 @@ import Testing
     private let hubs = StreamHubs()
 
     /// Lets a client in.
-    private func stream(_ number: UInt64, of user: String = "alice") -> StreamHub {
+    private func stream(
+        _ number: UInt64, of user: String = "alice", _ backlog: LiveBacklog = LiveBacklog()
+    ) -> StreamHub {
         let identity = LiveIdentity(
             settings: ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
             user: Fixtures.identifier(user), namesUser: true, device: nil, isServer: false,
             keyID: "key", session: nil, endsAt: nil, form: LiveForm(isPlain: true))
-        let hub = StreamHub(identity, LiveBacklog())
+        let hub = StreamHub(identity, backlog)
         hubs.add(hub, of: number)
         return hub
     }
@@ -42,7 +44,7 @@ import Testing
 
     /// The names of the frames that wait, and the tokens that close them.
     private static func heard(_ hub: StreamHub) -> [String] {
-        (hub.takeAll() ?? []).map { frame in
+        ((try? hub.takeAll()) ?? []).map { frame in
             if let token = frame.token { return token }
             guard case .string(let name)? = try? JSONValue(parsing: frame.bytes).value(at: ["id"])
             else {
@@ -142,6 +144,31 @@ import Testing
         let first = LiveLag(LogPosition(1))
         #expect(
             untold.lags.withLock { $0 } == [first, first, LiveLag(LogPosition(1), count: 2)])
+    }
+
+    /// What a poll is refused with.
+    private static func refusal(of hub: StreamHub) -> APIError? {
+        do throws(APIError) {
+            _ = try hub.takeAll()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `a poll that ends for the sake of all others may come again`() {
+        // Of four steps.
+        let backlog = LiveBacklog(megabytes: 1)
+        let (most, less) = (stream(1, of: "alice", backlog), stream(2, of: "bob", backlog))
+        hubs.post([.send(1, [Self.frame(String(repeating: "a", count: 900_000))])])
+        hubs.post([.send(2, [Self.frame(String(repeating: "b", count: 600_000))])])
+        let refusal = Self.refusal(of: most)
+        #expect(refusal?.code == .tryAgainLater && refusal?.retryAfter != nil)
+        #expect(Self.heard(less).map(\.count) == [600_000])
+        // What one asks for that is too much by itself is too much the next time, too.
+        let own = stream(3, of: "carol", backlog)
+        hubs.post([.send(3, [Self.frame(String(repeating: "c", count: 33 * 1024 * 1024))])])
+        #expect(Self.refusal(of: own)?.code == .quotaExceeded)
     }
 
     @Test func `who has gone is forgotten, and nothing that comes late brings it back`() {

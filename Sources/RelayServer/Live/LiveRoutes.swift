@@ -318,15 +318,8 @@ struct LiveRoutes: Sendable {
             hub.release()
         }
         try Task.checkCancellation()
-        if let end = hub.reason { throw end.error }
         if let end = try access.end(of: identity, since: mark) { throw end.error }
-        guard let frames = hub.takeAll() else {
-            throw APIError(
-                .quotaExceeded,
-                "what there is to be told has more than \(StreamHub.bytesOfAnAnswer) bytes; ask "
-                    + "for less, or hold a stream or a socket",
-                details: ["liveError": "tooLarge"])
-        }
+        let frames = try hub.takeAll()
         var bytes = Array(#"{"frames":["#.utf8)
         for (index, frame) in frames.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }

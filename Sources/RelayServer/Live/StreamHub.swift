@@ -109,7 +109,7 @@ final class StreamHub: LiveHub {
         guard steps != state.steps else { return nil }
         state.steps = steps
         return backlog.note(ObjectIdentifier(self), of: party, steps) { [weak self] in
-            self?.giveUp()
+            self?.giveUp(saying: Self.noRoom)
         }
     }
 
@@ -124,8 +124,11 @@ final class StreamHub: LiveHub {
     }
 
     /// Ends it, and keeps nothing of what waits: its client comes back and goes on where it was.
-    private func giveUp() {
+    ///
+    /// A poll is answered with the `reason`, unless what it asked for is too much by itself.
+    private func giveUp(saying reason: LiveEnd? = nil) {
         let waiter = state.withLock { state in
+            if !state.wasOverfull, state.end == nil { state.end = reason }
             (state.isOver, state.wasOverfull) = (true, true)
             state.outbox.removeAll()
             _ = noteWaiting(&state)
@@ -134,6 +137,13 @@ final class StreamHub: LiveHub {
         }
         waiter?.resume()
     }
+
+    /// What waits for all is too much, for which one ends that did nothing wrong.
+    private static let noRoom = LiveEnd(
+        .notNow,
+        APIError(
+            .tryAgainLater, "too much waits to be taken by all live clients together",
+            retryAfter: 5))
 
     func room() async {}
 
@@ -191,9 +201,6 @@ final class StreamHub: LiveHub {
         // A client who does not take them comes back and goes on where it was.
         if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
     }
-
-    /// Why it has ended, if it was for a reason.
-    var reason: LiveEnd? { state.withLock { $0.end } }
 
     /// Ends a poll, for a reason that is its answer.
     func end(saying reason: LiveEnd) {
@@ -293,13 +300,25 @@ final class StreamHub: LiveHub {
         return bytes + [10, 10]
     }
 
-    /// All frames until now; `nil` if they are too many to be kept for one answer.
-    func takeAll() -> [LiveFrame]? {
-        state.withLock { state in
+    /// All frames until now.
+    ///
+    /// - Throws: Why it has ended, if it was for a reason; 413 if they are too many to be kept for
+    ///   one answer.
+    func takeAll() throws(APIError) -> [LiveFrame] {
+        let (frames, isWhole, end) = state.withLock { state in
             // At once: what is told while it is taken is no sign that there was too much.
             let frames = take(atMost: Self.bytesOfAnAnswer, from: &state)
-            return state.outbox.isEmpty && !state.wasOverfull ? frames : nil
+            return (frames, state.outbox.isEmpty && !state.wasOverfull, state.end)
         }
+        if let end { throw end.error }
+        guard isWhole else {
+            throw APIError(
+                .quotaExceeded,
+                "what there is to be told has more than \(Self.bytesOfAnAnswer) bytes; ask for "
+                    + "less, or hold a stream or a socket",
+                details: ["liveError": "tooLarge"])
+        }
+        return frames
     }
 
     /// The first frames, until they have so many bytes.
