@@ -251,6 +251,18 @@ import Testing
         }
     }
 
+    @Test func `a poll counts once, whatever says who asks`() async throws {
+        try await RunningRelay.with(["--rates-user", "1"]) { relay in
+            let body = #"{"wait":0,"set":{"version":1,"queries":[]}}"#
+            // Ten at once are the user's.
+            for _ in 0..<9 {
+                try await relay.client.call(
+                    "POST", Live.door("poll", of: relay), body: body
+                ).expect(200)
+            }
+        }
+    }
+
     @Test(arguments: ["stream", "poll", "sessions"])
     func `credentials are refused over HTTP with the word for programs of a socket's end`(
         door: String

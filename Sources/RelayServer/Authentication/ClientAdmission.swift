@@ -38,9 +38,11 @@ struct ClientAdmission: Sendable {
 
     /// Who stands behind the head of a request that is not answered by itself: a connection's.
     ///
+    /// It counts as a request of the user, unless it has been counted.
+    ///
     /// - Throws: As a call does that anybody may make whom the container knows.
     func admit(
-        _ request: RelayRequest
+        _ request: RelayRequest, isCounted: Bool = false
     ) async throws -> HeadAdmission {
         // As little as can be: whoever comes keeps it while it waits, with ten thousand others.
         var judge = try await authenticator(of: request)
@@ -48,7 +50,7 @@ struct ClientAdmission: Sendable {
         judge.session = try await sessions.standing(of: request, in: judge.settings)
         judge.verified = try judge.verifiedToken(of: request, holding: key)
         let caller = try judge.caller(of: request, database: .public, holding: key)
-        try count(caller, of: judge.settings)
+        if !isCounted { try count(caller, of: judge.settings) }
         let token = await sessions.renewed(
             judge.session, of: judge.settings, for: caller, request, judge.verified)
         let admitted = AdmittedCaller(

@@ -107,7 +107,7 @@ struct LiveRoutes: Sendable {
         let request = try named(
             await access.clients.bodies.parsed(request, of: request.containerKey(), by: party))
         let mark = try access.revocations
-        let admission = try await admission(request)
+        let admission = try await admission(request, isCounted: isCounted)
         if !isCounted {
             try access.turnstile.use(key: admission.key.id, of: admission.caller.settings)
         }
@@ -124,9 +124,11 @@ struct LiveRoutes: Sendable {
         }
     }
 
-    private func admission(_ request: RelayRequest) async throws -> HeadAdmission {
+    private func admission(
+        _ request: RelayRequest, isCounted: Bool = false
+    ) async throws -> HeadAdmission {
         do {
-            let admission = try await access.clients.admit(request)
+            let admission = try await access.clients.admit(request, isCounted: isCounted)
             if admission.caller.caller.proof == .apiToken { _ = try admission.caller.user() }
             return admission
         } catch let refusal as AuthenticationRefusal {
