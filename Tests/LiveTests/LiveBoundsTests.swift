@@ -292,6 +292,28 @@ import Testing
         }
     }
 
+    @Test("a set that was declared under one schema is not declared again under another")
+    func forgetsSetsBySchema() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        let (client, other) = (ModelClient.of(1), ModelClient.of(2))
+        try await scenario.withEngine { engine in
+            try await client.come(["all": LiveScenario.query(.result)], to: engine)
+            let early = try #require(await engine.declared(by: 1, after: nil))
+            await engine.noteSchemaChange(of: Fixtures.container)
+            let late = try #require(await engine.declared(by: 1, after: nil))
+            await engine.connect(2, at: other, of: Fixtures.container, as: other.reader)
+            for set in [early, late] {
+                await #expect(throws: APIError.self) { try await engine.declare(set, by: 2) }
+            }
+            // Nor is there an edit of a set whose queries show nothing any more.
+            let now = await engine.schema(of: Fixtures.container)
+            let edit = LiveSet(version: 2, [], removing: [], under: now)
+            await #expect(throws: APIError.self) { try await engine.declare(edit, by: 1) }
+            #expect(await engine.counts.groups == 0)
+        }
+    }
+
     @Test("a query that ends with its first change leaves its client's other one where it is")
     func endsOneOfTwo() async throws {
         let scenario = try await LiveScenario()

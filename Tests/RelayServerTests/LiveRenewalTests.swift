@@ -83,6 +83,42 @@ import Testing
         }
     }
 
+    @Test func `a stream that is opened while the schema changes ends, or shows what it asks for`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let queries = (0..<60).map { number -> JSONValue in
+                [
+                    "id": .string("q\(number)"), "recordType": "Artwork",
+                    "query": ["predicate": .string("price < \(number)")],
+                ]
+            }
+            let body = JSONValue.object(["set": ["version": 1, "queries": .array(queries)]]).text
+            let (client, path) = (relay.client, relay.container.path)
+            func has(_ what: String) async throws -> Bool {
+                let listed = try await client.administer("GET", "\(path)/live/\(what)", nil)
+                return try listed.expect(200)[what, "0"] != nil
+            }
+            for round in 0..<20 {
+                async let changed = client.administer(
+                    "POST", "\(path)/schema/recordTypes/Other",
+                    ["shadow": .bool(round.isMultiple(of: 2))])
+                let stream = try await RawConnection.posting(body, to: "stream", of: relay)
+                _ = await stream.hear(until: "data: ")
+                try await changed.expect(200)
+                let isRight = try await Turns.yield {
+                    guard try await has("clients") else { return true }
+                    return try await has("groups")
+                }
+                #expect(isRight, "round \(round)")
+                try await stream.close()
+                let isGone = try await Turns.yield { try await !has("clients") }
+                #expect(isGone)
+            }
+        }
+    }
+
     @Test func `a poll whose set is refused is answered`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

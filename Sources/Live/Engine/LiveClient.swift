@@ -39,6 +39,8 @@ struct LiveClient {
     let device: DeviceID?
     var queries: [String: Declared] = [:]
     var version: Int64 = 0
+    /// Under which schema its set was read.
+    var schema: LiveSchema?
     /// The queries whose beginning has not been told.
     var waiting: Set<String> = []
     /// What it is told once everything has been sent, while something waits.

@@ -57,7 +57,9 @@ extension LiveEngine {
 
     /// Takes up the queries that ended with a change which the client was not sent.
     private func takeUp(_ number: UInt64, after since: LogPosition) {
-        guard let client = clients[number] else { return }
+        guard let client = clients[number], client.schema == schema(of: client.container) else {
+            return
+        }
         for (id, declared) in client.queries {
             guard let ended = declared.ended, ended > since,
                 let group = group(

@@ -53,7 +53,9 @@ extension LiveEngine {
     ///
     /// Queries that ended with a change after `place` are in it, because that was not heard.
     package func declared(by number: UInt64, after place: LogPosition?) -> LiveSet? {
-        guard let client = clients[number], client.version > 0 else { return nil }
+        guard let client = clients[number], client.version > 0, let schema = client.schema else {
+            return nil
+        }
         let queries = client.queries.filter { id, declared in
             let isUnheard = place.map { declared.ended ?? .start > $0 } ?? false
             return (declared.group != 0 || isUnheard) && !id.hasPrefix(LiveWaiter.getMark)
@@ -64,42 +66,18 @@ extension LiveEngine {
             query.declaration = declared.declaration
             return query
         }
-        return LiveSet(
-            version: client.version, queries, removing: nil, under: schema(of: client.container))
-    }
-
-    /// The schema of a container as of now; it is asked for before the schema is read.
-    package func schema(of container: ContainerKey) -> LiveSchema {
-        LiveSchema(number: schemas[container, default: 0])
-    }
-
-    /// Forgets what was shown of a container: who may see what has changed.
-    ///
-    /// Whoever stands in its groups is told no more from now on, and has to come again.
-    package func noteSchemaChange(of key: ContainerKey) {
-        schemas[key, default: 0] += 1
-        guard let container = containers[key] else { return }
-        for group in container.groups.values {
-            for (number, _) in queries(of: group) {
-                clients[number]?.hub.post([.leave(number, group.number)])
-            }
-            discard(group, in: container)
-        }
-    }
-
-    /// Refuses what was read under a schema that is another one now.
-    func check(_ schema: LiveSchema, of container: ContainerKey) throws(APIError) {
-        guard schema == self.schema(of: container) else {
-            throw APIError(.tryAgainLater, "the container's schema was changed", retryAfter: 1)
-        }
+        return LiveSet(version: client.version, queries, removing: nil, under: schema)
     }
 
     /// Takes an edit whole: queries that are not in it go on undisturbed.
     ///
-    /// - Throws: ``RelayModel/APIError`` if it was read under a schema that is another now.
+    /// - Throws: ``RelayModel/APIError`` if it, or the set that is in force, was read under a
+    ///   schema that is another now.
     package func declare(_ set: LiveSet, by number: UInt64) throws(APIError) {
         guard var client = clients[number] else { return }
         try check(set.schema, of: client.container)
+        // What would go on is shown no more.
+        if let schema = client.schema { try check(schema, of: client.container) }
         try checkRoom(for: set.queries, of: client)
         let names = Set(set.queries.map(\.id))
         let removed =
@@ -110,7 +88,7 @@ extension LiveEngine {
         if let superseded = client.superseded {
             client.hub.post([.send(number, [superseded])])
         }
-        client.version = set.version
+        (client.version, client.schema) = (set.version, set.schema)
         client.isToldComplete = false
         clients[number] = client
         for id in removed { remove(id, of: number) }

@@ -101,6 +101,8 @@ final class HeldSession: Sendable {
     ) async throws -> StreamHub {
         // Who has waited while another one came has lost its place already.
         guard state.withLock({ $0.turns == turn }) else { throw Self.taken }
+        // Or it has been ended, and nothing goes on from what is ended.
+        guard isAlive else { throw HeldSessions.unknown }
         let hub = StreamHub(identity, access.backlog)
         let session = LiveSession(access, at: access.streams, head: head)
         access.streams.add(hub, of: session.number)

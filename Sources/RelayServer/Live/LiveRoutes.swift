@@ -156,8 +156,20 @@ struct LiveRoutes: Sendable {
     private func stream(
         _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> RelayAnswer {
-        let body = try request.jsonBody()
-        let set = try body.reader("set")
+        let access = try access
+        let (session, hub, _) = try await open(request, admission, since: mark)
+        return Self.events(from: hub, session.number) {
+            access.forget(stream: session.number)
+            session.end()
+            hub.end()
+        }
+    }
+
+    /// Lets a stream's client in, and works its set.
+    private func open(
+        _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
+    ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
+        let set = try request.jsonBody().reader("set")
         let access = try access
         do throws(LiveEnd) {
             try access.arrive(of: admission.caller.settings.key)
@@ -166,13 +178,10 @@ struct LiveRoutes: Sendable {
         }
         let (session, hub, identity) = try await begin(request, admission)
         session.lag(at: hub)
-        if let set { await session.declare(set, identity) }
+        // First, so that a schema that changes while the set is worked ends it.
         try note(session, at: hub, of: identity, since: mark)
-        return Self.events(from: hub, session.number) {
-            access.forget(stream: session.number)
-            session.end()
-            hub.end()
-        }
+        if let set { await session.declare(set, identity) }
+        return (session, hub, identity)
     }
 
     /// Notes a stream, so that it can be ended, unless it should have been while it was let in.
@@ -213,17 +222,8 @@ struct LiveRoutes: Sendable {
     private func hold(
         _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> RelayAnswer {
-        let set = try request.jsonBody().reader("set")
         let access = try access
-        do throws(LiveEnd) {
-            try access.arrive(of: admission.caller.settings.key)
-        } catch {
-            throw error.error
-        }
-        let (session, hub, identity) = try await begin(request, admission)
-        session.lag(at: hub)
-        if let set { await session.declare(set, identity) }
-        try note(session, at: hub, of: identity, since: mark)
+        let (session, hub, identity) = try await open(request, admission, since: mark)
         let secret = access.identifiers.digits(bytes: 24)
         let head = Self.kept(request, by: identity)
         access.held.hold(HeldSession(session, at: hub, identity, access, head: head), as: secret)
