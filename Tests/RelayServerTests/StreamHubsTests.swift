@@ -183,6 +183,17 @@ import Testing
         #expect(Self.heard(kept) == ["a", "t1"])
     }
 
+    @Test func `a stream that is ended tells nothing of what waits, but why`() async {
+        let hub = stream(1)
+        hubs.post([.join(1, 7), .send(1, [Self.frame("own")])])
+        hubs.post([Self.deliver(Self.told(7, "a"), at: "t1")])
+        hub.end(telling: LiveFrame(["type": "bye"]))
+        hubs.post([Self.deliver(Self.told(7, "late"), at: "t2")])
+        let last = await hub.next()
+        #expect(last.map { String(decoding: $0, as: UTF8.self) } == "data: {\"type\":\"bye\"}\n\n")
+        #expect(await hub.next() == nil)
+    }
+
     @Test func `those who end together are each told why, and the others go on`() async {
         let ending = (UInt64(1)...5).map { stream($0) }
         let kept = stream(6)

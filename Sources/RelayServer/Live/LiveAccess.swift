@@ -337,8 +337,7 @@ final class LiveAccess: Sendable {
         for (number, hub) in ending {
             let last = end(number)
             count(last)
-            hub.post([.send(number, [last.bye(uuid: identifiers.uuid())])])
-            hub.end()
+            hub.end(telling: last.bye(uuid: identifiers.uuid()))
         }
     }
 

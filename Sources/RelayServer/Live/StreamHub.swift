@@ -208,6 +208,19 @@ final class StreamHub: LiveHub {
         end()
     }
 
+    /// Ends a stream, and says so: what waits is told no more, as on a socket that is closed.
+    func end(telling last: LiveFrame) {
+        let waiter = state.withLock { state in
+            state.outbox.removeAll()
+            append(last, &state)
+            state.isOver = true
+            _ = noteWaiting(&state)
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
     /// Ends it: whoever waits is told, and nothing more is kept.
     func end() {
         let waiter = state.withLock { state in
