@@ -292,6 +292,36 @@ import Testing
         }
     }
 
+    @Test("what ended before that was heard is declared again with its set")
+    func declaresUnheardEnds() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        var settings = LiveSettings()
+        settings.recordsPerResult = 1
+        var once = LiveScenario.query(.result, where: "price < 0")
+        once.isOnce = true
+        let queries = ["all": LiveScenario.query(.result), "once": once]
+        let client = ModelClient.of(1)
+        try await scenario.withEngine(settings) { engine in
+            func names(_ place: LogPosition?, _ version: Int64) async -> [String] {
+                let set = await engine.declared(by: 1, after: place, told: version)
+                return (set?.queries ?? []).map(\.id).sorted()
+            }
+            try await client.come(queries, to: engine)
+            let before = try await scenario.store.head()
+            #expect(await names(before, 1) == ["all"])
+            // Who was told nothing of this version has not heard its one result.
+            #expect(await names(before, 0) == ["all", "once"])
+            #expect(await names(nil, 0) == ["all", "once"])
+            // One record too many: it is shown no more.
+            try await Self.add(1...1, scenario)
+            try await engine.reachHead()
+            #expect(await names(before, 1) == ["all"])
+            let after = try await scenario.store.head()
+            #expect(await names(after, 1) == [])
+        }
+    }
+
     @Test("a set that was declared under one schema is not declared again under another")
     func forgetsSetsBySchema() async throws {
         let scenario = try await LiveScenario()

@@ -20,6 +20,9 @@ struct LiveClient {
         var begun = LogPosition.start
         /// As of where a query of one change was told it, together with others.
         var ended: LogPosition?
+        /// Who stands before it has not been told why it ended, where that was told this client
+        /// alone: what it was to be told first, or that it is shown no more.
+        var finished: LogPosition?
 
         /// Whether it goes on undisturbed where the client declares this one in its place.
         func goesOn(as declared: DeclaredQuery) -> Bool {

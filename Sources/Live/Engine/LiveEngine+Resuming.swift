@@ -335,6 +335,7 @@ extension LiveEngine {
     private func endIfOnce(_ waiter: LiveWaiter, _ group: LiveGroup) {
         guard clients[waiter.client]?.queries[waiter.query]?.query.isOnce == true else { return }
         clients[waiter.client]?.queries[waiter.query]?.group = 0
+        clients[waiter.client]?.queries[waiter.query]?.finished = position
         leave(group, waiter)
     }
 

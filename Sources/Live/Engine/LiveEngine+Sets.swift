@@ -51,13 +51,18 @@ extension LiveEngine {
 
     /// The set that is in force, to be declared again as it was; `nil` where there is none.
     ///
-    /// Queries that ended with a change after `place` are in it, because that was not heard.
-    package func declared(by number: UInt64, after place: LogPosition?) -> LiveSet? {
+    /// Queries that ended after `place`, or before all of a set of `version` was told that they are
+    /// not in, are in it, because that was not heard.
+    package func declared(
+        by number: UInt64, after place: LogPosition?, told version: Int64 = .max
+    ) -> LiveSet? {
         guard let client = clients[number], client.version > 0, let schema = client.schema else {
             return nil
         }
         let queries = client.queries.filter { id, declared in
-            let isUnheard = place.map { declared.ended ?? .start > $0 } ?? false
+            let end = max(declared.ended ?? .start, declared.finished ?? .start)
+            let isLater = declared.finished != nil && declared.declaration.version > version
+            let isUnheard = end > place ?? .start || isLater
             return (declared.group != 0 || isUnheard) && !id.hasPrefix(LiveWaiter.getMark)
         }.map { id, declared in
             var query = DeclaredQuery(
@@ -365,6 +370,7 @@ extension LiveEngine {
             clients[waiter.client]?.queries[waiter.query] = nil
         } else if isOnce, group.query.kind == .result {
             clients[waiter.client]?.queries[waiter.query]?.group = 0
+            clients[waiter.client]?.queries[waiter.query]?.finished = position
         } else {
             if isOnce {
                 group.once.insert(LiveWaiter(client: waiter.client, query: waiter.query))

@@ -216,6 +216,8 @@ extension LiveEngine {
         for (number, id) in queries(of: group) {
             guard let client = clients[number] else { continue }
             clients[number]?.queries[id]?.group = 0
+            // Nothing closes it: who stands here may not have heard it.
+            clients[number]?.queries[id]?.finished = position.next
             clients[number]?.waiting.remove(id)
             let getID = LiveWaiter(client: number, query: id).getID
             if getID != nil { clients[number]?.queries[id] = nil }

@@ -110,7 +110,8 @@ final class HeldSession: Sendable {
         let (former, past) = state.withLock { ($0.session, $0.hub) }
         let who = former.identity ?? identity
         let heard = place?.token.position
-        let set = await access.engine.declared(by: former.number, after: heard)
+        let set = await access.engine.declared(
+            by: former.number, after: heard, told: place?.version ?? 0)
         let (notified, charges) = (former.feed?.start, former.charges)
         state.withLock { $0.isReopening = true }
         defer { state.withLock { $0.isReopening = false } }
