@@ -183,6 +183,8 @@ import Testing
             try await relay.client.call("POST", path, body: #"{"type":"fence","id":"f"}"#)
                 .expect(200)
             #expect(await stream.hear(until: "\"fenced\"").contains("\"id\":\"f\""))
+            let capitals = path.replacing("/development/", with: "/DEVELOPMENT/")
+            try await relay.client.call("POST", capitals, body: Self.fence).expect(200)
             let bad = try await relay.client.call("POST", path, body: "{")
             #expect(bad.status == 400)
             let hello = try await relay.client.call("POST", path, body: #"{"type":"hello"}"#)

@@ -246,8 +246,9 @@ final class HeldSessions: Sendable {
     ) throws(APIError) -> HeldSession {
         let session = sessions.withLock { $0[secret] }
         let key = session?.identity.settings.key
+        // Capitals are allowed there, as in every path.
         guard let session, key?.container.rawValue == container,
-            key?.environment.rawValue == environment
+            key?.environment.rawValue == environment?.lowercased()
         else { throw Self.unknown }
         guard session.isAlive else {
             end(secret)
