@@ -166,6 +166,32 @@ import Testing
         #expect(resets == [])
     }
 
+    @Test("a change from before a type was closed is told to whom it may be told now")
+    func tellsByTheGrantsOfNow() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "r0", ["price": .integer(1)])])
+        let queries = ["new": LiveScenario.query(.changes)]
+        let clients = [ModelClient.of(1), ModelClient.of(2, "bob")]
+        try await scenario.withEngine { engine in
+            for client in clients {
+                try await client.come(queries, to: engine)
+                await engine.disconnect(client.number)
+            }
+            // Alice makes what all may read; then the type's records are their creators' own. Who
+            // says that nothing has changed since is believed no more than others.
+            try await scenario.modify([LiveScenario.edit(.create, "r1", ["price": .integer(1)])])
+            try await engine.reachHead()
+            await engine.noteSchemaChange(of: Fixtures.container)
+            for client in clients {
+                try await client.come(queries, version: 2, grant: .creator, to: engine)
+            }
+            let told = clients.map { client in
+                client.state.withLock { $0.changes["new"]?.count ?? 0 }
+            }
+            #expect(told == [1, 0])
+        }
+    }
+
     @Test("what is somebody's own counts as theirs, whoever asked for the same first")
     func belongsToWhoLooks() async throws {
         let scenario = try await LiveScenario()

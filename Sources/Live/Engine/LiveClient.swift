@@ -274,6 +274,15 @@ final class LiveGroup {
         return LiveRecord(record.record, readers: readers)
     }
 
+    /// Who may be told a change: those whom it names, or those who may read its record now, where
+    /// it was made before the grants of its type were these.
+    func readers(of change: RecordChange) -> [String]? {
+        guard change.readers == nil, grant.isPersonal, query.subscription.database == .public
+        else { return change.readers }
+        let editor = change.operation == .create ? change.editor : nil
+        return grant.readers(createdBy: change.created?.userID ?? editor)
+    }
+
     /// Whether nobody needs it.
     var isIdle: Bool { clients.isEmpty && waiting.isEmpty }
 }

@@ -44,9 +44,10 @@ extension LiveEngine {
                 group.number, shown, showsBefore: showsBefore)
         }
         var told = LiveGroupFrame(group.number, frame(showsBefore: true))
-        if change.readers != nil || change.readersBefore != nil {
-            told.readers = change.readers
-            told.readersBefore = change.readersBefore ?? change.readers
+        let readers = group.readers(of: change)
+        if readers != nil || change.readersBefore != nil {
+            told.readers = readers
+            told.readersBefore = change.readersBefore ?? readers
             // By a rule on both images nobody may learn what was there before.
             if !group.query.subscription.narrowsUpdates {
                 told.entered = frame(showsBefore: false)
