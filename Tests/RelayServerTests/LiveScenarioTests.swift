@@ -325,13 +325,22 @@ import Testing
         }
     }
 
-    @Test func `where keys of user tokens are replaced users have to come again`() async throws {
+    /// What may have user tokens count no more.
+    static let refusals: [JSONValue] = [
+        ["userTokens": ["sharedSecret": "another shared secret of 32 bytes and more"]],
+        ["userTokens": ["sharedSecret": .string(SampleContainer.userSecret), "audience": "art"]],
+        ["userTokens": ["sharedSecret": .string(SampleContainer.userSecret), "userClaim": "name"]],
+        ["userTokens": .null],
+        ["sessions": .null],
+    ]
+
+    @Test(arguments: refusals)
+    func `where user tokens may count no more users have to come again`(
+        settings: JSONValue
+    ) async throws {
         try await RunningRelay.with { relay in
             let alice = try await Self.open(relay)
-            try await relay.client.administer(
-                "PATCH", relay.container.path,
-                ["userTokens": ["sharedSecret": "another shared secret of 32 bytes and more"]]
-            ).expect(200)
+            try await relay.client.administer("PATCH", relay.container.path, settings).expect(200)
             let bye = await alice.frame("bye")
             #expect(bye?["liveError"] == "tokenExpired")
             #expect(bye?["code"] == 4401 && bye?["reconnect"] == true)

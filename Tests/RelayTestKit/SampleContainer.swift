@@ -37,7 +37,7 @@ package struct SampleDevice: Sendable {
 /// A container as an operator sets it up over HTTP, with keys, a change source, and users' devices.
 package struct SampleContainer: Sendable {
     /// The secret of user tokens.
-    private static let userSecret = "a shared secret of at least 32 bytes"
+    package static let userSecret = "a shared secret of at least 32 bytes"
 
     /// The container.
     package let key: ContainerKey

@@ -152,10 +152,7 @@ struct ContainerAdministration: AdministrationTable {
         let settings = try changed(former, request, administrator)
         try await registry.save(settings, at: request.receivedAt)
         saved(settings)
-        let keys = Set(settings.userTokens?.keyIdentities ?? [])
-        if !keys.isSuperset(of: former.userTokens?.keyIdentities ?? []) {
-            await revoked(.userKeys(settings.key))
-        }
+        if settings.refuses(tokensOf: former) { await revoked(.userKeys(settings.key)) }
         return RelayAnswer(json: settings.shownJSON)
     }
 }
@@ -163,6 +160,13 @@ struct ContainerAdministration: AdministrationTable {
 extension ContainerSettings {
     /// The members that bound what a container may ask of the relay that it shares with others.
     static let operatorMembers = ["costLimits", "quotas", "rates", "limits"]
+
+    /// Whether a user token that counted by the settings `former` may count no more by these.
+    func refuses(tokensOf former: ContainerSettings) -> Bool {
+        if former.sessions != nil, sessions == nil { return true }
+        guard let before = former.userTokens else { return false }
+        return userTokens?.refuses(tokensOf: before) ?? true
+    }
 
     /// What an operator should think about, a sentence each.
     var warnings: [String] {

@@ -8,8 +8,8 @@ package enum Revocation: Sendable, Hashable {
     case sessions(UserID, ContainerKey)
     /// An access key.
     case key(String, ContainerKey)
-    /// Keys by which a container's user tokens are verified; who came by another one may come
-    /// again.
+    /// What a container's user tokens are verified by, the keys above all; whose token still counts
+    /// may come again.
     case userKeys(ContainerKey)
     /// What the schema of a container lets clients see; they may come again.
     case schema(ContainerKey)
@@ -20,7 +20,7 @@ package enum Revocation: Sendable, Hashable {
         case .session: "the user has signed out"
         case .sessions: "the user's sessions were revoked"
         case .key: "the key was revoked"
-        case .userKeys: "keys of the container's user tokens were replaced"
+        case .userKeys: "what the container's user tokens are verified by was changed"
         case .schema: "the container's schema was changed"
         }
     }

@@ -77,6 +77,14 @@ extension UserTokenSettings {
             + (keySet.map(JSONWebKeySet.identities(of:)) ?? [])
     }
 
+    /// Whether a token that counted by the settings `former` may count no more by these.
+    func refuses(tokensOf former: UserTokenSettings) -> Bool {
+        !Set(keyIdentities).isSuperset(of: former.keyIdentities)
+            || issuer != nil && issuer != former.issuer
+            || audience != nil && audience != former.audience
+            || userClaim != former.userClaim
+    }
+
     /// What tells a shared secret from other keys.
     static func identity(ofSecret secret: String) -> [UInt8] {
         Array("HS256".utf8) + [0] + Array(secret.utf8)
