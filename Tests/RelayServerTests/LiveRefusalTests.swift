@@ -263,6 +263,24 @@ import Testing
         }
     }
 
+    @Test(arguments: ["poll", "sessions"])
+    func `the head may say which application asks, and the body who`(door: String) async throws {
+        try await RunningRelay.with { relay in
+            let path = Live.path(relay) + "/\(door)"
+            let body: JSONValue = [
+                "ckWebAuthToken": .string(SampleContainer.userToken("alice")), "wait": 0,
+                "set": ["version": 1, "queries": []],
+            ]
+            let token = relay.container.apiToken
+            try await relay.client.call(
+                "POST", path + "?ckAPIToken=\(token)", body: body.text
+            ).expect(200)
+            try await relay.client.call(
+                "POST", path, headers: ["ckAPIToken": token], body: body.text
+            ).expect(200)
+        }
+    }
+
     @Test(arguments: ["stream", "poll", "sessions"])
     func `credentials are refused over HTTP with the word for programs of a socket's end`(
         door: String

@@ -74,15 +74,12 @@ struct LiveRoutes: Sendable {
         try present?.admit(origin: head.header("Origin"))
         let isKnown = ["ckAPIToken", "Authorization", "X-Apple-CloudKit-Request-KeyID"]
             .contains { head.query[$0] != nil || head.header($0) != nil }
-        guard isKnown else {
-            // Whoever brings the credentials in the body is judged by them; of strangers no more is
-            // read than those need, and a set of some size.
-            return RelayRoute.Admission(maximumBody: StrangerBytes.most) { request in
-                try await access.admit(bytes: request.body.count, ofStrangerAt: request)
-                return try await answer(request, by: .strangers, isCounted: false, respond)
-            }
-        }
+        guard isKnown else { return stranger(of: nil, respond) }
         let (container, key) = try await recognized(head)
+        // The head may name the application, and the body its user.
+        if key.kind == .apiToken, Authenticator.userToken(of: head) == nil {
+            return stranger(of: container, respond)
+        }
         // A signature covers the body, and has proven nothing before that is there.
         let isSigned = key.kind == .serverToServer
         let party: QueryParty
@@ -96,6 +93,17 @@ struct LiveRoutes: Sendable {
             maximumBody: LiveSession.frameBytes
         ) { request in
             try await answer(request, by: party, isCounted: !isSigned, respond)
+        }
+    }
+
+    /// Whoever brings the credentials in the body is judged by them; of strangers no more is read
+    /// than those need, and a set of some size.
+    private func stranger(
+        of container: ContainerSettings?, _ respond: @escaping Respond
+    ) -> RelayRoute.Admission {
+        RelayRoute.Admission(container: container, maximumBody: StrangerBytes.most) { request in
+            try await access.admit(bytes: request.body.count, ofStrangerAt: request)
+            return try await answer(request, by: .strangers, isCounted: false, respond)
         }
     }
 
