@@ -8,7 +8,7 @@ import Testing
 
 @testable import Live
 
-/// A log that is pruned while it is read.
+/// A log that is pruned while it is read, or cannot be read.
 @Suite struct LiveLogTests {
     /// A log of which nothing is left up to a place once somebody has read from before it.
     private final class ShrinkingLog: AlteredLog {
@@ -36,6 +36,29 @@ import Testing
                 return state.isGone ? state.end : position
             }
             return try await store.followedEntries(after: start, limit: limit)
+        }
+    }
+
+    /// A log of which one change cannot be read.
+    private final class DamagedLog: AlteredLog {
+        let store: RelayStore
+        private let damaged = Mutex<LogPosition?>(nil)
+
+        init(_ store: RelayStore) { self.store = store }
+
+        /// Has a change be one that cannot be read.
+        func damage(_ position: LogPosition) { damaged.withLock { $0 = position } }
+
+        func followedEntries(
+            after position: LogPosition, limit: Int
+        ) async throws -> [FollowedEntry] {
+            let entries = try await store.followedEntries(after: position, limit: limit)
+            guard let damaged = damaged.withLock({ $0 }),
+                let index = entries.firstIndex(where: { $0.position == damaged })
+            else { return entries }
+            guard index == 0 else { return Array(entries[..<index]) }
+            throw StorageError.unreadable(
+                UnreadableEntry(position: damaged, isChange: true, reason: "a test"))
         }
     }
 
@@ -93,6 +116,50 @@ import Testing
         let head = try await scenario.store.head()
         #expect(state.resets == ["expired"])
         #expect(state.changes["all"]?.last == Int64(clamping: head.rawValue))
+    }
+
+    @Test("nobody goes on behind a change that cannot be read", arguments: [false, true])
+    func beginsAnewBehindDamage(isAway: Bool) async throws {
+        let scenario = try await LiveScenario()
+        let log = DamagedLog(scenario.store)
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        try await scenario.withEngine(log: log) { engine in
+            try await client.come(Self.queries, to: engine)
+            if isAway { await engine.disconnect(1) }
+            let start = try await scenario.store.head()
+            log.damage(LogPosition(start.rawValue + 2))
+            try await scenario.append(Self.creations(3))
+            try await engine.reachHead()
+            await engine.beat([1])
+            #expect(client.state.withLock { $0.gone } == (isAway ? [] : ["all"]))
+            if !isAway { await engine.disconnect(1) }
+            try await client.come(Self.queries, version: 2, to: engine)
+        }
+        let state = client.state.withLock { $0 }
+        #expect(state.resets == ["expired"])
+        #expect(state.gaps["all"]?.count == 1)
+    }
+
+    @Test("who was away while a change came that cannot be read begins anew")
+    func beginsAnewBehindDamagedText() async throws {
+        let scenario = try await LiveScenario()
+        let start = try await scenario.store.head()
+        try await scenario.append(Self.creations(1))
+        let entries = try await scenario.store.followedEntries(after: start, limit: 1)
+        let container = LiveContainer(Fixtures.container, seed: 1, mostSteps: 1_000_000)
+        let group = LiveGroup(
+            1, LiveScenario.query(.changes), identity: "all", grant: .world, reader: nil)
+        try container.insert(group)
+        for entry in entries {
+            var past = PastChanges(for: [1])
+            try past.add(entry, in: container, LiveSettings())
+            #expect(past.reset(of: group, since: start) == nil)
+            let damaged = FollowedEntry(
+                position: entry.position, appendedAt: entry.appendedAt,
+                container: entry.container, body: .change(.stored("{}"), isStale: false))
+            try past.add(damaged, in: container, LiveSettings())
+            #expect(past.reset(of: group, since: start) == .tooFar)
+        }
     }
 
     // MARK: Many containers

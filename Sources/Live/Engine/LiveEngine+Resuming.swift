@@ -237,8 +237,7 @@ extension LiveEngine {
                 entries = try await log.followedEntries(
                     after: reading.at, limit: LiveSettings.entriesPerRead)
             } catch StorageError.unreadable(let entry) {
-                reading.note(next: entry.position)
-                reading.at = entry.position
+                reading.skip(entry)
                 continue
             }
             guard let first = entries.first, let last = entries.last else {

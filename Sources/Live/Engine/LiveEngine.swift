@@ -118,13 +118,15 @@ package actor LiveEngine {
                 if let first = entries.first?.position, first > last.next {
                     try await work(held[...])
                     held = []
-                    endAll(missing: first)
+                    end(containers, because: "the log was pruned before it was followed")
+                    advancePast(LogPosition(first.rawValue - 1))
                 }
                 held += entries
             } catch StorageError.unreadable(let entry) {
                 try await work(held[...])
                 held = []
                 // Nobody can be shown it; the follower sets it aside and says so.
+                if entry.isChange { end(containers, because: "a change cannot be read") }
                 advancePast(entry.position)
                 continue
             }
@@ -169,16 +171,14 @@ package actor LiveEngine {
         resumeWaiters()
     }
 
-    /// Ends everything, because the log was pruned to the entry `first` before it had been followed
-    /// to there: what is shown would be wrong from now on, and nobody would know.
-    private func endAll(missing first: LogPosition) {
-        logger.error("the log was pruned before live clients had been told what was in it")
-        let error = APIError(
-            .tryAgainLater, "the log was pruned before it was followed", retryAfter: 1)
+    /// Ends all that is shown of some containers, because what happened is not known: it would be
+    /// wrong from now on, and nobody would know.
+    private func end(_ containers: [ContainerKey: LiveContainer], because reason: String) {
+        logger.error("ended live queries", metadata: ["reason": "\(reason)"])
+        let error = APIError(.tryAgainLater, reason, retryAfter: 1)
         for container in containers.values {
             for group in container.groups.values { end(group, error, in: container) }
         }
-        advancePast(LogPosition(first.rawValue - 1))
     }
 
     /// Sends what the entries up to `position` came to.
@@ -217,9 +217,11 @@ package actor LiveEngine {
 
     private func work(_ entry: FollowedEntry) {
         guard let container = containers[entry.container],
-            case .change(let logged, let isStale) = entry.body, !isStale,
-            let change = try? logged.change()
+            case .change(let logged, let isStale) = entry.body, !isStale
         else { return }
+        guard let change = try? logged.change() else {
+            return end([container.key: container], because: "a change cannot be read")
+        }
         let took = clock.measure {
             tell(change, entry, in: container)
             show(change, entry, in: container)

@@ -50,7 +50,10 @@ struct PastChanges {
     mutating func add(
         _ entry: FollowedEntry, in container: LiveContainer, _ settings: LiveSettings
     ) throws(DearChange) {
-        guard tooFar.count < targets.count, let change = try? logged(entry) else { return }
+        guard tooFar.count < targets.count else { return }
+        let found: RecordChange?
+        do { found = try logged(entry) } catch { return giveUp() }
+        guard let change = found else { return }
         if change.forgetsType { forgotten[change.recordType] = entry.position }
         let tableKey = LiveContainer.tableKey(of: change)
         let table = container.tables[tableKey]
@@ -179,6 +182,14 @@ struct PastReading {
     /// been pruned, perhaps while what came before that was read.
     mutating func note(next: LogPosition) {
         if first == nil || next > at.next { first = next }
+    }
+
+    /// Goes on behind an entry that cannot be read: who stood before a change of which nobody knows
+    /// what it was begins anew.
+    mutating func skip(_ entry: UnreadableEntry) {
+        note(next: entry.position)
+        if entry.isChange { first = entry.position.next }
+        at = entry.position
     }
 
     /// Leaves containers for another reading where all together have more than `most` bytes: one is
