@@ -383,6 +383,40 @@ import Testing
         }
     }
 
+    @Test(arguments: ["poll", "sessions"])
+    func `a long set is taken over HTTP of whoever says in the head who asks`(
+        door: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let long = String(repeating: "k", count: 200)
+            let keys = (0..<1000).map { JSONValue.string("\(long)\($0)") }
+            let queries = (0..<2).map { number -> JSONValue in
+                [
+                    "id": .string("q\(number)"), "recordType": "Artwork",
+                    "desiredKeys": .array(keys), "before": .bool(number == 0),
+                ]
+            }
+            var body: JSONObject = [
+                "wait": 0, "set": ["version": 1, "queries": .array(queries)],
+            ]
+            let (path, token) = (Live.path(relay) + "/\(door)", SampleContainer.userToken("alice"))
+            let head = [
+                "ckAPIToken": relay.container.apiToken, "Authorization": "Bearer \(token)",
+            ]
+            let answer = try await relay.client.call(
+                "POST", path, headers: head, body: JSONValue.object(body).text
+            ).expect(200)
+            if door == "poll" { #expect(answer["frames", "1", "state"] == "bootstrapping") }
+            // What says in the body who asks is read before that is known.
+            body["ckAPIToken"] = .string(relay.container.apiToken)
+            body["ckWebAuthToken"] = .string(token)
+            let refused = try await relay.client.call(
+                "POST", path, body: JSONValue.object(body).text)
+            #expect(refused.status == 413, "\(refused.text)")
+        }
+    }
+
     @Test func `a result of some megabytes arrives by each way in`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
