@@ -345,13 +345,35 @@ test("a fence stands behind the queries that were asked for before it", () => {
   const said = (effects) => sent(effects).map((frame) => [frame.type, frame.id ?? frame.version]);
   drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
   drive.machine.handle({ type: "ask", id: "f1" }, 0);
-  assert.deepEqual(said(drive.step("flush")), [["set", 2], ["fence", "f1"]]);
-  // While a set is under way no other one goes out, and so no fence behind it.
+  assert.deepEqual(said(drive.step("flush")), [["set", 2]]);
+  // While a set is under way no other one goes out, and no fence behind it, which would be answered also if the set
+  // is refused.
   drive.machine.handle({ type: "declare", id: "q3", definition }, 0);
   drive.machine.handle({ type: "ask", id: "f2" }, 0);
   drive.machine.handle({ type: "ask", id: "g1", query: definition }, 0);
   assert.deepEqual(said(drive.step("flush")), [["get", "g1"]]);
-  assert.deepEqual(said(drive.frames(state(2, "bootstrapping", [told("q2", 8)]))), [["set", 3], ["fence", "f2"]]);
+  assert.deepEqual(said(drive.frames(state(2, "bootstrapping", [told("q2", 8)]))), [["set", 3]]);
+  assert.deepEqual(
+    said(drive.frames(state(3, "bootstrapping", [told("q3", 9)]))), [["fence", "f1"], ["fence", "f2"]]);
+});
+
+test("a fence behind a set that is not taken yet is answered once that is", () => {
+  const drive = Drive.current();
+  drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
+  drive.machine.handle({ type: "ask", id: "f1" }, 0);
+  const answered = (effects) => effects.filter((effect) => effect.do === "answer").map(({ id }) => id);
+  const fences = (effects) => sent(effects).filter(({ type }) => type === "fence");
+  const effects = drive.step("flush");
+  const throttled = { serverErrorCode: "THROTTLED", reason: "patterns", retryAfter: 2 };
+  effects.push(...drive.frames(state(2, "error", undefined, throttled)));
+  // As the relay answers what was said behind it.
+  effects.push(...drive.frames(...fences(effects).map(({ id }) => ({ type: "fenced", id })), at("t2")));
+  assert.deepEqual(answered(effects), []);
+  const again = drive.pass(4_000);
+  assert.deepEqual(sent(again).map(({ type }) => type), ["set"]);
+  assert.deepEqual(fences(drive.frames(state(3, "bootstrapping", [told("q2", 8)]))).map(({ id }) => id), ["f1"]);
+  assert.deepEqual(answered(drive.frames(state(3, "complete"), at("t3"))), []);
+  assert.deepEqual(answered(drive.frames({ type: "fenced", id: "f1" }, at("t4"))), ["f1"]);
 });
 
 test("a set that is longer than a frame may be goes out in parts, and is whole with the last", () => {
@@ -385,10 +407,12 @@ test("get and fence are answered, and asked again after a connection was lost", 
   drive.step("lost", { code: 1006 });
   drive.pass(500);
   const again = sent(drive.frames(welcome));
-  assert.deepEqual(again.map((frame) => [frame.type, frame.id]), [["get", "g1"], ["fence", "f1"]]);
+  assert.deepEqual(again.map((frame) => [frame.type, frame.id]), [["get", "g1"]]);
   const [answer] = drive.frames({ type: "result", id: "g1", part: 0, isLast: true, records: [art("b", 1)] });
   assert.deepEqual(answer.records.map((record) => record.recordName), ["b"]);
-  drive.frames(state(2, "bootstrapping", [told("q1", 7, true)]), state(2, "complete"));
+  // The set that came with `hello` is taken first.
+  const [fence] = sent(drive.frames(state(2, "bootstrapping", [told("q1", 7, true)]), state(2, "complete")));
+  assert.deepEqual([fence.type, fence.id], ["fence", "f1"]);
   assert.deepEqual(drive.frames({ type: "fenced", id: "f1" }), [], "what came before it is applied first");
   assert.deepEqual(drive.frames(at("t9")).map((effect) => [effect.do, effect.id]), [["answer", "f1"]]);
 });
@@ -724,7 +748,11 @@ for (const [record, key] of [
 test("what is asked in a loop waits its turn, below what the relay takes of a client", () => {
   const drive = Drive.current();
   const said = [];
-  const note = (effects) => sent(effects).forEach((frame) => said.push([drive.now, frame.type]));
+  const note = (effects) => sent(effects).forEach((frame) => {
+    said.push([drive.now, frame.type]);
+    // The relay takes it at once, and what stands behind it goes out.
+    if (frame.type === "set") note(drive.frames(state(frame.version, "bootstrapping", [told("q2", 8)])));
+  });
   for (let number = 0; number < 200; number += 1) drive.machine.handle({ type: "ask", id: `a${number}` }, drive.now);
   note(drive.step("flush"));
   note(drive.step("declare", { id: "q2", definition: watching }));
@@ -766,9 +794,10 @@ test("a set that cannot be taken now is sent again, and nothing fails", () => {
   // But for what is to stand behind the edit.
   assert.deepEqual(sent(drive.step("ask", { id: "a2" })), []);
   assert.deepEqual(names(drive.frames({ type: "items", group: 7, items: [{ op: "added", previous: "a", record: art("b", 2) }] }, at("t2"))), ["a", "b"]);
-  const [edit, fence, ...others] = sent(drive.pass(3_000));
-  assert.deepEqual([edit.base, edit.add.map(({ id }) => id), fence.id, others], [2, ["q2"], "a2", []]);
-  drive.frames(state(4, "bootstrapping", [told("q2", 8)]), state(4, "complete"), at("t3"));
+  const [edit, ...others] = sent(drive.pass(3_000));
+  assert.deepEqual([edit.base, edit.add.map(({ id }) => id), others], [2, ["q2"], []]);
+  const [fence] = sent(drive.frames(state(4, "bootstrapping", [told("q2", 8)]), state(4, "complete"), at("t3")));
+  assert.equal(fence.id, "a2");
   assert.equal(drive.state, "current");
 });
 

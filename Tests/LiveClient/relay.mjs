@@ -17,6 +17,7 @@ export class Relay {
   inbox = [];
   connections = new Set();
   hellos = [];
+  heads = []; // Of those that were posted.
   frames = []; // What clients sent over sockets.
   refusesUpgrades = false;
   refusesStreams = false;
@@ -167,6 +168,7 @@ export class Relay {
     let body = "";
     for await (const part of request) body += part;
     const hello = JSON.parse(body);
+    this.heads.push(request.headers);
     const door = request.url.split("/").at(-1);
     if (door === "stream") {
       if (this.refusesStreams) return response.writeHead(502).end("<html>");

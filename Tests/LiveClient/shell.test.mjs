@@ -435,6 +435,24 @@ test("a set that is emptied without a connection waits for none", { timeout: 10_
   client.close();
 });
 
+for (const refusesStreams of [false, true]) {
+  const door = refusesStreams ? "poll" : "stream";
+  test(`before a long set of a ${door} the head says who asks`, { timeout: 10_000 }, () => world(async (relay, client) => {
+    const credentials = () => {
+      const { ckapitoken, authorization } = relay.heads.at(-1);
+      return [ckapitoken, authorization];
+    };
+    const short = client.results(query);
+    await until(short[Symbol.asyncIterator](), has("a", "b"));
+    assert.deepEqual(credentials(), [undefined, undefined]);
+    // Of whom it does not know the relay takes 256 KiB.
+    const long = client.results({ ...query, predicate: "x".repeat(90_000) });
+    await until(long[Symbol.asyncIterator](), has("a", "b"));
+    assert.deepEqual(credentials(), ["k", "Bearer t"]);
+  }, (relay) => Object.assign(relay, { refusesUpgrades: true, refusesStreams }),
+  { credentials: async () => ({ ckWebAuthToken: "t" }) }));
+}
+
 test("a socket that only says `error` is lost", { timeout: 10_000 }, async () => {
   let count = 0;
   class Socket {

@@ -49,7 +49,8 @@ class ResultView {
       const before = former.get(key);
       if (!before) added.push(item);
       else if (!isSeen(before, record)) changed.push({ ...item, op: "changed", before });
-      else this.records.set(key, before); // The same object, so that a page need not draw it again.
+      // The same object, so that a page need not draw it again.
+      else this.records.set(key, before);
     }
     return [...removed, ...added, ...changed];
   }
@@ -57,7 +58,8 @@ class ResultView {
   apply(items, me, mine) {
     const told = [];
     const placed = new Set();
-    const followers = new Map(); // A key, and the one that stands after it now.
+    // A key, and the one that stands after it now.
+    const followers = new Map();
     for (const item of items) {
       const key = recordKey(item.record, me);
       const before = this.records.get(key);
@@ -303,8 +305,9 @@ export class LiveMachine {
     }
     for (const ask of asked) {
       const { id, query } = ask;
-      // A fence stands behind the queries that were asked for before it, also where they are put off.
-      if (!query && this.#isEdited) continue;
+      // A fence stands behind the queries that were asked for before it, also where they are put off: it goes out once
+      // they are taken, because a set that is refused is answered before it.
+      if (!query && (this.#isEdited || this.#sent)) continue;
       if (!this.#takesTurn()) return;
       ask.isSent = true;
       this.#do("send", { frame: { type: query ? "get" : "fence", id, query } });
@@ -781,8 +784,11 @@ function openSocket({ base, hello, WebSocket }, on) {
 function openRequest(path, read) {
   return ({ base, hello, fetch }, on) => {
     const ending = new AbortController();
-    // A plain text needs no preflight; the relay reads JSON whatever it is called.
-    fetch(base + path, { method: "POST", body: JSON.stringify(hello), signal: ending.signal, cache: "no-store" })
+    const body = JSON.stringify(hello);
+    // A plain text needs no preflight; the relay reads JSON whatever it is called. Of whom it does not know it takes
+    // little: before a long set the head says who asks.
+    const headers = body[longSet] && { ckAPIToken: hello.ckAPIToken, Authorization: `Bearer ${hello.ckWebAuthToken}` };
+    fetch(base + path, { method: "POST", headers, body, signal: ending.signal, cache: "no-store" })
       .then(async (response) => {
         if (response.ok) return read(response, on);
         const error = await response.json();
