@@ -178,6 +178,7 @@ import Testing
                     ], "start.value: a date and a number cannot be compared"
                 ),
                 (["kind": "changes", "orderBy": "key"], "orderBy: is of a result"),
+                (["once": true, "initial": "none"], "once: a result ends with what there is"),
                 (["query": ["recordType": "Room"]], "recordType: the query names another one"),
             ]
             for (members, reason) in refused {

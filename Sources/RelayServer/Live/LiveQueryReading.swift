@@ -98,6 +98,7 @@ final class LiveQueryReading: Sendable {
         switch kind {
         case .result:
             try checkResult(reader, definition, predicate)
+            try checkEnd(reader, query)
             try readOrder(reader, definition, into: &query)
         case .changes, .notifications:
             for name in Self.orderMembers where reader.value(name) != nil {
@@ -234,6 +235,17 @@ final class LiveQueryReading: Sendable {
                 "now() in a result would have to be asked again as time goes by; put the moment in "
                     + "and declare the query anew")
         }
+    }
+
+    /// Refuses a result that would end as soon as it begins, with nothing told of it.
+    ///
+    /// Of one that goes on from where its client stood what has happened since is told.
+    private func checkEnd(_ reader: JSONReader, _ query: LiveQuery) throws {
+        guard query.isOnce, query.beginning == .none, reader.value("since") == nil else { return }
+        throw reader.failure(
+            "once",
+            "a result ends with what there is, which \"initial\" leaves out; ask for \"kind\": "
+                + "\"changes\", or let it go once something has come")
     }
 
     /// What must stay the same for a client to go on from where it stood.
