@@ -1,18 +1,28 @@
 import RelayModel
 import Storage
+import Synchronization
 
 extension RelayStore {
     /// What the rows that are forgotten together may have in bytes; one goes whatever its size.
     private static let bytesAtOnce = 8 * 1024 * 1024
 
+    /// How long nobody looks through all records again, for which everything that is kept is read:
+    /// the retention is told in hours.
+    private static let shadowPause = Duration.seconds(3600)
+
     /// Forgets what is known of records that no source has changed for long.
     ///
     /// Whoever is shown a kept one hears of it: the log gets the deletion of a row of a snapshot,
-    /// which fires nothing.
+    /// which fires nothing. They are looked for once an hour, and more often where they are known
+    /// for less than a day, so that none is known for much longer than it should be.
     func pruneShadows(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
         guard let age = retention.shadowAge else { return 0 }
+        let pause = min(Self.shadowPause, age / 24)
+        let last = shadowsLookedThrough.withLock { $0 }
+        // After a clock was set back nobody waits until it is as late again.
+        if let last, last <= now, now < last.advanced(by: pause) { return 0 }
         let cutoff = try await read { db in
             try LogCutoff(db: db).lastPosition(appendedBy: now.advanced(by: .zero - age))
         }
@@ -21,6 +31,8 @@ extension RelayStore {
         for part in try await read({ db in try TablePart.all(of: "shadowRecord", in: db) }) {
             total += try await pruneShadows(of: part, upTo: cutoff, at: now, portion)
         }
+        // One that ended before all were looked through begins again with the next round.
+        shadowsLookedThrough.withLock { $0 = now }
         return total
     }
 

@@ -33,6 +33,8 @@ package final class RelayStore: Sendable {
     package let quotaTally = QuotaTally()
     /// The rows that were set aside because they cannot be read.
     package let unreadable = UnreadableRows()
+    /// When all records were looked through last for those that nothing changed for long.
+    let shadowsLookedThrough = Mutex<Timestamp?>(nil)
     /// What was read of containers: what every request asks for comes from memory.
     let schemas = ContainerMemory<ContainerSchema>()
     let containerSettings = ContainerMemory<ContainerSettings>()

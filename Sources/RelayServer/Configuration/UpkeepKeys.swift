@@ -54,6 +54,7 @@ extension ConfigurationKeys {
             "retention.shadowHours", zeroForNone: \.upkeep.retention.shadowAge, in: .hour,
             0...876_000,
             "How long a record's last version is known after its last change; 0 for ever. "
+                + "Looked for once an hour, and more often if that is less than a day. "
                 + "Records that clients keep in the relay stay. `records/changes` does not tell of "
                 + "a record that is forgotten so."),
         ConfigurationKey(

@@ -8,6 +8,9 @@ package enum UpkeepConformance {
     package static let cases = [
         ConformanceCase("the log loses what is settled and old, and nothing else", check: ages),
         ConformanceCase(
+            "records that nothing changed for long are looked for now and then, not in each round",
+            check: shadows),
+        ConformanceCase(
             "dropping and redriving dead letters keeps the accounts balanced", check: accounts),
         ConformanceCase("the backlog is counted as it comes and goes", check: backlog),
         ConformanceCase(
@@ -37,6 +40,25 @@ package enum UpkeepConformance {
         store = try await factory.reopen(store)
         let left = try await store.entries(after: LogPosition(12), limit: 100)
         #expect(left.map(\.position.rawValue) == Array(13...20))
+    }
+
+    private static func shadows(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        for (name, second) in [("a", 0), ("b", 100)] as [(String, Int64)] {
+            _ = try await store.append(
+                [Sample.unkeyed(name, version: 1)], container: Sample.container,
+                source: Sample.source, at: Sample.moment(second))
+        }
+        var retention = Retention()
+        retention.logAge = nil
+        retention.shadowAge = .seconds(7200)
+        let first = try await store.prune(retention, at: Sample.moment(7250), portion: 10)
+        #expect(first.shadows == 1)
+        // To look for the other one all records are read: it is as late as a part of its age.
+        let second = try await store.prune(retention, at: Sample.moment(7400), portion: 10)
+        #expect(second.shadows == 0)
+        let third = try await store.prune(retention, at: Sample.moment(7550), portion: 10)
+        #expect(third.shadows == 1)
     }
 
     private static func accounts(_ factory: any StoreFactory) async throws {
