@@ -12,9 +12,7 @@ extension RelayStore {
         _ retention: Retention, at now: Timestamp, portion: Int
     ) async throws -> PrunedCounts {
         var counts = PrunedCounts()
-        counts.dedupeKeys = try await inPortions(portion) { store in
-            try await store.pruneDedupeKeys(at: now, limit: portion)
-        }
+        counts.dedupeKeys = try await pruneDedupeKeys(at: now, portion)
         counts.expired = try await inPortions(portion) { store in
             try await store.endExpired(
                 before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
@@ -33,9 +31,7 @@ extension RelayStore {
         counts.marks = try await pruneMarks(retention, at: now, portion)
         counts.marks += try await pruneZones(retention, at: now, portion)
         counts.logEntries = try await pruneLog(retention, at: now, portion)
-        for table in VersionTable.allCases {
-            counts.pastVersions += try await delete(PastStep.forgetting(table), [portion], portion)
-        }
+        counts.pastVersions = try await prunePasts(portion)
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         if let age = retention.receiptAge {
             let cutoff = now.advanced(by: .zero - age)
@@ -73,7 +69,7 @@ extension RelayStore {
         }
     }
 
-    private func delete(
+    func delete(
         _ sql: String, _ arguments: StatementArguments, _ portion: Int
     ) async throws -> Int {
         try await inPortions(portion) { store in
@@ -81,60 +77,6 @@ extension RelayStore {
                 return try commit.db.cachedStatement(sql: sql).executeCounting(arguments: arguments)
             }
         }
-    }
-
-    // MARK: The log
-
-    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
-    /// that the progress and the snapshot have passed, except for open ranges; returns how many.
-    ///
-    /// What the log's changes were judged by is kept beside, for whoever asks why.
-    ///
-    /// One call deletes at most `limit` of each.
-    ///
-    /// Until then recovery needs them: what was active at a position is told exactly. A range needs
-    /// what ended at its own change too: the once subscriptions that the change claimed.
-    package func pruneEndedVersions(
-        upTo position: LogPosition, limit: Int = 1000
-    ) async throws -> Int {
-        try await write { commit in
-            let pasts = try PastStep(commit.db)
-            let ends =
-                try pasts.move(.subscription, upTo: position, limit: limit)
-                + pasts.move(.device, upTo: position, limit: limit)
-            if let last = ends.max() {
-                // No snapshot from before that counts any more.
-                try commit.db.execute(
-                    sql: "UPDATE progress SET endedPrunedTo = max(endedPrunedTo, ?)",
-                    arguments: [last])
-            }
-            return ends.count
-        }
-    }
-
-    /// Forgets dedupe keys whose window has passed at `now`; returns how many, at most `limit`.
-    package func pruneDedupeKeys(at now: Timestamp, limit: Int = 1000) async throws -> Int {
-        try await write { commit in
-            return try commit.db.deleteRows(
-                of: "dedupe", by: ["container", "source", "kind", "key"],
-                "WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?",
-                [now.stored, max(0, limit)])
-        }
-    }
-
-    private func pruneLog(
-        _ retention: Retention, at now: Timestamp, _ portion: Int
-    ) async throws -> Int {
-        let cutoff = try await read { try LogCutoff(db: $0).position(retention, at: now) }
-        guard let cutoff else { return 0 }
-        return try await delete(
-            """
-            DELETE FROM logEntry WHERE position IN (
-                SELECT position FROM logEntry WHERE position <= min(?,
-                    (SELECT position FROM progress WHERE shard = 0),
-                    coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
-                ORDER BY position LIMIT ?)
-            """, [cutoff, cutoff, portion], portion)
     }
 
     // MARK: What was set aside
@@ -248,27 +190,34 @@ extension RelayStore {
     ) async throws -> Int {
         var count = 0
         if let age = retention.receiptAge {
+            let cutoff = now.advanced(by: .zero - age).stored
+            let first = try await read { db in try Self.receiptSizes(db).bounds()?.lowerBound }
             // Blocks are written in the order of time, about: those that come first are looked at.
-            count += try await delete(
+            count += try await deleteInOrder(
                 """
                 DELETE FROM receiptBlock WHERE id IN (
-                    SELECT id FROM (SELECT id, lastAt FROM receiptBlock ORDER BY id LIMIT ?)
+                    SELECT id FROM (
+                        SELECT id, lastAt FROM receiptBlock WHERE id >= ? ORDER BY id LIMIT ?)
                         AS first
                     WHERE lastAt <= ?)
-                """, [portion, now.advanced(by: .zero - age).stored], portion)
+                """, from: first, [portion, cutoff], portion)
         }
         guard let bytes = retention.receiptBytes else { return count }
-        let cutoff = try await read { db in
-            try SizeCutoff(db: db, table: "receiptBlock", number: "id", rowBytes: 64)
-                .last(beyond: bytes)
+        let found = try await read { db -> (first: Int64?, cutoff: Int64?) in
+            let sizes = Self.receiptSizes(db)
+            return (try sizes.bounds()?.lowerBound, try sizes.last(beyond: bytes))
         }
-        guard let cutoff else { return count }
+        guard let cutoff = found.cutoff else { return count }
         return try await count
-            + delete(
+            + deleteInOrder(
                 """
                 DELETE FROM receiptBlock WHERE id IN (
-                    SELECT id FROM receiptBlock WHERE id <= ? ORDER BY id LIMIT ?)
-                """, [cutoff, portion], portion)
+                    SELECT id FROM receiptBlock WHERE id >= ? AND id <= ? ORDER BY id LIMIT ?)
+                """, from: found.first, [cutoff, portion], portion)
+    }
+
+    private static func receiptSizes(_ db: Database) -> SizeCutoff {
+        SizeCutoff(db: db, table: "receiptBlock", number: "id", rowBytes: 64)
     }
 
     private func pruneDeadLetters(

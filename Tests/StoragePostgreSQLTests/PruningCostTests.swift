@@ -56,7 +56,7 @@ struct PruningCostTests {
                 sql: RelayStore.deletingFirst(of: "digest", by: "id", from: "closedAt"),
                 values: [9, 9]),
             Pruning(sql: RelayStore.droppedLetters, values: [1, 9, 9]),
-            Pruning(sql: PastStep.forgetting(.subscription), values: [9]),
+            Pruning(sql: PastStep.forgetting(.subscription), values: [9, 9]),
             Pruning(sql: RelayStore.orphanStatement, values: [9, 9]),
         ]
         for (number, pruning) in prunings.enumerated() {
@@ -77,6 +77,67 @@ struct PruningCostTests {
             #expect(bad == [], "\(plan.joined(separator: "\n"))")
             #expect(plan.contains { $0.contains("Nested Loop") })
         }
+        await store.close()
+    }
+
+    /// Whoever copies a large database keeps a snapshot for hours, and all that is deleted
+    /// meanwhile is there until then.
+    @Test func `what was deleted behind a snapshot that is kept is not walked over`() async throws {
+        let test = try TestPlace()
+        // What it knows of the log is what was there when it was opened.
+        let first = try await test.storeWithContainer()
+        await first.close()
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            INSERT INTO logEntry (position, container, appendedAt, kind, source, body)
+            SELECT n, 1, n, 1, 'test', '{}' FROM generate_series(1, 6000) AS n;
+            INSERT INTO dedupe (container, source, kind, key, digest, position, rememberedUntil)
+            SELECT 1, 'test', 1, decode(lpad(to_hex(n), 8, '0'), 'hex'), '', n, n
+            FROM generate_series(1, 6000) AS n;
+            UPDATE progress SET position = 6000
+            """)
+        let other = try test.session().connect()
+        try other.query("SET idle_in_transaction_session_timeout = 0")
+        try other.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        try other.query("SELECT count(*) FROM store")
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            DELETE FROM logEntry WHERE position <= 5000;
+            DELETE FROM dedupe WHERE rememberedUntil <= 5000
+            """)
+        let keys = "(container, source, kind, key)"
+        for (sql, index) in [
+            (RelayStore.prunedEntries, "logentry_pkey"),
+            (
+                "DELETE FROM dedupe WHERE \(keys) IN (SELECT container, source, kind, key "
+                    + "FROM dedupe \(RelayStore.pastKeys))", "dedupeRememberedUntil"
+            ),
+        ] {
+            let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+            let db = Database(connection)
+            try connection.begin()
+            let values: StatementArguments =
+                index == "logentry_pkey" ? [5001, 6000, 6000, 100] : [5001, 6000, 100]
+            let count = try db.cachedStatement(sql: sql).executeCounting(arguments: values)
+            #expect(count == 100)
+            let walked = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT pg_stat_get_xact_tuples_returned('\(test.schema).\(index)'::regclass)
+                    """)
+            #expect((walked ?? .max) < 1000)
+            connection.rollBack()
+        }
+        // All of it goes, however many portions that takes.
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        var retention = Retention()
+        retention.logAge = .seconds(1)
+        let counts = try await store.prune(retention, at: Sample.moment(1000), portion: 300)
+        #expect(counts.logEntries == 1000)
+        #expect(counts.dedupeKeys == 1000)
+        try other.query("ROLLBACK")
         await store.close()
     }
 

@@ -74,15 +74,12 @@ struct PastStep {
         }
     }
 
-    /// Deletes what ended before every entry that the log still has.
+    /// Deletes what ended before a position: the first that the log still has.
     static func forgetting(_ table: VersionTable) -> String {
         let past = self.table(of: table)
         return """
             DELETE FROM \(past) WHERE serial IN (
-                SELECT serial FROM \(past) WHERE ended < coalesce(
-                    (SELECT min(position) FROM logEntry),
-                    (SELECT position + 1 FROM shardHead WHERE shard = 0))
-                LIMIT ?)
+                SELECT serial FROM \(past) WHERE ended < ? LIMIT ?)
             """
     }
 }

@@ -9,6 +9,16 @@ struct LogCutoff {
         SizeCutoff(db: db, table: "logEntry", number: "position", rowBytes: 48)
     }
 
+    /// The first position that there is; `nil` if there is none.
+    func first() throws -> Int64? { try size.bounds()?.lowerBound }
+
+    /// The first position that there is, or else the next that there will be.
+    func firstOrNext() throws -> Int64 {
+        if let first = try first() { return first }
+        return try Int64.fetchOne(db, sql: "SELECT position + 1 FROM shardHead WHERE shard = 0")
+            ?? 1
+    }
+
     /// The last position to delete; `nil` if there is none.
     func position(_ retention: Retention, at now: Timestamp) throws -> Int64? {
         let byAge = try retention.logAge.flatMap {
