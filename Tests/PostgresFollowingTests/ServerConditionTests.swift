@@ -76,6 +76,61 @@ struct ServerConditionTests {
         #expect(status.sentence.hasPrefix("Following. The publication leaves out UPDATE and "))
     }
 
+    /// The server passes over what is changed in between without a word.
+    private static func takeOutAndPutBack(_ server: PostgresServer, _ name: String) throws {
+        // Each for itself: as one transaction nothing would be passed over.
+        for statement in [
+            "ALTER PUBLICATION belfry DROP TABLE t", "INSERT INTO t VALUES (1)",
+            "ALTER PUBLICATION belfry ADD TABLE t",
+        ] {
+            try server.sql(statement, in: name)
+        }
+    }
+
+    @Test func `a table that comes back into the publication is said`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE more (id int PRIMARY KEY)")
+        let followed = Followed()
+        let settings = try server.settings(name) { $0.tables = ["public.t", "public.more"] }
+        let status = try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            try Self.takeOutAndPutBack(server, name)
+            try server.sql(
+                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
+                    + "WHERE slot_name = '\(name)'")
+            await followed.until { $0.words.last == "lagging" }
+            return follower.status
+        }
+        #expect(followed.seen.rows.isEmpty)
+        #expect(status.tablesPutBack == ["public.t"])
+        #expect(
+            status.sentence.contains("(public.t): what was changed in between is not told"),
+            "\(status.sentence)")
+    }
+
+    @Test func `a table that came back into the publication before the start is said`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE more (id int PRIMARY KEY)")
+        let settings = try server.settings(name) { $0.tables = ["public.t", "public.more"] }
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        try Self.takeOutAndPutBack(server, name)
+        let followed = Followed()
+        let status = try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            return follower.status
+        }
+        #expect(status.tablesNew.contains("public.t"))
+        #expect(
+            status.sentence.contains("what was changed while they were not in it is not told"),
+            "\(status.sentence)")
+    }
+
     /// It waits for them however long they take.
     @Test(arguments: [
         ("BEGIN; INSERT INTO t VALUES (1)", "COMMIT", "role postgres, psql"),

@@ -16,6 +16,41 @@ extension Catalogue {
             """, [publication])
     }
 
+    /// The tables that a publication names, and the schemas of which it has all tables; whether
+    /// each is in it since `slot` was read last, as far as the server remembers.
+    ///
+    /// None of them is locked for it.
+    func members(of publication: String, since slot: String) throws -> [PublicationMember] {
+        // Before 15 no publication has schemas.
+        let schemas =
+            connection.serverVersion < 150_000
+            ? ""
+            : """
+            UNION ALL
+            SELECT format('%I.*', n.nspname), r.pnpubid, r.oid, r.xmin
+            FROM pg_publication_namespace AS r JOIN pg_namespace AS n ON n.oid = r.pnnspid
+            """
+        // What looks later than now is older than numbers of transactions are told apart.
+        return try connection.query(
+            """
+            SELECT named.name, named.place, named.number, coalesce(
+                age(named.began) BETWEEN 0 AND age(s.catalog_xmin), false)
+            FROM (
+                SELECT format('%I.%I', n.nspname, c.relname), r.prpubid, r.oid, r.xmin
+                FROM pg_publication_rel AS r JOIN pg_class AS c ON c.oid = r.prrelid
+                JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                \(schemas)) AS named (name, place, number, began)
+            JOIN pg_publication AS p ON p.oid = named.place
+            LEFT JOIN pg_replication_slots AS s ON s.slot_name = $2
+            WHERE p.pubname = $1 ORDER BY named.name
+            """, [publication, slot]
+        ).map { row in
+            PublicationMember(
+                name: row[0] ?? "", publication: row[1] ?? "", number: row[2] ?? "",
+                isNew: row[3] == "t")
+        }
+    }
+
     /// Those of some schemas that hold a relay's store.
     ///
     /// What is told of one would be written into it, and told again, without an end.

@@ -16,7 +16,9 @@ final class FollowMemory: Sendable {
         var timelines: Timelines?
         /// The number of the publication that was followed.
         var publication: String?
-        /// What is wrong with it for good.
+        /// What that had, by name: also what it lacks now.
+        var members: [String: PublicationMember] = [:]
+        /// What is wrong with the server for good.
         var wentBack: FollowProblem?
         var hasFollowed = false
         var status: FollowStatus
@@ -62,6 +64,23 @@ final class FollowMemory: Sendable {
         wake.signal()
     }
 
+    /// Notes what a publication has; what it has anew, it lacked for a while, or it has other
+    /// columns and rows of it since.
+    ///
+    /// A publication that was made anew has everything anew, and that is found out elsewhere.
+    func note(_ members: [PublicationMember]) {
+        contents.withLock { contents in
+            for member in members {
+                let known = contents.members.updateValue(member, forKey: member.name)
+                guard let known, known.publication == member.publication,
+                    known.number != member.number,
+                    !contents.status.tablesPutBack.contains(member.name)
+                else { continue }
+                contents.status.tablesPutBack.append(member.name)
+            }
+        }
+    }
+
     /// Forgets what was read of a log beyond `place`, which the server has not any more.
     func goBack(to place: PostgresPosition) {
         contents.withLock { contents in
@@ -79,6 +98,17 @@ final class FollowMemory: Sendable {
         contents.withLock { $0.isStopped = true }
         wake.signal()
     }
+}
+
+/// A table that a publication names, or a schema of which it has all tables.
+struct PublicationMember: Sendable, Hashable {
+    let name: String
+    /// The number of the publication.
+    let publication: String
+    /// Its own number in it, which is another one once it was taken out and put back.
+    let number: String
+    /// Whether it is there since a slot was read last.
+    let isNew: Bool
 }
 
 /// Rows that are posted together.

@@ -24,6 +24,10 @@ package struct FollowStatus: Sendable, Hashable {
     package var authorsUnread: UInt64 = 0
     /// What the publication leaves out of what happens to rows, as `UPDATE`.
     package var operationsLeftOut: [String] = []
+    /// Tables that the publication lacked for a while, or has otherwise since.
+    package var tablesPutBack: [String] = []
+    /// Tables that came into the publication, or came back, while nobody followed.
+    package var tablesNew: [String] = []
     /// Up to where the slot is confirmed.
     package var confirmed: PostgresPosition?
     /// When the newest transaction that the relay has was committed.
@@ -43,10 +47,31 @@ package struct FollowStatus: Sendable, Hashable {
 extension FollowStatus {
     /// What should be thought about, while it goes on.
     package var concern: String? {
-        guard rowsOlder > 0 else { return warning }
+        guard rowsOlder > 0 else { return warning ?? putBack }
         return "Rows fired nothing, because the relay has newer versions of them (\(rowsOlder) so "
             + "far): the server was put back to an earlier state, or is another one, or an outbox "
             + "was read before; follow it with a source of another name."
+    }
+
+    /// What is said of tables that were not in the publication for a while: nobody would notice
+    /// that changes are missing.
+    private var putBack: String? {
+        guard !tablesPutBack.isEmpty else { return nil }
+        return "The publication has tables that were taken out of it and put back, or of which it "
+            + "has other rows or columns since (\(Self.some(tablesPutBack))): what was changed in "
+            + "between is not told. UPDATE … SET id = id tells all rows of a table anew; then save "
+            + "the source as it is, or start the follower again."
+    }
+
+    /// What is said of tables that may have been taken out and put back, or are new in it.
+    private var new: String? {
+        guard !tablesNew.isEmpty else { return nil }
+        return "The publication has tables that came into it, or came back, while nobody followed "
+            + "(\(Self.some(tablesNew))): what was changed while they were not in it is not told."
+    }
+
+    private static func some(_ tables: [String]) -> String {
+        tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " and others" : "")
     }
 
     /// What is said of those who were to be named and are not.
@@ -82,7 +107,7 @@ extension FollowStatus {
                 + (concern.map { " \($0)" } ?? "")
         case .following:
             concern
-                ?? (["Following."] + [namedNobody, leftOut].compactMap { $0 })
+                ?? (["Following."] + [namedNobody, leftOut, new].compactMap { $0 })
                 .joined(separator: " ")
         case .waiting(let problem): problem.advice
         }

@@ -225,6 +225,8 @@ final class LogStream: RowStream, @unchecked Sendable {
             } catch let error as PostgresError where error.state == Self.lockNotAvailable {
                 // Somebody alters a published table: what was said of all of them holds meanwhile.
             }
+            memory.note(
+                try catalogue.members(of: settings.publication, since: settings.slot))
             let leftOut = try catalogue.operationsLeftOut(of: settings.publication)
             memory.change { $0.status.operationsLeftOut = leftOut }
         }

@@ -12,6 +12,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private let catalogue: Catalogue
     private var log: PostgresConnection?
     private var temporary: String?
+    /// Whether the slot was there already.
+    private var isOlder = false
     private var types = TypeCatalogue()
     private var timelines = Timelines()
 
@@ -58,6 +60,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     /// Whether the slot is there; a slot that cannot be followed is a problem.
     func goesOn() throws -> Bool {
         let slot = try usableSlot()
+        isOlder = slot != nil
         try openLog()
         if let confirmed = slot?.confirmed { try compare(confirmed: confirmed) }
         if let restored = settings.restored, let slot, !memory.current.hasFollowed,
@@ -251,6 +254,18 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         self.temporary = nil
     }
 
+    /// Looks what was taken out of the publication, and put back, while nobody followed: the server
+    /// passes over what was changed in between without a word.
+    ///
+    /// Who has not followed before knows only what is in it lately.
+    private func lookAtMembers() throws {
+        let members = try catalogue.members(of: settings.publication, since: settings.slot)
+        let isFirst = isOlder && !memory.current.hasFollowed
+        memory.note(members)
+        guard isFirst else { return }
+        memory.change { $0.status.tablesNew = members.filter(\.isNew).map(\.name) }
+    }
+
     /// Begins to follow.
     func stream() throws -> any RowStream {
         guard let log else { throw FollowProblem.slotMissing(settings.slot) }
@@ -262,6 +277,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             if let publication = try catalogue.publication(settings.publication) {
                 memory.change { $0.publication = publication }
             }
+            try lookAtMembers()
             // From where it was confirmed; the server takes the higher of both.
             try log.query(
                 "START_REPLICATION SLOT \(settings.slot.quotedName) LOGICAL "
