@@ -1,10 +1,10 @@
 package import RelayModel
 import Storage
 
-// What comes with each change and goes in the order in which it came. PostgreSQL walks over rows that
-// were deleted as long as somebody keeps a snapshot from before, as a copy of a large database does
-// for hours: so the first that is there is looked for while nobody waits to write, and whoever
-// deletes begins with it.
+// What comes with each change, and goes in the order in which it came. PostgreSQL walks over rows
+// that were deleted for as long as somebody keeps a snapshot from before, as a copy of a large
+// database does for hours: so the first that is there is looked for while nobody waits to write,
+// and whoever deletes begins with it.
 extension RelayStore {
     /// Deletes versions of subscriptions and devices that ended at or before `position`, and
     /// that the progress and the snapshot have passed, except for open ranges; returns how many.
@@ -54,26 +54,40 @@ extension RelayStore {
 
     /// Forgets dedupe keys whose window has passed at `now`; returns how many.
     func pruneDedupeKeys(at now: Timestamp, _ portion: Int) async throws -> Int {
+        try await pruneRemembered(
+            in: "dedupe", by: ["container", "source", "kind", "key"], at: now, portion)
+    }
+
+    /// Forgets signatures that are too old at `now` to be used again.
+    func pruneSignatures(at now: Timestamp, _ portion: Int) async throws {
+        _ = try await pruneRemembered(
+            in: "usedSignature", by: ["container", "nonce"], at: now, portion)
+    }
+
+    /// Deletes rows of `table` that were remembered until `now` at the longest; returns how many.
+    private func pruneRemembered(
+        in table: String, by key: [String], at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
         var last = Int64.min
         return try await inPortions(portion) { store in
             let start = last
             let first = try await store.read { db in
                 let statement = try db.cachedStatement(
-                    sql: "SELECT min(rememberedUntil) FROM dedupe WHERE rememberedUntil >= ?")
+                    sql: "SELECT min(rememberedUntil) FROM \(table) WHERE rememberedUntil >= ?")
                 return try Int64.fetchOne(statement, arguments: [start])
             }
             guard let first, first <= now.stored else { return 0 }
             last = first
             return try await store.write { commit in
                 return try commit.db.deleteRows(
-                    of: "dedupe", by: ["container", "source", "kind", "key"],
-                    Self.pastKeys, [first, now.stored, portion])
+                    of: table, by: key, Self.remembered, [first, now.stored, portion])
             }
         }
     }
 
-    /// The first keys whose window has passed, from a moment on, so many at the most.
-    static let pastKeys =
+    /// The first rows that were remembered until a moment at the longest, from another one on, so
+    /// many at the most.
+    static let remembered =
         "WHERE rememberedUntil >= ? AND rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?"
 
     func pruneLog(

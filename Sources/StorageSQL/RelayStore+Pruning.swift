@@ -13,6 +13,7 @@ extension RelayStore {
     ) async throws -> PrunedCounts {
         var counts = PrunedCounts()
         counts.dedupeKeys = try await pruneDedupeKeys(at: now, portion)
+        try await pruneSignatures(at: now, portion)
         counts.expired = try await inPortions(portion) { store in
             try await store.endExpired(
                 before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)

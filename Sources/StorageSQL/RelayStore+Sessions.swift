@@ -91,16 +91,16 @@ extension RelayStore {
     ) async throws -> Bool {
         try await write { commit in
             let number = try commit.container(container).id
-            // Each one that comes takes a few that are too old with it, so that none pile up.
-            _ = try commit.db.deleteRows(
-                of: "usedSignature", by: ["container", "nonce"],
-                "WHERE rememberedUntil < ? LIMIT 16", [now.stored])
+            // Those that are too old are upkeep's.
             return try commit.db.cachedStatement(
                 sql: """
                     INSERT INTO usedSignature (container, nonce, rememberedUntil) VALUES (?, ?, ?)
-                    ON CONFLICT DO NOTHING
+                    ON CONFLICT (container, nonce) DO UPDATE
+                    SET rememberedUntil = excluded.rememberedUntil
+                    WHERE usedSignature.rememberedUntil < ?
                     """
-            ).executeCounting(arguments: [number, Data(nonce), until.stored]) > 0
+            ).executeCounting(
+                arguments: [number, Data(nonce), until.stored, now.stored]) > 0
         }
     }
 

@@ -95,6 +95,8 @@ struct PruningCostTests {
             INSERT INTO dedupe (container, source, kind, key, digest, position, rememberedUntil)
             SELECT 1, 'test', 1, decode(lpad(to_hex(n), 8, '0'), 'hex'), '', n, n
             FROM generate_series(1, 6000) AS n;
+            INSERT INTO usedSignature (container, nonce, rememberedUntil)
+            SELECT 1, decode(lpad(to_hex(n), 64, '0'), 'hex'), n FROM generate_series(1, 6000) AS n;
             UPDATE progress SET position = 6000
             """)
         let other = try test.session().connect()
@@ -105,14 +107,15 @@ struct PruningCostTests {
             """
             SET search_path = \(test.schema);
             DELETE FROM logEntry WHERE position <= 5000;
-            DELETE FROM dedupe WHERE rememberedUntil <= 5000
+            DELETE FROM dedupe WHERE rememberedUntil <= 5000;
+            DELETE FROM usedSignature WHERE rememberedUntil <= 5000
             """)
         let keys = "(container, source, kind, key)"
         for (sql, index) in [
             (RelayStore.prunedEntries, "logentry_pkey"),
             (
                 "DELETE FROM dedupe WHERE \(keys) IN (SELECT container, source, kind, key "
-                    + "FROM dedupe \(RelayStore.pastKeys))", "dedupeRememberedUntil"
+                    + "FROM dedupe \(RelayStore.remembered))", "dedupeRememberedUntil"
             ),
         ] {
             let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -137,6 +140,12 @@ struct PruningCostTests {
         let counts = try await store.prune(retention, at: Sample.moment(1000), portion: 300)
         #expect(counts.logEntries == 1000)
         #expect(counts.dedupeKeys == 1000)
+        // Whoever signs a request waits for none of those before to go.
+        let isFirst = try await store.useSignature(
+            [UInt8](repeating: 7, count: 32), of: Sample.container, until: Sample.moment(2000),
+            at: Sample.moment(1000))
+        let count = try test.server.sql("SELECT count(*) FROM \(test.schema).usedSignature")
+        #expect(isFirst && count == "1")
         try other.query("ROLLBACK")
         await store.close()
     }
