@@ -52,43 +52,20 @@ extension RelayStore {
         }
     }
 
-    /// Forgets dedupe keys whose window has passed at `now`; returns how many.
-    func pruneDedupeKeys(at now: Timestamp, _ portion: Int) async throws -> Int {
-        try await pruneRemembered(
-            in: "dedupe", by: ["container", "source", "kind", "key"], at: now, portion)
-    }
-
-    /// Forgets signatures that are too old at `now` to be used again.
-    func pruneSignatures(at now: Timestamp, _ portion: Int) async throws {
-        _ = try await pruneRemembered(
-            in: "usedSignature", by: ["container", "nonce"], at: now, portion)
-    }
-
-    /// Deletes rows of `table` that were remembered until `now` at the longest; returns how many.
-    private func pruneRemembered(
-        in table: String, by key: [String], at now: Timestamp, _ portion: Int
-    ) async throws -> Int {
+    /// Deletes rows whose moment is `now` or earlier; returns how many.
+    func prune(_ rows: AgingRows, at now: Timestamp, _ portion: Int) async throws -> Int {
         var last = Int64.min
         return try await inPortions(portion) { store in
             let start = last
-            let first = try await store.read { db in
-                let statement = try db.cachedStatement(
-                    sql: "SELECT min(rememberedUntil) FROM \(table) WHERE rememberedUntil >= ?")
-                return try Int64.fetchOne(statement, arguments: [start])
-            }
+            let first = try await store.read { db in try rows.first(from: start, in: db) }
             guard let first, first <= now.stored else { return 0 }
             last = first
             return try await store.write { commit in
-                return try commit.db.deleteRows(
-                    of: table, by: key, Self.remembered, [first, now.stored, portion])
+                return try rows.delete(
+                    from: first, to: now.stored, limit: portion, in: commit.db)
             }
         }
     }
-
-    /// The first rows that were remembered until a moment at the longest, from another one on, so
-    /// many at the most.
-    static let remembered =
-        "WHERE rememberedUntil >= ? AND rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?"
 
     func pruneLog(
         _ retention: Retention, at now: Timestamp, _ portion: Int

@@ -12,8 +12,8 @@ extension RelayStore {
         _ retention: Retention, at now: Timestamp, portion: Int
     ) async throws -> PrunedCounts {
         var counts = PrunedCounts()
-        counts.dedupeKeys = try await pruneDedupeKeys(at: now, portion)
-        try await pruneSignatures(at: now, portion)
+        counts.dedupeKeys = try await prune(.dedupeKeys, at: now, portion)
+        _ = try await prune(.signatures, at: now, portion)
         counts.expired = try await inPortions(portion) { store in
             try await store.endExpired(
                 before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
@@ -36,19 +36,11 @@ extension RelayStore {
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         if let age = retention.receiptAge {
             let cutoff = now.advanced(by: .zero - age)
-            counts.clientReceipts = try await inPortions(portion) { store in
-                try await store.write { commit in
-                    try ClientReceiptStep.forget(before: cutoff, limit: portion, in: commit.db)
-                }
-            }
+            counts.clientReceipts = try await prune(.clientReceipts, at: cutoff, portion)
             counts.digests = try await delete(
                 "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
         }
-        counts.throttlePlaces = try await inPortions(portion) { store in
-            try await store.write { commit in
-                try ThrottlePast.forget(before: now, limit: portion, in: commit.db)
-            }
-        }
+        counts.throttlePlaces = try await prune(.throttlePlaces, at: now, portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
         counts.quarantined = try await pruneQuarantine(retention, at: now, portion)

@@ -115,7 +115,7 @@ struct PruningCostTests {
             (RelayStore.prunedEntries, "logentry_pkey"),
             (
                 "DELETE FROM dedupe WHERE \(keys) IN (SELECT container, source, kind, key "
-                    + "FROM dedupe \(RelayStore.remembered))", "dedupeRememberedUntil"
+                    + "FROM dedupe \(AgingRows.dedupeKeys.selection))", "dedupeRememberedUntil"
             ),
         ] {
             let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)

@@ -44,14 +44,6 @@ extension ThrottlePast {
     /// The most places that one throttle has.
     private static let mostPlaces = 100
 
-    /// Deletes what counts no more at a moment, at most so many; returns how many.
-    static func forget(before moment: Timestamp, limit: Int, in db: Database) throws -> Int {
-        try db.deleteRows(
-            of: "throttlePlace",
-            by: ["container", "owner", "subscription", "device", "deliveryID"],
-            "WHERE endsAt <= ? ORDER BY endsAt LIMIT ?", [moment.stored, limit])
-    }
-
     /// What `db` has of `lines` that counts at `now`, in their order.
     static func among(
         _ lines: [ThrottledLine], at now: Timestamp, in db: Database

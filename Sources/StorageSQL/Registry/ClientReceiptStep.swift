@@ -77,13 +77,6 @@ struct ClientReceiptStep: Sendable {
             sql: "DELETE FROM clientReceipt WHERE owner = ? AND position <= ?"
         ).execute(arguments: [owner, last])
     }
-
-    /// Deletes what was said before a moment, at most so many; returns how many.
-    static func forget(before moment: Timestamp, limit: Int, in db: Database) throws -> Int {
-        try db.deleteRows(
-            of: "clientReceipt", by: ["owner", "position", "deviceID", "subscriptionSerial"],
-            "WHERE markedAt <= ? ORDER BY markedAt LIMIT ?", [moment.stored, limit])
-    }
 }
 
 extension ClientReceipt {

@@ -1,0 +1,38 @@
+/// Rows of a table that are kept until a moment which stands in them.
+///
+/// The moments of later rows are later, about.
+struct AgingRows: Sendable {
+    let table: String
+    /// The columns of its primary key.
+    let key: [String]
+    /// The column with the moment, which has an index.
+    let moment: String
+
+    static let dedupeKeys = AgingRows(
+        table: "dedupe", key: ["container", "source", "kind", "key"], moment: "rememberedUntil")
+    static let signatures = AgingRows(
+        table: "usedSignature", key: ["container", "nonce"], moment: "rememberedUntil")
+    static let throttlePlaces = AgingRows(
+        table: "throttlePlace",
+        key: ["container", "owner", "subscription", "device", "deliveryID"], moment: "endsAt")
+    static let clientReceipts = AgingRows(
+        table: "clientReceipt", key: ["owner", "position", "deviceID", "subscriptionSerial"],
+        moment: "markedAt")
+
+    /// The first moment from another one on; `nil` if there is none.
+    func first(from start: Int64, in db: Database) throws -> Int64? {
+        try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT min(\(moment)) FROM \(table) WHERE \(moment) >= ?"),
+            arguments: [start])
+    }
+
+    /// Deletes the first rows between two moments, at most so many; returns how many.
+    func delete(from first: Int64, to last: Int64, limit: Int, in db: Database) throws -> Int {
+        try db.deleteRows(of: table, by: key, selection, [first, last, limit])
+    }
+
+    /// What finds them.
+    var selection: String {
+        "WHERE \(moment) >= ? AND \(moment) <= ? ORDER BY \(moment) LIMIT ?"
+    }
+}
