@@ -130,7 +130,8 @@ struct PruningCostTests {
                 sql: """
                     SELECT pg_stat_get_xact_tuples_returned('\(test.schema).\(index)'::regclass)
                     """)
-            #expect((walked ?? .max) < 1000)
+            // However it finds the thousand that are left; those before them are five thousand.
+            #expect((walked ?? .max) < 3000)
             connection.rollBack()
         }
         // All of it goes, however many portions that takes.
