@@ -76,33 +76,51 @@ struct ServerConditionTests {
         #expect(status.sentence.hasPrefix("Following. The publication leaves out UPDATE and "))
     }
 
-    /// The server passes over what is changed in between without a word.
-    private static func takeOutAndPutBack(_ server: PostgresServer, _ name: String) throws {
+    /// What is changed in between is passed over without a word.
+    private static func takeOutAndPutBack(
+        _ server: PostgresServer, _ name: String, outbox: Bool = false
+    ) throws {
+        let (out, back) =
+            outbox
+            ? (
+                "DROP TRIGGER belfry_outbox ON t",
+                "CREATE TRIGGER belfry_outbox AFTER INSERT OR UPDATE OR DELETE ON t "
+                    + "FOR EACH ROW EXECUTE FUNCTION belfry.note_change()"
+            )
+            : (
+                "ALTER PUBLICATION belfry DROP TABLE t", "ALTER PUBLICATION belfry ADD TABLE t"
+            )
         // Each for itself: as one transaction nothing would be passed over.
-        for statement in [
-            "ALTER PUBLICATION belfry DROP TABLE t", "INSERT INTO t VALUES (1)",
-            "ALTER PUBLICATION belfry ADD TABLE t",
-        ] {
+        for statement in [out, "INSERT INTO t VALUES (1)", back] {
             try server.sql(statement, in: name)
         }
     }
 
-    @Test func `a table that comes back into the publication is said`() async throws {
-        let server = try PostgresServer.shared()
+    @Test(arguments: [false, true])
+    func `a table that is taken out of what is followed and put back is said`(
+        outbox: Bool
+    ) async throws {
+        let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE more (id int PRIMARY KEY)")
         let followed = Followed()
-        let settings = try server.settings(name) { $0.tables = ["public.t", "public.more"] }
+        let tables = ["public.t", "public.more"]
+        let settings =
+            try outbox
+            ? server.outbox(name, tables) : server.settings(name) { $0.tables = tables }
         let status = try await followed.run(settings) { follower in
             await followed.until { $0.words.last == "following" }
-            try Self.takeOutAndPutBack(server, name)
+            // Whoever writes next is told of, so that the follower has looked.
+            try server.sql("INSERT INTO more VALUES (1)", in: name)
+            await followed.until { !$0.rows.isEmpty }
+            try Self.takeOutAndPutBack(server, name, outbox: outbox)
             try server.sql(
-                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
-                    + "WHERE slot_name = '\(name)'")
-            await followed.until { $0.words.last == "lagging" }
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    + "WHERE datname = '\(name)' AND pid <> pg_backend_pid()")
+            _ = await Turns.yield { follower.status.word == "lagging" }
             return follower.status
         }
-        #expect(followed.seen.rows.isEmpty)
+        #expect(Set(followed.seen.rows.map(\.table)) == ["more"])
         #expect(status.tablesPutBack == ["public.t"])
         #expect(
             status.sentence.contains("(public.t): what was changed in between is not told"),

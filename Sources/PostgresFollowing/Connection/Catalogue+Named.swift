@@ -51,6 +51,21 @@ extension Catalogue {
         }
     }
 
+    /// The tables whose changes triggers write to an outbox; `outbox` names that among all.
+    func members(ofOutbox outbox: String) throws -> [PublicationMember] {
+        try connection.query(
+            """
+            SELECT format('%I.%I', n.nspname, c.relname), t.oid FROM pg_trigger AS t
+            JOIN pg_class AS c ON c.oid = t.tgrelid
+            JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE t.tgname = 'belfry_outbox' AND t.tgparentid = 0 ORDER BY 1
+            """
+        ).map { row in
+            PublicationMember(
+                name: row[0] ?? "", publication: outbox, number: row[1] ?? "", isNew: false)
+        }
+    }
+
     /// Those of some schemas that hold a relay's store.
     ///
     /// What is told of one would be written into it, and told again, without an end.

@@ -16,7 +16,7 @@ final class FollowMemory: Sendable {
         var timelines: Timelines?
         /// The number of the publication that was followed.
         var publication: String?
-        /// What that had, by name: also what it lacks now.
+        /// What it had, or the outbox, by name: also what is not there now.
         var members: [String: PublicationMember] = [:]
         /// What is wrong with the server for good.
         var wentBack: FollowProblem?
@@ -64,8 +64,8 @@ final class FollowMemory: Sendable {
         wake.signal()
     }
 
-    /// Notes what a publication has; what it has anew, it lacked for a while, or it has other
-    /// columns and rows of it since.
+    /// Notes what a publication or an outbox has; what it has anew, it lacked for a while, or it
+    /// has other columns and rows of it since.
     ///
     /// A publication that was made anew has everything anew, and that is found out elsewhere.
     func note(_ members: [PublicationMember]) {
@@ -100,10 +100,11 @@ final class FollowMemory: Sendable {
     }
 }
 
-/// A table that a publication names, or a schema of which it has all tables.
+/// A table that a publication names, or a schema of which it has all tables; or a table whose
+/// changes triggers write to an outbox.
 struct PublicationMember: Sendable, Hashable {
     let name: String
-    /// The number of the publication.
+    /// What names the publication, or the outbox, among all that there ever are.
     let publication: String
     /// Its own number in it, which is another one once it was taken out and put back.
     let number: String

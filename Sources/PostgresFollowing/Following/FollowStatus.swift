@@ -24,7 +24,7 @@ package struct FollowStatus: Sendable, Hashable {
     package var authorsUnread: UInt64 = 0
     /// What the publication leaves out of what happens to rows, as `UPDATE`.
     package var operationsLeftOut: [String] = []
-    /// Tables that the publication lacked for a while, or has otherwise since.
+    /// Tables that the publication, or the outbox, lacked for a while, or has otherwise since.
     package var tablesPutBack: [String] = []
     /// Tables that came into the publication, or came back, while nobody followed.
     package var tablesNew: [String] = []
@@ -53,14 +53,14 @@ extension FollowStatus {
             + "was read before; follow it with a source of another name."
     }
 
-    /// What is said of tables that were not in the publication for a while: nobody would notice
-    /// that changes are missing.
+    /// What is said of tables that were not followed for a while: nobody would notice that changes
+    /// are missing.
     private var putBack: String? {
         guard !tablesPutBack.isEmpty else { return nil }
-        return "The publication has tables that were taken out of it and put back, or of which it "
-            + "has other rows or columns since (\(Self.some(tablesPutBack))): what was changed in "
-            + "between is not told. UPDATE … SET id = id tells all rows of a table anew; then save "
-            + "the source as it is, or start the follower again."
+        return "Tables were taken out of what is followed and put back, or are followed by other "
+            + "rows or columns since (\(Self.some(tablesPutBack))): what was changed in between is "
+            + "not told. UPDATE … SET id = id tells all rows of a table anew; then save the source "
+            + "as it is, or start the follower again."
     }
 
     /// What is said of tables that may have been taken out and put back, or are new in it.

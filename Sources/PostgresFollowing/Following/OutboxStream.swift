@@ -15,6 +15,8 @@ import RelayModel
 /// It is used by the follower's thread alone, and that protects it.
 final class OutboxStream: RowStream, @unchecked Sendable {
     private let catalogue: Catalogue
+    /// What the outbox says that it is.
+    private let identity: String
     private let memory: FollowMemory
     private let settings: FollowSettings
     private let watch: @Sendable () -> Duration
@@ -55,6 +57,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         memory: FollowMemory, settings: FollowSettings, watch: @escaping @Sendable () -> Duration
     ) {
         self.catalogue = catalogue
+        self.identity = identity
         self.memory = memory
         self.settings = settings
         self.watch = watch
@@ -222,6 +225,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             .first?.first.flatMap { $0 }.flatMap { UInt64($0) }
         let leftOut = reader.valuesLeftOut - leftOutNoted
         leftOutNoted = reader.valuesLeftOut
+        memory.note(try catalogue.members(ofOutbox: identity))
         let warning = try heldUp() ?? obstructed() ?? large(size ?? 0) ?? withoutTrigger()
         memory.change { memory in
             memory.status.retainedBytes = size
