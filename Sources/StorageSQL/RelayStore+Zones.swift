@@ -126,18 +126,36 @@ extension RelayStore {
                     of: zoneID, limit: wanted, in: commit.db)
                 var room = CascadeRoom(part: most)
                 room.path = begun?.path ?? []
-                for record in records {
-                    guard !room.isSpent else { return goesOn(nil) }
-                    let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
-                    let outcome = try step.apply(edit, within: &room, in: &commit)
-                    guard !outcome.isUnfinished else { return goesOn(room.path) }
-                    room.finish()
-                    room.noteGone(bytes: 0)
-                }
-                guard records.count < wanted else { return goesOn(nil) }
+                let (isWhole, path) = try step.delete(records, within: &room, in: &commit)
+                guard isWhole, records.count < wanted else { return goesOn(path) }
                 try shadowRows.save(zoneID, position: .start, deletedAt: now, in: commit.db)
                 return .done
             }
         }
+    }
+}
+
+private extension RecordEditStep {
+    /// Deletes records of a zone, with what goes along, and notes it there.
+    ///
+    /// - Returns: Whether all of them are gone, and else how far the next one has been come down to,
+    ///   if it was begun.
+    func delete(
+        _ records: [ShadowRecord], within room: inout CascadeRoom, in commit: inout OpenCommit
+    ) throws -> (isWhole: Bool, path: [RecordName]?) {
+        var (isWhole, path): (Bool, [RecordName]?) = (true, nil)
+        for record in records where isWhole {
+            isWhole = !room.isSpent
+            guard isWhole else { break }
+            let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
+            if try apply(edit, within: &room, in: &commit).isUnfinished {
+                (isWhole, path) = (false, room.path)
+            } else {
+                room.finish()
+                room.noteGone(bytes: 0)
+            }
+        }
+        try zones.end(shadowRows, in: commit.db)
+        return (isWhole, path)
     }
 }

@@ -172,7 +172,8 @@ struct RoundTripTests {
                     recordType: Sample.identifier("Artwork"), fields: ["n": .integer(1)],
                     readers: nil, created: stamp, modified: stamp, source: Sample.source,
                     position: LogPosition(number))
-                try rows.write(record, version: nil, in: db)
+                try rows.put(record, version: nil, in: db)
+                try rows.touch(.default, at: record.position, in: db)
             }
             try connection.settle()
         }
@@ -293,6 +294,63 @@ struct RoundTripTests {
         ).map { [$0[0], $0[1], $0[2]] }
         // Made by the first, and noted at the end of the first; at both ends of the other.
         #expect(zones == [[1, 3, 400]])
+        connection.rollBack()
+        await store.close()
+    }
+
+    /// Whoever writes a row again walks over what the transaction made of it before, and with one
+    /// deletion a thousand records may go.
+    @Test func `what clients edit together is noted in its zone once`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let type: RecordType = Sample.identifier("Artwork")
+        try await store.extendSchema(
+            of: Sample.container, with: [RecordTypeDefinition(type, isInferred: true)])
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        try connection.begin()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        let rows = ShadowRows(
+            place: RecordPlace(container: Sample.container, database: .public, owner: nil),
+            container: try commit.container(Sample.container))
+        let step = RecordEditStep(
+            shadowRows: rows,
+            editor: RecordEditor(userID: Sample.identifier("alice"), isServer: false),
+            now: Sample.moment(1))
+        func edits(_ kind: RecordEdit.Kind, _ numbers: Range<Int>) -> [RecordEdit] {
+            numbers.map { number in
+                let id = RecordID(recordName: Sample.identifier("r\(number)"))
+                var edit = RecordEdit(kind, id, type: type)
+                edit.fields = ["n": .integer(Int64(number))]
+                edit.changeTag = kind == .create ? nil : "1"
+                return edit
+            }
+        }
+        func run(_ edits: [RecordEdit], _ atomicity: EditAtomicity) throws -> Int {
+            var allowance = RecordEditAllowance(CascadeRoom(part: 32))
+            let outcomes = try step.run(edits, atomicity, within: &allowance, in: &commit)
+            return outcomes.count(where: \.isRefusal)
+        }
+        func noted() throws -> [Int64] {
+            let row = try Row.fetchOne(
+                commit.db,
+                sql: """
+                    SELECT n_tup_ins, n_tup_upd, (SELECT position FROM recordZone)
+                    FROM pg_stat_xact_user_tables
+                    WHERE schemaname = '\(test.schema)' AND relname = 'recordzone'
+                    """)
+            let numbers: [Int64]? = row.map { [$0[0], $0[1], $0[2]] }
+            return try #require(numbers)
+        }
+        var refused = try run(edits(.create, 0..<20), .independent)
+        #expect(refused == 0)
+        #expect(try noted() == [1, 0, 20])
+        refused = try run(edits(.create, 20..<40), .allOrNothing)
+        #expect(refused == 0)
+        #expect(try noted() == [1, 1, 40])
+        // What is undone has changed nothing.
+        refused = try run(edits(.create, 40..<50) + edits(.update, 90..<91), .allOrNothing)
+        #expect(refused == 1)
+        #expect(try noted() == [1, 1, 40])
         connection.rollBack()
         await store.close()
     }

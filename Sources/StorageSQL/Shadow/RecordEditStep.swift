@@ -6,6 +6,8 @@ struct RecordEditStep {
     let shadowRows: ShadowRows
     let editor: RecordEditor
     let now: Timestamp
+    /// What is still to be noted of zones, when all operations have been applied.
+    let zones = ZoneNotes()
 
     func run(
         _ edits: [RecordEdit], _ atomicity: EditAtomicity,
@@ -22,12 +24,16 @@ struct RecordEditStep {
             if !outcome.isUnfinished { allowance.cascade.finish() }
             return outcome.told(within: &allowance.told)
         }
+        // What is undone has changed no zone.
+        if atomicity == .independent || !outcomes.contains(where: \.isRefusal) {
+            try zones.end(shadowRows, in: commit.db)
+        }
         allowance.appended -= commit.bytes(since: beginning)
         return outcomes
     }
 
-    /// Applies one operation: the record, what goes along if it is deleted, the changes in the log,
-    /// and the zone's mark.
+    /// Applies one operation: the record, what goes along if it is deleted, and the changes in the
+    /// log; the zone is noted at the end.
     func apply(
         _ edit: RecordEdit, within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> RecordEditOutcome {
@@ -103,7 +109,7 @@ struct RecordEditStep {
         return .deleted(try write(decision, in: &commit).recordID)
     }
 
-    /// Appends the change and writes the record.
+    /// Appends the change and writes the record; whoever ends the request notes its zone.
     func write(
         _ decision: RecordDecision, in commit: inout OpenCommit
     ) throws -> ShadowRecord {
@@ -111,7 +117,8 @@ struct RecordEditStep {
         record.position = try commit.append(
             decision.change, createdBy: record.created.userID, source: .cloudKit, isStale: false,
             in: shadowRows.container, at: now)
-        try shadowRows.write(record, version: nil, in: commit.db)
+        try shadowRows.put(record, version: nil, in: commit.db)
+        zones.note(record.recordID.zoneID, at: record.position)
         return record
     }
 

@@ -61,12 +61,6 @@ struct ShadowRows {
             AND \(UnkeptTypes.isNone())
         """
 
-    /// Writes a record as it is now, and notes in its zone that something changed.
-    func write(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
-        try put(record, version: version, in: db)
-        try touch(record.recordID.zoneID, at: record.position, in: db)
-    }
-
     /// Writes a record as it is now; whoever does so notes it in its zone.
     func put(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
         let id = record.recordID
