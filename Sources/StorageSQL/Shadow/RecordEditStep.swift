@@ -25,9 +25,8 @@ struct RecordEditStep {
             return outcome.told(within: &allowance.told)
         }
         // What is undone has changed no zone.
-        if atomicity == .independent || !outcomes.contains(where: \.isRefusal) {
-            try zones.end(shadowRows, in: commit.db)
-        }
+        let isUndone = atomicity == .allOrNothing && outcomes.contains(where: \.isRefusal)
+        if isUndone { zones.forget() } else { try zones.end(shadowRows, in: commit.db) }
         allowance.appended -= commit.bytes(since: beginning)
         return outcomes
     }

@@ -10,9 +10,12 @@ final class ZoneNotes {
     /// Remembers the last change of a zone.
     func note(_ zoneID: ZoneID, at position: LogPosition) { last[zoneID] = position }
 
+    /// Forgets what is remembered.
+    func forget() { last = [:] }
+
     /// Notes what is remembered in the zones, of which a default one comes into being by that.
     func end(_ rows: ShadowRows, in db: Database) throws {
         for (zoneID, position) in last { try rows.touch(zoneID, at: position, in: db) }
-        last = [:]
+        forget()
     }
 }
