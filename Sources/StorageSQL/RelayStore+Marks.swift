@@ -18,7 +18,7 @@ extension RelayStore {
                         SELECT * FROM shadowRecord WHERE isDeleted = 1 AND modifiedAt <= ? LIMIT ?
                         """)
                 let marks = try Row.fetchAll(statement, arguments: [cutoff.stored, portion])
-                for mark in marks { try Self.forget(mark, in: commit.db) }
+                try Self.forget(marks, in: commit.db)
                 return marks.count
             }
         }
@@ -86,26 +86,36 @@ extension RelayStore {
             arguments: database + [mark["zoneOwner"] as String, mark["zoneName"] as String])
     }
 
-    private static func forget(_ mark: Row, in db: Database) throws {
-        let zone: StatementArguments = [
-            mark["container"] as Int64, mark["database"] as String, mark["owner"] as String,
-            mark["zoneOwner"] as String, mark["zoneName"] as String,
-        ]
-        try db.cachedStatement(
-            sql: """
-                UPDATE recordZone SET prunedTo = max(prunedTo, ?)
-                WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
-                    AND zoneName = ?
-                """
-        ).execute(arguments: [mark["position"] as Int64] + zone)
-        try db.cachedStatement(
+    /// Forgets marks, and notes it in each of their zones once: on PostgreSQL whoever writes a row
+    /// again walks over what the same transaction made of it before.
+    static func forget(_ marks: [Row], in db: Database) throws {
+        let delete = try db.cachedStatement(
             sql: """
                 DELETE FROM shadowRecord
                 WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
                     AND zoneName = ? AND recordType = ? AND recordName = ?
-                """
-        ).execute(
-            arguments: zone
-                + [mark["recordType"] as String, mark["recordName"] as String])
+                """)
+        // By the bytes of their names, of which none is zero.
+        var zones: [[UInt8]: (name: StatementArguments, last: Int64)] = [:]
+        for mark in marks {
+            let container = mark["container"] as Int64
+            let texts = ["database", "owner", "zoneOwner", "zoneName"].map { mark[$0] as String }
+            let id: StatementArguments = [container]
+            let name = id + StatementArguments(texts)
+            let key = texts.reduce(into: Array("\(container)".utf8)) { $0 += [0] + Array($1.utf8) }
+            zones[key] = (name, max(zones[key]?.last ?? 0, mark["position"] as Int64))
+            try delete.execute(
+                arguments: name + [mark["recordType"] as String, mark["recordName"] as String])
+        }
+        let note = try db.cachedStatement(
+            sql: """
+                UPDATE recordZone SET prunedTo = max(prunedTo, ?)
+                WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                    AND zoneName = ?
+                """)
+        for zone in zones.values {
+            let last: StatementArguments = [zone.last]
+            try note.execute(arguments: last + zone.name)
+        }
     }
 }
