@@ -1,5 +1,17 @@
 import PostgresLink
 
+/// A table that a publication names, or a schema of which it has all tables; or a table whose
+/// changes triggers write to an outbox.
+struct PublicationMember: Sendable, Hashable {
+    let name: String
+    /// What names the publication, or the outbox, among all that there ever are.
+    let publication: String
+    /// Its own number in it, which is another one once it was taken out and put back.
+    let number: String
+    /// Whether it is there since a slot was read last.
+    let isNew: Bool
+}
+
 extension Catalogue {
     /// Those of `tables` of which a publication tells nothing: neither of them nor of what they are
     /// partitions of, or have as partitions.

@@ -100,18 +100,6 @@ final class FollowMemory: Sendable {
     }
 }
 
-/// A table that a publication names, or a schema of which it has all tables; or a table whose
-/// changes triggers write to an outbox.
-struct PublicationMember: Sendable, Hashable {
-    let name: String
-    /// What names the publication, or the outbox, among all that there ever are.
-    let publication: String
-    /// Its own number in it, which is another one once it was taken out and put back.
-    let number: String
-    /// Whether it is there since a slot was read last.
-    let isNew: Bool
-}
-
 /// Rows that are posted together.
 package struct RowBatch: Sendable {
     /// How many are made ready behind the one that is being posted, if they fill requests: one
