@@ -14,7 +14,7 @@ struct LogCutoff {
 
     /// The first position that there is, or else the next that there will be.
     func firstOrNext() throws -> Int64 {
-        if let first = try first() { return first }
+        if let first = try self.first() { return first }
         return try Int64.fetchOne(db, sql: "SELECT position + 1 FROM shardHead WHERE shard = 0")
             ?? 1
     }
