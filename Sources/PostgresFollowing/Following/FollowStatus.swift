@@ -26,7 +26,8 @@ package struct FollowStatus: Sendable, Hashable {
     package var operationsLeftOut: [String] = []
     /// Tables that the publication, or the outbox, lacked for a while, or has otherwise since.
     package var tablesPutBack: [String] = []
-    /// Tables that came into the publication, or came back, while nobody followed.
+    /// Tables that came into the publication, or came back, since the slot was read before the
+    /// start, or somewhat earlier.
     package var tablesNew: [String] = []
     /// Up to where the slot is confirmed.
     package var confirmed: PostgresPosition?
@@ -66,7 +67,7 @@ extension FollowStatus {
     /// What is said of tables that may have been taken out and put back, or are new in it.
     private var new: String? {
         guard !tablesNew.isEmpty else { return nil }
-        return "The publication has tables that came into it, or came back, while nobody followed "
+        return "The publication has tables that came into it lately, or came back "
             + "(\(Self.some(tablesNew))): what was changed while they were not in it is not told."
     }
 
