@@ -12,31 +12,55 @@ extension RelayStore {
         idleSince: Timestamp, at now: Timestamp, limit: Int = 1000
     ) async throws -> Int {
         let count = max(0, limit)
+        // Whoever writes begins with what is there, as whoever prunes the log does.
+        let first = try await read { db -> (waiting: Int64?, taken: Int64?) in
+            guard let row = try Row.fetchOne(db, sql: Self.firstStatement) else {
+                return (nil, nil)
+            }
+            return (row[0] as Int64?, row[1] as Int64?)
+        }
         return try await write { commit in
-            let db = commit.db
+            var changed = 0
             // What expired is as good as taken.
-            var changed = try db.executeCounting(
-                sql: """
-                    UPDATE courierNotification SET takenAt = ?1, payload = NULL WHERE id IN (
-                        SELECT id FROM courierNotification
-                        WHERE takenAt IS NULL AND expiresAt <= ?1 LIMIT ?2)
-                    """, arguments: [now.stored, count])
+            if let waiting = first.waiting, waiting <= now.stored {
+                changed += try commit.db.executeCounting(
+                    sql: Self.expiredStatement, arguments: [now.stored, waiting, count])
+            }
             // What the progress has passed, and no retry owes, is never repeated.
-            changed += try db.executeCounting(
-                sql: """
-                    DELETE FROM courierNotification WHERE id IN (
-                        SELECT id FROM courierNotification AS done
-                        WHERE takenAt IS NOT NULL AND takenAt <= ?1
-                            AND position <= (SELECT position FROM progress WHERE shard = 0)
-                            AND NOT EXISTS (
-                                SELECT 1 FROM retry WHERE retry.deliveryID = done.deliveryID)
-                        LIMIT ?2)
-                    """,
-                arguments: [now.advanced(by: .zero - Self.takenGrace).stored, count])
+            if let taken = first.taken {
+                let grace = now.advanced(by: .zero - Self.takenGrace).stored
+                changed += try commit.db.executeCounting(
+                    sql: Self.takenStatement, arguments: [grace, taken, count])
+            }
             changed += try Self.endIdleCouriers(since: idleSince, at: now, count, in: &commit)
             return changed
         }
     }
+
+    /// When the first of those that wait expires, and where the first stands that was taken.
+    static let firstStatement = """
+        SELECT (
+                SELECT expiresAt FROM courierNotification INDEXED BY courierExpiring
+                WHERE takenAt IS NULL ORDER BY expiresAt LIMIT 1),
+            (
+                SELECT position FROM courierNotification INDEXED BY courierTaken
+                WHERE takenAt IS NOT NULL ORDER BY position LIMIT 1)
+        """
+
+    static let expiredStatement = """
+        UPDATE courierNotification SET takenAt = ?1, payload = NULL WHERE id IN (
+            SELECT id FROM courierNotification
+            WHERE takenAt IS NULL AND expiresAt >= ?2 AND expiresAt <= ?1 LIMIT ?3)
+        """
+
+    static let takenStatement = """
+        DELETE FROM courierNotification WHERE id IN (
+            SELECT id FROM courierNotification AS done
+            WHERE takenAt IS NOT NULL AND takenAt <= ?1 AND position >= ?2
+                AND position <= (SELECT position FROM progress WHERE shard = 0)
+                AND NOT EXISTS (SELECT 1 FROM retry WHERE retry.deliveryID = done.deliveryID)
+            LIMIT ?3)
+        """
 
     /// Ends the devices of couriers that nobody polls, and deletes couriers without a device.
     private static func endIdleCouriers(

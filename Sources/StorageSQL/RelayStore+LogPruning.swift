@@ -18,11 +18,15 @@ extension RelayStore {
     package func pruneEndedVersions(
         upTo position: LogPosition, limit: Int = 1000
     ) async throws -> Int {
-        try await write { commit in
+        let tables = try await read { db in
+            try VersionTable.allCases.map { ($0, try PastStep.firstEnd(of: $0, in: db)) }
+        }
+        return try await write { commit in
             let pasts = try PastStep(commit.db)
-            let ends =
-                try pasts.move(.subscription, upTo: position, limit: limit)
-                + pasts.move(.device, upTo: position, limit: limit)
+            var ends: [Int64] = []
+            for case (let table, let first?) in tables {
+                ends += try pasts.move(table, from: first, upTo: position, limit: limit)
+            }
             if let last = ends.max() {
                 // No snapshot from before that counts any more.
                 try commit.db.execute(
@@ -52,17 +56,16 @@ extension RelayStore {
         }
     }
 
-    /// Deletes rows whose moment is `now` or earlier; returns how many.
-    func prune(_ rows: AgingRows, at now: Timestamp, _ portion: Int) async throws -> Int {
-        var last = Int64.min
+    /// Deletes rows whose moment or place is `last` or earlier; returns how many.
+    func prune(_ rows: AgingRows, upTo last: Int64, _ portion: Int) async throws -> Int {
+        var next = Int64.min
         return try await inPortions(portion) { store in
-            let start = last
+            let start = next
             let first = try await store.read { db in try rows.first(from: start, in: db) }
-            guard let first, first <= now.stored else { return 0 }
-            last = first
+            guard let first, first <= last else { return 0 }
+            next = first
             return try await store.write { commit in
-                return try rows.delete(
-                    from: first, to: now.stored, limit: portion, in: commit.db)
+                return try rows.delete(from: first, to: last, limit: portion, in: commit.db)
             }
         }
     }
@@ -93,7 +96,7 @@ extension RelayStore {
         let first = try await read { try LogCutoff(db: $0).firstOrNext() }
         var count = 0
         for table in VersionTable.allCases {
-            count += try await delete(PastStep.forgetting(table), [first, portion], portion)
+            count += try await prune(.past(table), upTo: first - 1, portion)
         }
         return count
     }

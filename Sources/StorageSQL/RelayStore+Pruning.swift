@@ -12,8 +12,8 @@ extension RelayStore {
         _ retention: Retention, at now: Timestamp, portion: Int
     ) async throws -> PrunedCounts {
         var counts = PrunedCounts()
-        counts.dedupeKeys = try await prune(.dedupeKeys, at: now, portion)
-        _ = try await prune(.signatures, at: now, portion)
+        counts.dedupeKeys = try await prune(.dedupeKeys, upTo: now.stored, portion)
+        _ = try await prune(.signatures, upTo: now.stored, portion)
         counts.expired = try await inPortions(portion) { store in
             try await store.endExpired(
                 before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
@@ -36,11 +36,12 @@ extension RelayStore {
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         if let age = retention.receiptAge {
             let cutoff = now.advanced(by: .zero - age)
-            counts.clientReceipts = try await prune(.clientReceipts, at: cutoff, portion)
+            counts.clientReceipts = try await prune(
+                .clientReceipts, upTo: cutoff.stored, portion)
             counts.digests = try await delete(
                 "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
         }
-        counts.throttlePlaces = try await prune(.throttlePlaces, at: now, portion)
+        counts.throttlePlaces = try await prune(.throttlePlaces, upTo: now.stored, portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
         counts.quarantined = try await pruneQuarantine(retention, at: now, portion)
@@ -62,7 +63,7 @@ extension RelayStore {
         }
     }
 
-    func delete(
+    private func delete(
         _ sql: String, _ arguments: StatementArguments, _ portion: Int
     ) async throws -> Int {
         try await inPortions(portion) { store in

@@ -56,7 +56,10 @@ struct PruningCostTests {
                 sql: RelayStore.deletingFirst(of: "digest", by: "id", from: "closedAt"),
                 values: [9, 9]),
             Pruning(sql: RelayStore.droppedLetters, values: [1, 9, 9]),
-            Pruning(sql: PastStep.forgetting(.subscription), values: [9, 9]),
+            Pruning(
+                sql: "DELETE FROM pastSubscription WHERE (serial) IN (SELECT serial "
+                    + "FROM pastSubscription \(AgingRows.past(.subscription).selection))",
+                values: [0, 9, 9]),
             Pruning(sql: RelayStore.orphanStatement, values: [9, 9]),
         ]
         for (number, pruning) in prunings.enumerated() {
@@ -97,6 +100,12 @@ struct PruningCostTests {
             FROM generate_series(1, 6000) AS n;
             INSERT INTO usedSignature (container, nonce, rememberedUntil)
             SELECT 1, decode(lpad(to_hex(n), 64, '0'), 'hex'), n FROM generate_series(1, 6000) AS n;
+            INSERT INTO courier (token, createdAt, polledAt) VALUES ('t', 1, 1);
+            INSERT INTO "user" (container, name) VALUES (1, 'ann');
+            INSERT INTO courierNotification (courier, container, owner, deliveryID, position,
+                queuedAt, expiresAt, takenAt)
+            SELECT courier.id, 1, "user".id, decode(lpad(to_hex(n), 32, '0'), 'hex'), n, 1, n, 1
+            FROM courier, "user", generate_series(1, 6000) AS n;
             UPDATE progress SET position = 6000
             """)
         let other = try test.session().connect()
@@ -108,21 +117,23 @@ struct PruningCostTests {
             SET search_path = \(test.schema);
             DELETE FROM logEntry WHERE position <= 5000;
             DELETE FROM dedupe WHERE rememberedUntil <= 5000;
-            DELETE FROM usedSignature WHERE rememberedUntil <= 5000
+            DELETE FROM usedSignature WHERE rememberedUntil <= 5000;
+            DELETE FROM courierNotification WHERE position <= 5000
             """)
         let keys = "(container, source, kind, key)"
-        for (sql, index) in [
-            (RelayStore.prunedEntries, "logentry_pkey"),
+        let prunings: [(sql: String, index: String, values: StatementArguments)] = [
+            (RelayStore.prunedEntries, "logentry_pkey", [5001, 6000, 6000, 100]),
             (
                 "DELETE FROM dedupe WHERE \(keys) IN (SELECT container, source, kind, key "
-                    + "FROM dedupe \(AgingRows.dedupeKeys.selection))", "dedupeRememberedUntil"
+                    + "FROM dedupe \(AgingRows.dedupeKeys.selection))",
+                "dedupeRememberedUntil", [5001, 6000, 100]
             ),
-        ] {
+            (RelayStore.takenStatement, "courierTaken", [6000, 5001, 100]),
+        ]
+        for (sql, index, values) in prunings {
             let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
             let db = Database(connection)
             try connection.begin()
-            let values: StatementArguments =
-                index == "logentry_pkey" ? [5001, 6000, 6000, 100] : [5001, 6000, 100]
             let count = try db.cachedStatement(sql: sql).executeCounting(arguments: values)
             #expect(count == 100)
             let walked = try Int64.fetchOne(

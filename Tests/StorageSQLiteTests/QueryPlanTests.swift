@@ -101,6 +101,18 @@ import Testing
         #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
     }
 
+    /// It is asked for each minute, and there may be millions that have not ended.
+    @Test func `where pruning begins is found by an index`() async throws {
+        let statements =
+            VersionTable.allCases.map { PastStep.firstEndStatement($0) }
+            + [RelayStore.firstStatement]
+        for statement in statements {
+            let steps = try await plan(of: statement)
+            #expect(steps.contains { $0.contains(" USING ") }, "\(steps)")
+            #expect(steps.allSatisfy { !$0.contains("TEMP B-TREE") }, "\(steps)")
+        }
+    }
+
     /// What goes with a courier is looked for in all that was queued, for each that ends.
     @Test func `what was queued for a courier is found by it`() async throws {
         for statement in [

@@ -9,18 +9,27 @@ struct PastStep {
         self.db = db
     }
 
-    /// Moves versions that ended at or before `position`, and that nothing owed needs; returns
-    /// where they ended.
-    func move(_ table: VersionTable, upTo position: LogPosition, limit: Int) throws -> [Int64] {
+    /// Where the first version ended that has, and was not moved; `nil` if there is none.
+    static func firstEnd(of table: VersionTable, in db: Database) throws -> Int64? {
+        try Int64.fetchOne(db, sql: firstEndStatement(table))
+    }
+
+    /// Names its index, in which only those are that have ended.
+    static func firstEndStatement(_ table: VersionTable) -> String {
+        """
+        SELECT ended FROM \(table.rawValue) INDEXED BY \(table.rawValue)Ended
+        WHERE ended IS NOT NULL ORDER BY ended LIMIT 1
+        """
+    }
+
+    /// Moves versions that ended at `first` or later, at or before `position`, and that nothing
+    /// owed needs; returns where they ended.
+    func move(
+        _ table: VersionTable, from first: Int64, upTo position: LogPosition, limit: Int
+    ) throws -> [Int64] {
         let rows = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT serial, ended FROM \(table.rawValue)
-                WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
-                    coalesce((SELECT position FROM stateSnapshot), ?),
-                    coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
-                LIMIT ?
-                """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
+            db, sql: Self.moved(table),
+            arguments: [first, position.stored, Int64.max, Int64.max, max(0, limit)])
         let keep = try db.cachedStatement(sql: Self.keeping(table))
         let delete = try db.cachedStatement(sql: "DELETE FROM \(table.rawValue) WHERE serial = ?")
         for row in rows {
@@ -29,6 +38,17 @@ struct PastStep {
             try delete.execute(arguments: [serial])
         }
         return rows.map { $0[1] }
+    }
+
+    /// The versions that are moved next, so many at the most.
+    static func moved(_ table: VersionTable) -> String {
+        """
+        SELECT serial, ended FROM \(table.rawValue)
+        WHERE ended >= ? AND ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
+            coalesce((SELECT position FROM stateSnapshot), ?),
+            coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
+        LIMIT ?
+        """
     }
 
     /// Copies one version to where only questions look.
@@ -72,14 +92,5 @@ struct PastStep {
         case .subscription: "pastSubscription"
         case .device: "pastDevice"
         }
-    }
-
-    /// Deletes what ended before a position: the first that the log still has.
-    static func forgetting(_ table: VersionTable) -> String {
-        let past = self.table(of: table)
-        return """
-            DELETE FROM \(past) WHERE serial IN (
-                SELECT serial FROM \(past) WHERE ended < ? LIMIT ?)
-            """
     }
 }

@@ -1,11 +1,11 @@
-/// Rows of a table that are kept until a moment which stands in them.
+/// Rows of a table that go in the order of what stands in them: a moment, or a place in the log.
 ///
-/// The moments of later rows are later, about.
+/// That of later rows is later, about.
 struct AgingRows: Sendable {
     let table: String
     /// The columns of its primary key.
     let key: [String]
-    /// The column with the moment, which has an index.
+    /// The column with the moment or the place, which has an index.
     let moment: String
 
     static let dedupeKeys = AgingRows(
@@ -18,6 +18,11 @@ struct AgingRows: Sendable {
     static let clientReceipts = AgingRows(
         table: "clientReceipt", key: ["owner", "position", "deviceID", "subscriptionSerial"],
         moment: "markedAt")
+
+    /// What has ended before all that the log still has.
+    static func past(_ table: VersionTable) -> AgingRows {
+        AgingRows(table: PastStep.table(of: table), key: ["serial"], moment: "ended")
+    }
 
     /// The first moment from another one on; `nil` if there is none.
     func first(from start: Int64, in db: Database) throws -> Int64? {
