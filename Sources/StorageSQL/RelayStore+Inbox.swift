@@ -55,27 +55,25 @@ extension RelayStore {
     package func pruneInboxes(
         unchangedSince limit: Timestamp, count: Int = 1000
     ) async throws -> Int {
-        try await write { commit in
-            let owners = try Int64.fetchAll(
-                commit.db,
-                sql: """
-                    SELECT DISTINCT owner FROM (
-                        SELECT owner FROM notification WHERE changedAt <= ?
-                        ORDER BY changedAt LIMIT ?) AS first
-                    """, arguments: [limit.stored, max(0, count)])
-            var dropped = 0
-            for owner in owners {
-                let last = try Int64.fetchOne(
-                    commit.db,
-                    sql: """
-                        SELECT max(sequence) FROM notification WHERE owner = ? AND changedAt <= ?
-                        """, arguments: [owner, limit.stored])
-                guard let last else { continue }
-                dropped += try InboxStep.drop(upTo: last, of: owner, in: commit.db)
-            }
-            return dropped
+        // They are looked for while nobody waits to write; what is changed meanwhile has a later
+        // number.
+        let ends = try await read { db in
+            try Row.fetchAll(
+                db, sql: Self.unchangedStatement, arguments: [limit.stored, max(0, count)]
+            ).map { InboxStep.End(owner: $0[0], sequence: $0[1]) }
         }
+        guard !ends.isEmpty else { return 0 }
+        return try await write { commit in try InboxStep.drop(ends, in: commit.db) }
     }
+
+    /// The owners of the first notifications of which nothing became since a moment, so many of
+    /// these, each with the last number among them.
+    static let unchangedStatement = """
+        SELECT owner, max(sequence) FROM (
+            SELECT owner, sequence FROM notification WHERE changedAt <= ?
+            ORDER BY changedAt LIMIT ?) AS first
+        GROUP BY owner
+        """
 }
 
 extension Row {

@@ -298,6 +298,46 @@ struct RoundTripTests {
         await store.close()
     }
 
+    @Test func `notifications of many users are dropped together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        let db = Database(connection)
+        try connection.begin()
+        for statement in [
+            """
+            INSERT INTO user (container, name)
+            SELECT container.id, 'u' || n FROM container, generate_series(1, 200) AS n
+            """,
+            "INSERT INTO inbox (owner, container, lastSequence) SELECT id, container, 2 FROM user",
+            """
+            INSERT INTO notification (owner, sequence, position, subscriptionSerial,
+                subscriptionID, database, notificationID, payload, createdAt, changedAt)
+            SELECT id, n, n, 1, 's', 'public', decode(lpad('7', 32, '0'), 'hex'), '{}', n, n
+            FROM user, generate_series(1, 2) AS n
+            """,
+        ] {
+            try db.execute(sql: statement)
+        }
+        let ends = try Row.fetchAll(
+            db, sql: RelayStore.unchangedStatement, arguments: [1, 1000]
+        ).map { InboxStep.End(owner: $0[0], sequence: $0[1]) }
+        #expect(ends.count == 200)
+        let before = connection.pipeline.roundTrips
+        let dropped = try InboxStep.drop(ends, in: db)
+        #expect(dropped == 200)
+        #expect(connection.pipeline.roundTrips - before < 10)
+        let left = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT DISTINCT droppedSequence FROM inbox
+                UNION ALL SELECT count(*) FROM notification
+                """)
+        #expect(left == [1, 200])
+        connection.rollBack()
+        await store.close()
+    }
+
     /// Whoever writes a row again walks over what the transaction made of it before, and with one
     /// deletion a thousand records may go.
     @Test func `what clients edit together is noted in its zone once`() async throws {

@@ -142,18 +142,27 @@ struct InboxStep: Sendable {
                     SELECT sequence FROM notification WHERE owner = ?
                     ORDER BY sequence DESC LIMIT 1 OFFSET ?
                     """), arguments: [owner, limit])
-        if let last { _ = try drop(upTo: last, of: owner, in: db) }
+        if let last { _ = try drop([End(owner: owner, sequence: last)], in: db) }
     }
 
-    /// Drops the notifications with numbers up to `sequence`, and remembers how far that goes.
-    static func drop(upTo sequence: Int64, of owner: Int64, in db: Database) throws -> Int {
-        try db.cachedStatement(
-            sql: "UPDATE inbox SET droppedSequence = max(droppedSequence, ?) WHERE owner = ?"
-        ).execute(arguments: [sequence, owner])
-        return try db.cachedStatement(
-            sql: "DELETE FROM notification WHERE owner = ? AND sequence <= ?"
-        )
-        .executeCounting(arguments: [owner, sequence])
+    /// The last notification of a user that is to be dropped.
+    struct End: Sendable {
+        let owner: Int64
+        let sequence: Int64
+    }
+
+    /// Drops the notifications of users up to a number of each, and remembers how far that goes;
+    /// returns how many.
+    static func drop(_ ends: [End], in db: Database) throws -> Int {
+        let note = try db.cachedStatement(
+            sql: "UPDATE inbox SET droppedSequence = max(droppedSequence, ?) WHERE owner = ?")
+        for end in ends { try note.execute(arguments: [end.sequence, end.owner]) }
+        let delete = try db.cachedStatement(
+            sql: "DELETE FROM notification WHERE owner = ? AND sequence <= ? RETURNING sequence")
+        let dropped = try Row.fetchAlls(
+            delete,
+            arguments: ends.map { end -> StatementArguments in [end.owner, end.sequence] })
+        return dropped.reduce(0) { $0 + $1.count }
     }
 
     /// Marks every notification with this ID as read; says whether there is one.
