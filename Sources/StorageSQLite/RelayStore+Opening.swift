@@ -94,7 +94,7 @@ extension RelayStore {
 
     /// The version of the schema of the file at `path`, which may be open elsewhere; 0 if empty.
     ///
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if it is no database of Belfry.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it is no store of Belfry.
     package static func schemaVersion(of path: String) throws -> Int {
         do {
             return try StoreConnections(path: path, settings: StoreSettings())

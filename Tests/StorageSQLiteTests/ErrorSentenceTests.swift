@@ -20,7 +20,7 @@ import Testing
         (13, nil, "no room on the disk"),
         (5, nil, "too much is waiting to be written: the database is locked"),
         (11, "malformed", "/file is damaged: SQLite error 11"),
-        (26, nil, "/file is damaged: SQLite error 26"),
+        (26, nil, "/file cannot be used: it is no store of Belfry: it does not begin as"),
         (10 | 32 << 8, nil, "/file is damaged: page "),
     ]
 

@@ -108,9 +108,14 @@ import Testing
         let home = try TemporaryStore()
         let text = Data(String(repeating: "Dear diary. ", count: 50).utf8)
         try text.write(to: URL(filePath: home.path))
+        #expect(throws: StorageError.notSQLite(home.path)) { try home.open() }
+        // Who looks at it is told the same, and nothing of SQL.
+        #expect(throws: StorageError.notSQLite(home.path)) {
+            try RelayStore.check(path: home.path)
+        }
         #expect(
-            throws: StorageError.damaged(path: home.path, reason: "not an SQLite database")
-        ) { try home.open() }
+            "\(StorageError.notSQLite(home.path))".hasPrefix(
+                "\(home.path) cannot be used: it is no store of Belfry: "))
         #expect(try Data(contentsOf: URL(filePath: home.path)) == text)
     }
 
@@ -146,8 +151,7 @@ import Testing
         let queue = try DatabaseQueue(path: home.path)
         try queue.write { try $0.execute(sql: "CREATE TABLE recipe (id INTEGER PRIMARY KEY)") }
         try queue.close()
-        let refusal = StorageError.damaged(
-            path: home.path, reason: "not a database of Belfry")
+        let refusal = StorageError.noStore(home.path, "another program wrote it")
         #expect(throws: refusal) { try home.open() }
         #expect(throws: refusal) { try RelayStore.schemaVersion(of: home.path) }
     }

@@ -56,6 +56,7 @@ extension StorageError {
             return StorageError.inaccessible(path: path, reason: error.systemReason)
         }
         guard let error = error as? EmbeddedError else { return error }
+        if error.code == SQLITE_NOTADB { return notSQLite(path) }
         switch verdict(on: error) {
         case .noRoom, .busy: return translate(error, path: path)
         case .fatal where error.isDamage, .refused: break
@@ -65,6 +66,16 @@ extension StorageError {
         }
         let reason = error.isWrongChecksum ? wrongChecksum : error.description
         return StorageError.damaged(path: path, reason: reason)
+    }
+
+    /// A file that was named and is something else: nothing of Belfry's is damaged then.
+    static func noStore(_ path: String, _ reason: String) -> StorageError {
+        .inaccessible(path: path, reason: "it is no store of Belfry: \(reason)")
+    }
+
+    /// What does not begin as SQLite's files do: a text, or a store whose beginning is gone.
+    static func notSQLite(_ path: String) -> StorageError {
+        noStore(path, "it does not begin as an SQLite file; if it was one, restore a backup")
     }
 
     /// What a failed call of the system means for a start, which waits where there is no room.

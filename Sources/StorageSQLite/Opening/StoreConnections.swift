@@ -259,7 +259,7 @@ struct StoreConnections {
             header.starts(with: Array("SQLite format 3\0".utf8))
         else {
             lock?.withdraw()
-            throw StorageError.damaged(path: path, reason: "not an SQLite database")
+            throw StorageError.notSQLite(path)
         }
         // Before SQLite reads a log that lies beside it, and belongs to the file it replaced.
         let application = header[68..<72].reduce(Int32(0)) { $0 << 8 | Int32($1) }

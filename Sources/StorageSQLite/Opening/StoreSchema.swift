@@ -26,21 +26,21 @@ struct StoreSchema {
 
     /// The version of the file behind `db`; 0 if it is empty.
     ///
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if the file belongs to another program.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if another program wrote the file.
     static func version(_ db: EmbeddedConnection, path: String) throws -> Int {
         let version = try Int.fetchOne(db.database, sql: "PRAGMA user_version") ?? 0
         let application = try Int32.fetchOne(db.database, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(db.database, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         if version == 0, application == 0, tables == 0 { return 0 }
         guard [applicationID, backupID, movedID].contains(application) else {
-            throw StorageError.damaged(path: path, reason: "not a database of Belfry")
+            throw StorageError.noStore(path, "another program wrote it")
         }
         return version
     }
 
     /// What SQLite takes for an empty database: a file of no bytes, as a full disk leaves one.
     static func empty(_ path: String) -> StorageError {
-        .damaged(path: path, reason: "it is empty: no store is in it")
+        .noStore(path, "it is empty")
     }
 
     /// Applies the steps that are missing, each in a transaction of its own, or to a new file all
