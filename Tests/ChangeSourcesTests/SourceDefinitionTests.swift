@@ -54,6 +54,16 @@ private func recipe(
         #expect(body.contains(#"":"trial-'"$(date +%s)"'""#), "\(body)")
     }
 
+    @Test func `Hasura is told to try again, and where to switch on what Supabase needs`() throws {
+        func setup(_ preset: String) throws -> String {
+            let source = try defined(#"{"preset": "\#(preset)"}"#).source
+            return SenderGuide(to: source, at: "http://relay/changes/1/c/development/s").setup
+        }
+        let retries = #""retry_conf":{"num_retries":60,"interval_sec":60,"timeout_sec":60}"#
+        #expect(try setup("hasura").contains(retries))
+        #expect(try setup("supabase").hasPrefix("-- Database Webhooks must be on"))
+    }
+
     @Test func `the body of a flow of Directus is JSON once Directus has filled it in`() throws {
         let definition = try defined(#"{"preset": "directus"}"#)
         let guide = SenderGuide(to: definition.source, at: "http://relay/changes/1/c/development/s")

@@ -78,6 +78,7 @@ package struct SenderGuide: Sendable {
                 [("Content-Type", .string("application/json"))]
                     + fixedHeaders.map { ($0.0, .string($0.1)) }))
         return """
+            -- Database Webhooks must be on: they are an integration in Supabase's dashboard.
             create trigger belfry after insert or update or delete on public.\(table)
               for each row execute function supabase_functions.http_request(
                 \(Self.quoted(url)), 'POST',
@@ -93,6 +94,8 @@ package struct SenderGuide: Sendable {
             "insert": rows, "update": rows, "delete": rows,
             "headers": .array(
                 fixedHeaders.map { ["name": .string($0.0), "value": .string($0.1)] }),
+            // Unless told otherwise Hasura gives up at once, as while a relay is started anew.
+            "retry_conf": ["num_retries": 60, "interval_sec": 60, "timeout_sec": 60],
             "replace": true,
         ]
         let call: JSONValue = [
