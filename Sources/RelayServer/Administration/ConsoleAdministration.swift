@@ -8,7 +8,7 @@ struct ConsoleAdministration: AdministrationTable {
     let series: RecentSeries?
     /// Whether there are phones to show.
     let hasPhones: Bool
-    let publicURL: String
+    let publicURL: PublicURL
     let retention: Retention
     let now: @Sendable () -> Timestamp
     let startedAt: Timestamp
@@ -25,7 +25,7 @@ struct ConsoleAdministration: AdministrationTable {
     ) async throws -> RelayAnswer {
         RelayAnswer(json: [
             "now": .string(now().iso8601), "startedAt": .string(startedAt.iso8601),
-            "publicURL": .string(publicURL), "session": .object(administrator.json(settings)),
+            "publicURL": .string("\(publicURL)"), "session": .object(administrator.json(settings)),
             "settings": [
                 "idleSeconds": .integer(settings.idle.components.seconds),
                 "sessionSeconds": .integer(settings.whole.components.seconds),

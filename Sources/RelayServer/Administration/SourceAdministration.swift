@@ -15,7 +15,7 @@ struct SourceAdministration: AdministrationTable {
     /// Follow the databases of sources; `nil` where no relay runs.
     let followers: SourceFollowers?
     /// How sources reach the relay.
-    let publicURL: String
+    let publicURL: PublicURL
     /// Makes unpredictable bytes, as many as it is asked for.
     let randomBytes: @Sendable (Int) -> [UInt8]
     /// Has one at a time change what is set of a container: each goes on from what the one before

@@ -4,13 +4,13 @@ package import RelayModel
 ///
 /// `redirectURL` says of which container the sign-in is, and, of a page that called the relay, its
 /// origin: that is where the page for signing in hands the user token over (docs/sign-in.md).
-package struct SignInAddress: Sendable, Hashable {
+package struct SignInAddress: Sendable {
     /// What `signIn.url` says; `nil` means the relay's own page.
     let configured: String?
     /// Where the relay is reached.
-    let publicURL: String
+    let publicURL: PublicURL
 
-    package init(configured: String?, publicURL: String) {
+    package init(configured: String?, publicURL: PublicURL) {
         self.configured = configured
         self.publicURL = publicURL
     }

@@ -10,7 +10,7 @@ struct ChangeRoutes: Sendable {
     let intake: ChangeIntake
     let decoding: WebhookDecoding
     /// What sources sign as the place that they post to.
-    let publicURL: String
+    let publicURL: PublicURL
     let ledger: SourceLedger
     let turnstile: Turnstile
     let logger: Logger
@@ -18,7 +18,7 @@ struct ChangeRoutes: Sendable {
 
     init(
         registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
-        decoding: WebhookDecoding, publicURL: String, ledger: SourceLedger, turnstile: Turnstile,
+        decoding: WebhookDecoding, publicURL: PublicURL, ledger: SourceLedger, turnstile: Turnstile,
         logger: Logger
     ) {
         self.registry = registry
@@ -180,7 +180,7 @@ struct ChangeRoutes: Sendable {
 
     private func webhook(_ request: RelayRequest) -> WebhookRequest {
         var webhook = WebhookRequest(
-            method: request.method, url: publicURL + request.target,
+            method: request.method, url: "\(publicURL)\(request.target)",
             body: request.body, receivedAt: request.receivedAt)
         for field in request.headers {
             webhook.headers.append(field.name.canonicalName, field.value)

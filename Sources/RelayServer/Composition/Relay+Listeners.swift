@@ -87,7 +87,7 @@ extension Relay {
                 return metrics.render()
             },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
-            publicURL: configuration.publicURL, signInURL: configuration.signInURL,
+            publicURL: PublicURL(configuration, ports), signInURL: configuration.signInURL,
             clock: world.clock)
         (dependencies.secretsKeyID, dependencies.shards) = (store.secretsKeyID, shards)
         if let nodeListeners { dependencies.role = .owner(nodeListeners.name) }
@@ -156,6 +156,21 @@ extension Relay {
     }
 }
 
+extension PublicURL {
+    /// The URL of a relay, with the port that its listener got, where it asked for any.
+    init(_ configuration: RelayConfiguration, _ ports: ServedPorts) {
+        guard configuration.http.port == 0, !configuration.hasPublicURL else {
+            self.init(configuration.publicURL)
+            return
+        }
+        self.init(asking: {
+            var served = configuration
+            served.http.port = ports.known("http") ?? 0
+            return served.publicURL
+        })
+    }
+}
+
 /// The ports that listeners got, for whoever asked for a free one.
 package final class ServedPorts: Sendable {
     private struct State {
@@ -207,6 +222,11 @@ package final class ServedPorts: Sendable {
             return (false, nil)
         }
         if isOver { continuation.resume(returning: port) }
+    }
+
+    /// The port of the listener `name`; `nil` before it is served.
+    func known(_ name: String) -> Int? {
+        state.withLock { $0.ports[name] }
     }
 
     func announce(_ port: Int, of name: String) {

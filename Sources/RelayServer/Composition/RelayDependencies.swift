@@ -48,7 +48,7 @@ package struct RelayDependencies: Sendable {
     /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
     package var secretsKeyID: String?
     /// How clients reach the relay, without a slash at the end.
-    package var publicURL: String
+    package var publicURL: PublicURL
     /// Where users sign in; `nil` means the relay's own page that says so.
     package var signInURL: String?
     /// The indexes of the containers: what predicates cost, and statistics.
@@ -143,7 +143,7 @@ package struct RelayDependencies: Sendable {
         readiness: @escaping @Sendable () async -> Readiness, metrics: any MetricsFactory,
         renderMetrics: @escaping @Sendable () -> String, logger: Logger,
         limits: RequestLimits = RequestLimits(), adminToken: String? = nil,
-        publicURL: String = "http://localhost:8080", signInURL: String? = nil,
+        publicURL: PublicURL = "http://localhost:8080", signInURL: String? = nil,
         clock: any Clock<Duration>
     ) {
         self.registry = registry

@@ -9,7 +9,7 @@ struct CourierBase: Sendable {
     /// `http.publicURL`; `nil` if nobody said.
     let configured: String?
     /// The listener's own address, for a client whose name for us is not believed.
-    let own: String
+    let own: PublicURL
     /// The scheme of the listener.
     let scheme: String
 
@@ -19,7 +19,7 @@ struct CourierBase: Sendable {
         authority: String?, reached: ClientAddress?, forwardedScheme: String?
     ) -> String {
         if let configured { return configured }
-        guard let authority, Self.leadsHere(authority, reached: reached) else { return own }
+        guard let authority, Self.leadsHere(authority, reached: reached) else { return "\(own)" }
         let isScheme = forwardedScheme == "https" || forwardedScheme == "http"
         return "\(isScheme ? forwardedScheme ?? scheme : scheme)://\(authority)"
     }

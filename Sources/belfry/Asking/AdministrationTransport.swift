@@ -195,7 +195,7 @@ struct FileTransport: AdministrationTransport {
             randomBytes: World.real.randomBytes,
             readiness: { .ready }, metrics: metrics, renderMetrics: { "" },
             logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
-            limits: configuration.limits, publicURL: configuration.publicURL,
+            limits: configuration.limits, publicURL: PublicURL(configuration.publicURL),
             clock: World.real.clock)
         dependencies.secretsKeyID = store.secretsKeyID
         dependencies.backlog = { [store] in try await store.backlog() }
