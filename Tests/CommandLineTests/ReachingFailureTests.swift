@@ -1,5 +1,7 @@
+import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOHTTP1
 import RelayModel
 import Testing
 
@@ -28,6 +30,7 @@ import Testing
         ),
         ("HTTPClientError.deadlineExceeded", "it did not answer in time"),
         ("HTTPClientError.connectTimeout", "it could not be connected to in time"),
+        ("HTTPClientError.tlsHandshakeTimeout", "it did not answer in time"),
         (
             "DNS error: SocketAddressError.UnknownHost: Name or service not known (error -2) for "
                 + "host nosuch.invalid, port 1",
@@ -35,6 +38,32 @@ import Testing
         ),
     ]) func `a failure is told by what it means`(text: String, told: String) {
         #expect(ReachingFailure(Fault(description: text)).description.contains(told))
+    }
+
+    @Test func `an error that has no words for people is told in some`() {
+        let cases: [(any Error, String)] = [
+            (
+                HTTPParserError.invalidVersion,
+                "it speaks no HTTP there: another program may have the port"
+            ),
+            (NIOTooManyBytesError(maxBytes: 1), "its answer is longer than any of a relay"),
+            (HTTPClientError.uncleanShutdown, "unclean shutdown"),
+        ]
+        for (error, told) in cases { #expect(ReachingFailure(error).description == told) }
+    }
+
+    @Test(.timeLimit(.minutes(15)))
+    func `of a name that has several addresses, what the system says is told`() async throws {
+        let client = HTTPClient(
+            eventLoopGroupProvider: .singleton, configuration: RelayTrust().configurations[0])
+        // Nobody listens at a port that is meant for finding others.
+        let request = HTTPClientRequest(url: "http://localhost:1/")
+        let error = await #expect(throws: (any Error).self) {
+            _ = try await client.execute(request, timeout: .seconds(60))
+        }
+        try await client.shutdown()
+        let told = ReachingFailure(try #require(error)).description
+        #expect(told.contains("Connection refused") && !told.contains("("), "\(told)")
     }
 
     @Test func `who knows the relay's own certificate hears that another may be in its file`() {

@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import NIOHTTP1
 import RelayModel
 import Synchronization
@@ -99,6 +100,11 @@ import Testing
         #expect(stalled?.description == "s3://bucket/relay/: no answer came in time")
         await destination.close()
         try await server.stop()
+    }
+
+    @Test func `a store that is not reached is told in words`() {
+        let refused = IOError(errnoCode: ECONNREFUSED, reason: "connect(descriptor:addr:size:)")
+        #expect(BucketDestination.words(refused) == "Connection refused")
     }
 
     @Test(arguments: [

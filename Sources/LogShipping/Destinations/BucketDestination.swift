@@ -1,8 +1,10 @@
 import AsyncHTTPClient
 import Crypto
 import FoundationEssentials
+import Glibc
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import NIOSSL
 package import RelayModel
 import Storage
@@ -288,13 +290,23 @@ package final class BucketDestination: BackupDestination {
         }
     }
 
-    private static func words(_ error: any Error) -> String {
+    /// What went wrong, for people.
+    static func words(_ error: any Error) -> String {
         switch error {
         case let error as HTTPClientError
         where error == .deadlineExceeded || error == .readTimeout:
             "no answer came in time"
         case let error as HTTPClientError where error == .connectTimeout:
             "no connection came about in time"
+        case let error as HTTPClientError: error.shortDescription.lowercased()
+        case let error as NIOConnectionError:
+            // Of a name with several addresses each reason is told once.
+            error.connectionErrors.isEmpty
+                ? "nobody knows the name of its host"
+                : Set(error.connectionErrors.map { words($0.error) }).sorted()
+                    .joined(separator: ", ")
+        // NIO says besides in which of its calls the system said so.
+        case let error as IOError: unsafe String(cString: strerror(error.errnoCode))
         default: "\(error)"
         }
     }

@@ -1,6 +1,8 @@
 import AsyncHTTPClient
 import FoundationEssentials
 import NIOCore
+import NIOHTTP1
+import NIOPosix
 import NIOSSL
 import RelayServer
 
@@ -111,15 +113,35 @@ struct ReachingFailure: CustomStringConvertible {
     ///     have been put into.
     init(_ error: any Error, knowsOwn: Bool = false) {
         let text = "\(error)"
-        // BoringSSL says in which line of its sources it found out, NIO in which call.
-        let plain = text.replacing(#/ at \S+:[0-9]+/#, with: "")
-            .replacing(#/[^()]*\([^()]*\): ([^()]+)\) \(errno: [0-9]+\)/#) { "\($0.1)" }
         let isReplaced = knowsOwn && text.contains(Self.unverified)
         description =
-            (Self.meaning(of: text) ?? plain)
+            (Self.meaning(of: text) ?? Self.words(for: error) ?? Self.reasons(of: error))
             + (isReplaced
                 ? "; or tls.certificateFile was replaced a moment ago: the relay takes it within "
                     + "five seconds" : "")
+    }
+
+    /// What is said of an error that has no words for people.
+    private static func words(for error: any Error) -> String? {
+        switch error {
+        case is HTTPParserError: "it speaks no HTTP there: another program may have the port"
+        case is NIOTooManyBytesError: "its answer is longer than any of a relay"
+        case let error as HTTPClientError: error.shortDescription.lowercased()
+        default: nil
+        }
+    }
+
+    /// What the system says, each thing once where a name has several addresses.
+    private static func reasons(of error: any Error) -> String {
+        let errors = (error as? NIOConnectionError)?.connectionErrors.map(\.error) ?? []
+        var reasons: [String] = []
+        for error in errors.isEmpty ? [error] : errors {
+            // BoringSSL says in which line of its sources it found out, NIO in which call.
+            let reason = "\(error)".replacing(#/ at \S+:[0-9]+/#, with: "")
+                .replacing(#/[^()]*\([^()]*\): ([^()]+)\) \(errno: [0-9]+\)/#) { "\($0.1)" }
+            if !reasons.contains(reason) { reasons.append(reason) }
+        }
+        return reasons.joined(separator: ", ")
     }
 
     /// What BoringSSL says of a certificate that nobody known vouches for.
@@ -141,7 +163,8 @@ struct ReachingFailure: CustomStringConvertible {
         if text.contains("connectTimeout") || text.contains("getConnectionFromPoolTimeout") {
             return "it could not be connected to in time"
         }
-        if text.contains("deadlineExceeded") || text.contains("readTimeout") {
+        let late = ["deadlineExceeded", "readTimeout", "writeTimeout", "HandshakeTimeout"]
+        if late.contains(where: { text.contains($0) }) {
             return "it did not answer in time"
         }
         if text.contains("UnknownHost") { return "nobody knows the name of its host" }
