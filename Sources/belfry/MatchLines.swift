@@ -20,6 +20,8 @@ struct LineReader: Sequence, IteratorProtocol {
         } catch {
             throw InputFile.failure(error, path)
         }
+        guard !InputFile.isUTF16(buffer) else { throw InputFile.utf16(path) }
+        if buffer.starts(with: InputFile.mark) { start = InputFile.mark.count }
     }
 
     private static let pieceBytes = 1 << 20
@@ -28,14 +30,19 @@ struct LineReader: Sequence, IteratorProtocol {
         while true {
             if let end = buffer[start...].firstIndex(of: UInt8(ascii: "\n")) {
                 defer { start = end + 1 }
-                return Array(buffer[start..<end])
+                return Self.line(buffer[start..<end])
             }
             if isAtEnd {
                 defer { start = buffer.count }
-                return start < buffer.count ? Array(buffer[start...]) : nil
+                return start < buffer.count ? Self.line(buffer[start...]) : nil
             }
             refill()
         }
+    }
+
+    /// A line without its end, which is two bytes on Windows.
+    private static func line(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        Array(bytes.last == UInt8(ascii: "\r") ? bytes.dropLast() : bytes)
     }
 
     private mutating func refill() {

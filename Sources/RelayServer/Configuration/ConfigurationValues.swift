@@ -197,7 +197,7 @@ package struct ConfigurationValues: Sendable {
         do throws(JSONSyntaxError) {
             value = try JSONValue(parsing: text)
         } catch {
-            throw ConfigurationError(["the file \(path) is \(error.description)"])
+            throw ConfigurationError(["the file \(path) is \(error.description(in: text))"])
         }
         guard case .object = value else {
             throw ConfigurationError(["the file \(path) is no object of JSON"])

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import RelayModel
 import Storage
 
 /// A file that a command writes.
@@ -25,8 +26,14 @@ struct InputFile {
         self.most = most
     }
 
+    /// The text in it; a letter that is none would become another one unseen.
     func text() throws -> String {
-        String(decoding: try bytes(), as: UTF8.self)
+        let bytes = try bytes()
+        if let text = String(utf8: bytes) { return text }
+        let line = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+            .firstIndex { String(utf8: $0) == nil }
+        throw CommandFailure(
+            .input, "the file \(path) is no text in UTF-8: see its line \((line ?? 0) + 1)")
     }
 
     /// What is in it, without the mark that some editors put before a text.
@@ -65,7 +72,8 @@ struct InputFile {
     /// Why a file cannot be read.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
         if error.isMissingFile {
-            return CommandFailure(.input, "there is no file \(path)")
+            let hint = path.hasPrefix("~") ? "; a shell reads ~ only where a word begins" : ""
+            return CommandFailure(.input, "there is no file \(path)\(hint)")
         }
         let reason = FileManager.default.isFolder(path) ? "it is a folder" : error.systemReason
         return CommandFailure(.input, "the file \(path) cannot be read: \(reason)")

@@ -9,7 +9,7 @@ extension JSONValue {
         do {
             self = try JSONValue(parsing: text)
         } catch {
-            throw ValidationError("\(name): \(error.description)")
+            throw ValidationError("\(name): \(error.description(in: Array(text.utf8)))")
         }
     }
 }

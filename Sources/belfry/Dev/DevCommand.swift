@@ -64,6 +64,12 @@ struct DevCommand: AsyncParsableCommand {
         if folder?.isEmpty == true {
             throw ValidationError("--folder: the name of a folder is expected")
         }
+        // It would be made here, as one that is called so.
+        if let folder, folder == "~" || folder.hasPrefix("~/") {
+            throw ValidationError(
+                "--folder: a shell reads ~ only where a word begins: write --folder \(folder) "
+                    + "without quotes or an equals sign")
+        }
     }
 
     func run() async throws {

@@ -44,7 +44,7 @@ struct DevSeed: Sendable {
         do {
             try self.init(JSONValue(parsing: bytes), name: path)
         } catch let error as JSONSyntaxError {
-            throw DevFailure("\(path): \(error)")
+            throw DevFailure("\(path): \(error.description(in: bytes))")
         }
     }
 

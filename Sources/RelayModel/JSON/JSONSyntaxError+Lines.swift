@@ -1,0 +1,13 @@
+extension JSONSyntaxError {
+    /// The same for whoever has `text` in an editor: of several lines, with the line and the column
+    /// in the place of the byte.
+    package func description(in text: [UInt8]) -> String {
+        let newline = UInt8(ascii: "\n")
+        guard text.contains(newline) else { return description }
+        let before = text.prefix(utf8Offset)
+        let line = before.count { $0 == newline } + 1
+        let start = before.lastIndex(of: newline).map { before.index(after: $0) }
+        let column = String(decoding: before[(start ?? before.startIndex)...], as: UTF8.self).count
+        return "not JSON in line \(line) at column \(column + 1): \(reason)"
+    }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import Testing
+
+@testable import belfry
+
+/// What is wrong with a file is said with its place, and what editors leave in one harms nothing.
+@Suite struct InputFileTests {
+    @Test func `what is no JSON is placed as editors count`() throws {
+        let text = "{\r\n  \"ä\": 1,,\r\n}"
+        let error = #expect(throws: ValidationError.self) {
+            try JSONValue(typed: text, as: "a.json")
+        }
+        #expect(
+            error?.message
+                == "a.json: not JSON in line 2 at column 10: a member name is expected")
+        let yaml = #expect(throws: ValidationError.self) {
+            try JSONValue(typed: "preset: hasura\nname: shop\n", as: "a.yaml")
+        }
+        #expect(yaml?.message.hasPrefix("a.yaml: not JSON in line 1 at column 1: ") == true)
+        let typed = #expect(throws: ValidationError.self) {
+            try JSONValue(typed: "[1,", as: "--args")
+        }
+        #expect(typed?.message.hasPrefix("--args: not JSON at byte 3: ") == true)
+    }
+
+    @Test func `a letter that is no UTF-8 is not made another one`() throws {
+        let file = try Folder.make().appending(path: "latin.txt")
+        try Data([0x61, 0x0A, 0xE4, 0x0A]).write(to: file)
+        let told = "the file \(file.path) is no text in UTF-8: see its line 2"
+        #expect(throws: CommandFailure(.input, told)) { try InputFile(file.path).text() }
+        #expect(throws: CommandFailure(.input, told)) { try InputFile(file.path).secret() }
+    }
+
+    @Test func `a home that no shell has read is named`() {
+        let told = "there is no file ~/none; a shell reads ~ only where a word begins"
+        #expect(throws: CommandFailure(.input, told)) { try InputFile("~/none").bytes() }
+        #expect(throws: (any Error).self) { try DevCommand.parse(["--folder=~/belfry"]) }
+        #expect(throws: Never.self) { try DevCommand.parse(["--folder=./~belfry"]) }
+    }
+
+    @Test func `lines may have the marks of Windows`() async throws {
+        let file = try Folder.make().appending(path: "lines.jsonl")
+        try Data("\u{FEFF}{}\r\n\r\n[]".utf8).write(to: file)
+        let lines = try LineReader(path: file.path).map { String(decoding: $0, as: UTF8.self) }
+        #expect(lines == ["{}", "", "[]"])
+        try Data([0xFF, 0xFE, 0x7B, 0x00]).write(to: file)
+        #expect(throws: InputFile.utf16(file.path)) { try LineReader(path: file.path) }
+        let ending = try await BuiltBelfry.run(
+            ["predicate", "evaluate"],
+            input: "\u{FEFF}{\"predicate\": \"a == 1\", \"record\": {\"a\": 1}}\r\n")
+        #expect(ending.output == "{\"result\":true}\n", "\(ending.output)\(ending.complaint)")
+    }
+}
