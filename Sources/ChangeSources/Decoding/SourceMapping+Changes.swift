@@ -95,7 +95,11 @@ extension SourceMapping {
             guard
                 case .integer(let number)? = item.value(at: version, fields: after, before)
                     .flatMap({ ColumnType.integer.convert($0.asVersion, zoneID: .default) })
-            else { throw item.failure("the version is not an integer where the mapping says") }
+            else {
+                throw item.failure(
+                    "the version is neither an integer nor a date where the mapping says; "
+                        + "\"columns\" tells of a text that it is a \"timestamp\"")
+            }
             change.version = number
         }
     }
