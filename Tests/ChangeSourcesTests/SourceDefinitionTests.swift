@@ -54,6 +54,14 @@ private func recipe(
         #expect(body.contains(#"":"trial-'"$(date +%s)"'""#), "\(body)")
     }
 
+    @Test func `a table that chooses nothing is warned of`() throws {
+        let mapping = #""mapping":{"table":{"constant":"orders"}}"#
+        let hasura = try defined(#"{"preset":"hasura",\#(mapping)}"#)
+        #expect(hasura.warnings.first?.hasPrefix("mapping.table: it has no effect") == true)
+        #expect(try defined(#"{"preset":"minapp",\#(mapping)}"#).warnings.isEmpty)
+        #expect(try defined(#"{"preset":"hasura"}"#, over: hasura.source).warnings.isEmpty)
+    }
+
     @Test func `Hasura is told to try again, and where to switch on what Supabase needs`() throws {
         func setup(_ preset: String) throws -> String {
             let source = try defined(#"{"preset": "\#(preset)"}"#).source

@@ -33,7 +33,8 @@ package struct SourceDefinition: Sendable {
         if let former, former.preset != preset {
             for name in Self.standards(of: former) where given[name] == nil { json[name] = nil }
         }
-        warnings = Self.warnings(given, over: former, preset)
+        warnings =
+            Self.warnings(given, over: former, preset) + Self.warnings(ofTable: given, preset)
         guard
             case .object(var verification) = Self.verification(
                 given["verification"], over: former, preset)
@@ -97,6 +98,17 @@ package struct SourceDefinition: Sendable {
                 + "themselves by \(scheme), unless they are told otherwise: "
                 + "\"verification\": null, or belfry sources set … --scheme \(scheme), begins "
                 + "anew with a secret of its own"
+        ]
+    }
+
+    /// That a table which was named chooses nothing.
+    private static func warnings(ofTable given: JSONObject, _ preset: SourcePreset) -> [String] {
+        guard case .object(let mapping)? = given["mapping"], let table = mapping["table"],
+            table != .null, !preset.heedsTable
+        else { return [] }
+        return [
+            "mapping.table: it has no effect, since what \(preset.rawValue) posts names its table; "
+                + "ignoredTables leaves tables out"
         ]
     }
 

@@ -21,6 +21,16 @@ extension SourcePreset {
         }
     }
 
+    /// Whether a table that the mapping names counts: bodies of all others name theirs.
+    var heedsTable: Bool {
+        switch self {
+        case .minapp, .custom, .cloudevents, .dynamodb, .cloudkit: true
+        case .belfry, .debezium, .supabase, .hasura, .parse, .mongodb, .appwrite, .directus,
+            .strapi, .wal2json, .airtable, .postgres:
+            false
+        }
+    }
+
     /// Whether updates come without the row before them, however the sender is set up.
     package var neverHasBeforeImages: Bool {
         switch self {
