@@ -62,6 +62,19 @@ private func recipe(
         #expect(try defined(#"{"preset":"hasura"}"#, over: hasura.source).warnings.isEmpty)
     }
 
+    @Test func `the sender's side is of the table that the mapping names`() throws {
+        func guide(_ preset: String) throws -> SenderGuide {
+            let mapping = #""mapping":{"recordTypes":{"shop.Orders":"Order"}}"#
+            let source = try defined(#"{"preset":"\#(preset)",\#(mapping)}"#).source
+            return SenderGuide(to: source, at: "http://relay/changes/1/c/development/s")
+        }
+        #expect(try guide("supabase").setup.contains(#"on shop."Orders""#))
+        let named = #""table":{"schema":"shop","name":"Orders"}"#
+        #expect(try guide("hasura").setup.contains(named))
+        #expect(try guide("hasura").trial?.contains(named) == true)
+        #expect(try guide("postgres").setup.contains("--tables shop.Orders"))
+    }
+
     @Test func `Hasura is told to try again, and where to switch on what Supabase needs`() throws {
         func setup(_ preset: String) throws -> String {
             let source = try defined(#"{"preset": "\#(preset)"}"#).source

@@ -68,7 +68,7 @@ package struct SenderGuide: Sendable {
         """
         export PGPASSFILE=$HOME/.pgpass BELFRY_SOURCE_SECRET=\(Self.quoted(shownSecret))
         belfry follow postgres --url postgresql://USER@HOST/DATABASE --publication belfry --make \\
-          --tables public.\(table) --source-url \(Self.quoted(url))
+          --tables \(schema).\(table) --source-url \(Self.quoted(url))
         """
     }
 
@@ -79,7 +79,8 @@ package struct SenderGuide: Sendable {
                     + fixedHeaders.map { ($0.0, .string($0.1)) }))
         return """
             -- Database Webhooks must be on: they are an integration in Supabase's dashboard.
-            create trigger belfry after insert or update or delete on public.\(table)
+            create trigger belfry after insert or update or delete
+              on \(Self.sqlName(schema)).\(Self.sqlName(table))
               for each row execute function supabase_functions.http_request(
                 \(Self.quoted(url)), 'POST',
                 \(Self.quoted(headers.text)), '{}', '5000');
@@ -90,7 +91,8 @@ package struct SenderGuide: Sendable {
         let rows: JSONValue = ["columns": "*"]
         let arguments: JSONObject = [
             "name": .string("belfry_\(table)"), "source": "default",
-            "table": ["schema": "public", "name": .string(table)], "webhook": .string(url),
+            "table": ["schema": .string(schema), "name": .string(table)],
+            "webhook": .string(url),
             "insert": rows, "update": rows, "delete": rows,
             "headers": .array(
                 fixedHeaders.map { ["name": .string($0.0), "value": .string($0.1)] }),
@@ -159,14 +161,30 @@ package struct SenderGuide: Sendable {
         "'\(text.replacing("'", with: escape))'"
     }
 
+    /// The name of a table that the mapping names, perhaps with its schema before it.
+    private var named: [String] {
+        (source.mapping.recordTypes.keys.min() ?? "todos").split(separator: ".").map(String.init)
+    }
+
     /// A table that the mapping names, or a made-up one.
     private var table: String {
-        let named = source.mapping.recordTypes.keys.min() ?? "todos"
-        let name = named.split(separator: ".").last.map(String.init) ?? named
-        let isPlain = name.utf8.allSatisfy {
+        named.last.flatMap { Self.isPlain($0) ? $0 : nil } ?? "todos"
+    }
+
+    /// The schema of that table.
+    private var schema: String {
+        named.dropLast().last.flatMap { Self.isPlain($0) ? $0 : nil } ?? "public"
+    }
+
+    private static func isPlain(_ name: String) -> Bool {
+        name.utf8.allSatisfy {
             0x30...0x39 ~= $0 || 0x41...0x5A ~= $0 || 0x61...0x7A ~= $0 || $0 == 0x5F
         }
-        return isPlain ? name : "todos"
+    }
+
+    /// A plain name as SQL has it, which takes one without quotes for small letters.
+    private static func sqlName(_ name: String) -> String {
+        name == name.lowercased() ? name : "\"\(name)\""
     }
 
     // MARK: A webhook to try
@@ -176,6 +194,6 @@ package struct SenderGuide: Sendable {
     ///
     /// It needs `curl`, and `openssl` where there is a signature.
     package var trial: String? {
-        SenderTrial(source, url: url, secret: secret, table: table).script
+        SenderTrial(source, url: url, secret: secret, schema: schema, table: table).script
     }
 }

@@ -5,12 +5,16 @@ struct SenderTrial {
     private let source: ChangeSource
     private let url: String
     private let secret: String?
+    private let schema: String
     private let table: String
 
-    init(_ source: ChangeSource, url: String, secret: String?, table: String) {
+    init(
+        _ source: ChangeSource, url: String, secret: String?, schema: String, table: String
+    ) {
         self.source = source
         self.url = url
         self.secret = secret
+        self.schema = schema
         self.table = table
     }
 
@@ -43,7 +47,7 @@ struct SenderTrial {
 
     private var body: String {
         let row: JSONValue = ["id": "trial-1", "title": "Tried"]
-        let name = JSONValue.string(table)
+        let (schema, name) = (JSONValue.string(self.schema), JSONValue.string(table))
         let json: JSONValue =
             switch source.preset {
             case .belfry, .custom:
@@ -55,17 +59,17 @@ struct SenderTrial {
                 [
                     "op": "c", "before": .null, "after": row,
                     "source": [
-                        "connector": "trial", "name": "trial", "schema": "public", "table": name,
+                        "connector": "trial", "name": "trial", "schema": schema, "table": name,
                     ],
                 ]
             case .supabase:
                 [
-                    "type": "INSERT", "schema": "public", "table": name, "record": row,
+                    "type": "INSERT", "schema": schema, "table": name, "record": row,
                     "old_record": .null,
                 ]
             case .hasura:
                 [
-                    "id": .string(Self.unique), "table": ["schema": "public", "name": name],
+                    "id": .string(Self.unique), "table": ["schema": schema, "name": name],
                     "event": ["op": "INSERT", "data": ["old": .null, "new": row]],
                 ]
             case .cloudevents where isBinary: ["after": ["title": "Tried"]]
@@ -117,7 +121,7 @@ struct SenderTrial {
             case .minapp: ["id": "trial-1", "title": "Tried"]
             case .wal2json:
                 [
-                    "action": "I", "schema": "public", "table": name,
+                    "action": "I", "schema": schema, "table": name,
                     "columns": [
                         ["name": "id", "type": "text", "value": "trial-1"],
                         ["name": "title", "type": "text", "value": "Tried"],
@@ -125,7 +129,7 @@ struct SenderTrial {
                 ]
             case .postgres:
                 [
-                    "operation": "create", "schema": "public", "table": name, "key": ["id"],
+                    "operation": "create", "schema": schema, "table": name, "key": ["id"],
                     "after": row, "position": .string(Self.unique),
                 ]
             case .airtable:
