@@ -182,6 +182,8 @@ import Testing
         }
         let missing = try await problems(["--config", "/nowhere.json"])
         #expect(missing == ["the file /nowhere.json cannot be read: there is none"])
+        let empty = try await problems(environment: ["BELFRY_CONFIG": ""])
+        #expect(empty == [#"config (--config, BELFRY_CONFIG): "" must be the name of a file"#])
         let folder = try await problems(["--config", "/proc"])
         #expect(folder == ["the file /proc cannot be read: it is a folder"])
     }

@@ -29,6 +29,11 @@ package struct ConfigurationValues: Sendable {
         var providers: [any ConfigProvider] = [flags, variables]
         var problems = problems(with: arguments)
         if let path = ConfigReader(providers: providers).string(forKey: "config") {
+            guard !path.isEmpty else {
+                throw ConfigurationError([
+                    "config (\(fileKey.flag), \(fileKey.variable)): \"\" must be the name of a file"
+                ])
+            }
             let file = try Self.leaves(ofFile: path)
             problems += Self.problems(with: file, in: path)
             if problems.isEmpty { providers.append(Self.provider(of: file)) }
