@@ -142,8 +142,13 @@ struct GatewayKeyOption: Sendable {
         guard parts.count == 3 else {
             throw ValidationError("a key ID, a team ID and a file are expected, as KID:TEAM:FILE")
         }
-        key = try SigningKey(
-            keyID: parts[0], teamID: parts[1], pem: try InputFile(parts[2]).text())
+        let pem = try InputFile(parts[2]).text()
+        do {
+            key = try SigningKey(keyID: parts[0], teamID: parts[1], pem: pem)
+        } catch {
+            throw ValidationError(
+                "the file \(parts[2]) holds no P-256 key in PEM form, as Apple's .p8 does")
+        }
     }
 }
 

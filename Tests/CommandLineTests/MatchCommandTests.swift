@@ -114,6 +114,15 @@ import Testing
         ])
         #expect(key.code == 64)
         #expect(key.complaint.contains("there is no file \(none)"), "\(key.complaint)")
+        let text = folder + "/text.p8"
+        try Data("no key\n".utf8).write(to: URL(filePath: text))
+        let wrong = try await BuiltBelfry.run([
+            "gateway", "--port", "0", "--ca-file", none, "--key", "KEY:TEAM:\(text)",
+        ])
+        #expect(wrong.code == 64)
+        #expect(
+            wrong.complaint.contains("the file \(text) holds no P-256 key in PEM form"),
+            "\(wrong.complaint)")
     }
 
     @Test func `many refused lines are counted, and the first of them shown`() async throws {
