@@ -96,7 +96,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         }
         guard printSql || url != nil else { throw ValidationError("--url is required") }
         guard warnMegabytes < 1 << 40 else {
-            throw ValidationError("--warn-megabytes: less is expected")
+            throw ValidationError("--warn-megabytes: 0 to \((1 << 40) - 1) is expected")
         }
     }
 
