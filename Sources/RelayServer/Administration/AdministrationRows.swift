@@ -74,6 +74,7 @@ enum AdministrationRows {
             .init("verification", "verification.scheme"), .init("unmappable", "onUnmappable"),
             .init("following", "following.state"),
             .init("accepted", "webhooks.accepted"), .init("refused", "webhooks.refused"),
+            .init("ignored", "webhooks.ignored"),
             .init("last accepted", "webhooks.lastAccepted"),
             .init("last refused", "webhooks.lastRefused"), .init("post to", "url"),
         ]
