@@ -35,7 +35,34 @@ extension RelayStore {
                 rangeSubscriptions: row?["rangeSubscriptions"] ?? 0,
                 quarantined: row?["quarantined"] ?? 0)
             backlog.unkept = row?["unkept"] ?? 0
+            if backlog.quarantined > 0 {
+                backlog.newestSetAside = try SetAsideChange.newest(in: db)
+            }
             return backlog
+        }
+    }
+}
+
+private extension SetAsideChange {
+    /// The change that was set aside last, or whose range was; each is found by an index.
+    static func newest(in db: Database) throws -> SetAsideChange? {
+        var newest: (moment: Int64, container: Int64, position: Int64, reason: String)?
+        for table in ["quarantine", "quarantinedRange"] {
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT quarantinedAt, container, position, reason FROM \(table)
+                    ORDER BY quarantinedAt DESC LIMIT 1
+                    """)
+            guard let row else { continue }
+            let moment: Int64 = row[0]
+            if let newest, newest.moment >= moment { continue }
+            newest = (moment: moment, container: row[1], position: row[2], reason: row[3])
+        }
+        return try newest.map { found in
+            SetAsideChange(
+                container: try db.containerKey(found.container),
+                position: LogPosition(stored: found.position), reason: found.reason)
         }
     }
 }

@@ -129,8 +129,24 @@ import Testing
             #""behind": "0""#, #""behind": "10001""#, .warn, "10001 entries are not settled",
             "belfry overview"),
         Wrong(
-            #""quarantined": 0"#, #""quarantined": 2"#, .warn, "2 entries cannot be read",
-            "belfry check"),
+            #""quarantined": 0"#, #""quarantined": 2"#, .warn, "2 changes were set aside",
+            "belfry overview"),
+        Wrong(
+            #""quarantined": 0"#,
+            #"""
+            "quarantined": 2, "setAside": {"container": "iCloud.com.example.Art",
+                "environment": "production", "position": "17", "reason": "it is too dear"}
+            """#,
+            .warn,
+            "2 changes were set aside, and fire nothing; the newest is at position 17 of "
+                + "iCloud.com.example.Art/production: it is too dear",
+            "belfry changes show 17 \(container)"),
+        Wrong(
+            #""refusing": {}"#, #""refusing": {}, "difference": 2"#, .fail,
+            "the accounts differ by 2 deliveries", "belfry check"),
+        Wrong(
+            #""refusing": {}"#, #""refusing": {}, "unreadableRows": 1"#, .warn,
+            "1 row of the store cannot be read", "belfry check"),
         Wrong(
             #""refusing": {}"#, #""refusing": {"retries": "9 wait"}"#, .fail,
             "changes are refused (retries: 9 wait)", "belfry overview"),
@@ -246,12 +262,28 @@ import Testing
         #expect(!none.diagnosis.findings.contains { $0.check == "tls" })
     }
 
-    @Test func `the store that is to be checked is named`() throws {
-        var checkup = try Self.checkup([(#""quarantined": 0"#, #""quarantined": 1"#)])
+    @Test func `the store that is to be checked is named, also where it is on another machine`()
+        throws
+    {
+        var checkup = try Self.checkup([
+            (#""refusing": {}"#, #""refusing": {}, "difference": 3"#)
+        ])
         checkup.store = " --config '/etc/a b.json'"
-        #expect(checkup.diagnosis.verdict == "warn: 1 entry cannot be read, and fires nothing")
-        let next = checkup.diagnosis.findings.compactMap(\.next)
+        #expect(checkup.diagnosis.state == .fail)
+        var next = checkup.diagnosis.findings.compactMap(\.next)
         #expect(next == ["belfry check --config '/etc/a b.json'"])
+        (checkup.store, checkup.isElsewhere) = ("", true)
+        next = checkup.diagnosis.findings.compactMap(\.next)
+        #expect(next == ["on the relay's machine: belfry check"])
+        checkup = try Self.checkup()
+        checkup.isElsewhere = true
+        checkup.backup = .missing(path: "/b")
+        next = checkup.diagnosis.findings.compactMap(\.next)
+        #expect(
+            next == [
+                "on the relay's machine: belfry backup FILE --database STORE; then bring FILE to "
+                    + "/b/belfry.backup"
+            ])
     }
 
     @Test func `of the time before the start silence is not judged`() throws {

@@ -34,4 +34,21 @@ struct UpkeepTests {
         await #expect(throws: CancellationError.self) { try await loop.value }
         await store.close()
     }
+
+    @Test func `what the accounts differ by is kept for whoever asks`() async throws {
+        let store = try TemporaryStore().open()
+        let standing = AccountsStanding()
+        #expect(standing.difference == nil)
+        let upkeep = Upkeep(
+            store, settings: Upkeep.Settings(), world: World.real, logger: Logger(label: "test"),
+            standing: standing, progress: { .start })
+        try await upkeep.audit()
+        #expect(standing.difference == 0)
+        let account = DeliveryAccount(
+            container: Sample.container, owed: 3, delivered: 1, pending: 0, deadLetters: 0,
+            dropped: 0)
+        standing.note([account])
+        #expect(standing.difference == 2)
+        await store.close()
+    }
 }

@@ -90,6 +90,9 @@ struct OverviewAdministration: AdministrationTable {
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
             "retries": .integer(Int64(backlog.retries)),
             "quarantined": .integer(Int64(backlog.quarantined)),
+            "setAside": backlog.newestSetAside.map(Self.json) ?? .null,
+            "difference": health.difference.map { .integer(Int64($0)) } ?? .null,
+            "unreadableRows": .integer(Int64(health.unreadableRows)),
             "halts": halts().json(),
             "refusing": .object(
                 JSONObject(
@@ -100,6 +103,14 @@ struct OverviewAdministration: AdministrationTable {
             "behind": .string(String(behind)),
             "countLimit": .integer(Int64(Self.countLimit)),
             "containers": .array(containers),
+        ]
+    }
+
+    private static func json(_ change: SetAsideChange) -> JSONValue {
+        [
+            "container": .string(change.container.container.rawValue),
+            "environment": .string(change.container.environment.rawValue),
+            "position": .string(change.position.description), "reason": .string(change.reason),
         ]
     }
 

@@ -16,6 +16,10 @@ package struct RelayHealth: Sendable {
     package var backup: ShippingStatus?
     /// When the listeners' certificate ends; `nil` without one.
     package var tlsUntil: Timestamp?
+    /// By how much the accounts of deliveries differ; `nil` where nobody has looked yet.
+    package var difference: Int?
+    /// Rows that were set aside since the start, because they cannot be read.
+    package var unreadableRows = 0
 
     package init(
         readiness: Readiness = .ready, footprint: StoreFootprint? = nil, reserveBytes: UInt64 = 0,

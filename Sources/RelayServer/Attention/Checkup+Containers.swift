@@ -198,11 +198,11 @@ extension Checkup {
         }
     }
 
-    private func name(_ container: JSONValue) -> String {
+    func name(_ container: JSONValue) -> String {
         "\(container.words(["container"]))/\(container.words(["environment"]))"
     }
 
-    private func flags(_ container: JSONValue) -> String {
+    func flags(_ container: JSONValue) -> String {
         "-c \(container.words(["container"])) -e \(container.words(["environment"]))\(place)"
     }
 }

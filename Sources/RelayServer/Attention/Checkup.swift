@@ -40,8 +40,10 @@ package struct Checkup: Sendable {
     package var bounds = Bounds()
     /// How other commands reach the same relay, for example ` --url …`.
     package var place = ""
-    /// How `belfry check` finds its store, for example ` --database …`.
+    /// How commands that read the store itself find it, for example ` --database …`.
     package var store = ""
+    /// Whether the store is found on another machine, the relay's.
+    package var isElsewhere = false
     /// The relay's file, as far as it is known here.
     package var database = StoreSettings.usualPath
     /// Whether the store is in a database of a server, which copies it by its own means.
@@ -63,7 +65,7 @@ package struct Checkup: Sendable {
             [
                 serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
                 backups.about(.backup), intake.about(.intake),
-            ] + certificate + settings + shards + containersMissing
+            ] + contents + certificate + settings + shards + containersMissing
         return Diagnosis(
             findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
@@ -104,14 +106,7 @@ package struct Checkup: Sendable {
 
     private var log: Finding {
         let quarantined = overview.count(["quarantined"])
-        if quarantined > 0 {
-            return Finding(
-                check: "log", state: .warn,
-                text: Counted.text(
-                    quarantined, "entry cannot be read, and fires nothing",
-                    "entries cannot be read, and fire nothing"),
-                next: "belfry check\(store)")
-        }
+        if quarantined > 0 { return setAside(quarantined) }
         let behind = Int64(text(["behind"])) ?? 0
         let retries = overview.count(["retries"])
         let ranges = overview.count(["rangeSubscriptions"])
@@ -192,6 +187,10 @@ package struct Checkup: Sendable {
         guard !isOnServer else {
             return "pg_basebackup, or the provider's own backup (docs/postgresql-engine.md)"
         }
+        guard !isElsewhere else {
+            return "on the relay's machine: belfry backup FILE --database STORE; then bring FILE "
+                + "to \(Self.quoted(file))"
+        }
         return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
     }
 
@@ -218,7 +217,7 @@ package struct Checkup: Sendable {
         else { return [] }
         return relayFinding(
             "settings", wrong: sentences.map(\.shown), as: .warn,
-            else: "all relays of the store have the same", next: "belfry nodes")
+            else: "all relays of the store have the same", next: onStore("belfry nodes"))
     }
 
     /// Whether somebody answers for each shard of the service, where there are several.

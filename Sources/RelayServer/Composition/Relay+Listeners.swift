@@ -107,12 +107,7 @@ extension Relay {
         dependencies.retention = configuration.upkeep.retention
         dependencies.halts = { [walk] in walk.worker.halts }
         dependencies.answers = { [walk] in walk.worker.answers }
-        let reserve = configuration.store.diskReserveBytes
-        dependencies.health = { [walk, store, shipper, certificate] in
-            RelayHealth(
-                readiness: walk.readiness(shortage: store.shortage), footprint: store.footprint,
-                reserveBytes: reserve, backup: shipper?.status, tlsUntil: certificate?.expiry)
-        }
+        dependencies.health = health
         dependencies.turns = walk.turns
         dependencies.accessLog = configuration.accessLog
         dependencies.logLevels = levels
@@ -138,6 +133,19 @@ extension Relay {
         dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [walk] in walk.worker.workRetries() }
         return dependencies
+    }
+
+    /// What the relay is short of.
+    private var health: @Sendable () async -> RelayHealth {
+        let reserve = configuration.store.diskReserveBytes
+        return { [walk, store, shipper, certificate, accounts] in
+            var health = RelayHealth(
+                readiness: walk.readiness(shortage: store.shortage), footprint: store.footprint,
+                reserveBytes: reserve, backup: shipper?.status, tlsUntil: certificate?.expiry)
+            health.difference = accounts.difference
+            health.unreadableRows = store.unreadable.count
+            return health
+        }
     }
 
     /// What follows the databases of sources; it appends as webhooks do.

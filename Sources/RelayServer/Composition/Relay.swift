@@ -45,6 +45,8 @@ package final class Relay: Service {
     let phones: SandboxPushes?
     /// How the last hour went.
     let series: RecentSeries
+    /// How the accounts of deliveries stand.
+    let accounts = AccountsStanding()
     /// The walk of the one shard that a store on one file has.
     let walk: ShardWalk
     /// The ports that the listeners got.
@@ -240,7 +242,7 @@ package final class Relay: Service {
     private var upkeep: Upkeep {
         Upkeep(
             store, settings: configuration.upkeep, world: world, logger: logger,
-            progress: { [walk] in walk.settled })
+            standing: accounts, progress: { [walk] in walk.settled })
     }
 
     /// Ends the relay once another machine should own the store.

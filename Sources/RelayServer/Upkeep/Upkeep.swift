@@ -46,14 +46,16 @@ struct Upkeep: Sendable {
     let progress: @Sendable () -> LogPosition
 
     private let meter = UpkeepMeter()
+    private let standing: AccountsStanding
     private let disagreements: DisagreementLog
 
     init(
         _ store: any Store, settings: Settings, world: World,
-        logger: Logger,
+        logger: Logger, standing: AccountsStanding = AccountsStanding(),
         progress: @escaping @Sendable () -> LogPosition
     ) {
         self.store = store
+        self.standing = standing
         self.settings = settings
         self.world = world
         self.logger = logger
@@ -147,6 +149,7 @@ struct Upkeep: Sendable {
                 ])
         }
         meter.show(accounts)
+        standing.note(accounts)
         meter.show(held: try await store.heldCounts())
     }
 

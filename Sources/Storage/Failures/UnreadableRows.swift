@@ -37,6 +37,9 @@ package final class UnreadableRows: Sendable {
     /// Knows of none.
     package init() {}
 
+    /// How many were found, as far as they are remembered.
+    package var count: Int { state.withLock { $0.known.count } }
+
     /// The rows that were found since the last call.
     package func takeNews() -> [UnreadableRow] {
         state.withLock { state in

@@ -31,6 +31,8 @@ package struct Backlog: Sendable, Hashable {
     package var rangeSubscriptions: Int
     /// Changes of the log that could not be read, and ranges that could not be worked.
     package var quarantined: Int
+    /// The one of these that came last.
+    package var newestSetAside: SetAsideChange?
     /// Changes whose record was not kept, because a quota was reached; since the store was made.
     package var unkept = 0
 
@@ -40,6 +42,23 @@ package struct Backlog: Sendable, Hashable {
         self.ranges = ranges
         self.rangeSubscriptions = rangeSubscriptions
         self.quarantined = quarantined
+    }
+}
+
+/// A change of the log that was set aside, or whose range was: it fires nothing, or not all.
+package struct SetAsideChange: Sendable, Hashable {
+    /// Whose change it is.
+    package let container: ContainerKey
+    /// Its place in the log.
+    package let position: LogPosition
+    /// Why; nothing of what it holds.
+    package let reason: String
+
+    /// Collects what is known of it.
+    package init(container: ContainerKey, position: LogPosition, reason: String) {
+        self.container = container
+        self.position = position
+        self.reason = reason
     }
 }
 

@@ -88,8 +88,8 @@ struct OverviewCommand: AsyncParsableCommand {
         if case .integer(let count)? = object["quarantined"], count > 0 {
             lines.append(
                 Counted.text(
-                    count, "change of the log cannot be read, and fires nothing.",
-                    "changes of the log cannot be read, and fire nothing."))
+                    count, "change of the log was set aside, and fires nothing.",
+                    "changes of the log were set aside, and fire nothing."))
         }
         if case .array(let containers)? = object["containers"] {
             lines += containers.flatMap(Self.remarks(onSourcesOf:))

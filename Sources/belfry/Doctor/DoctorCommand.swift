@@ -76,8 +76,10 @@ struct DoctorCommand: AsyncParsableCommand {
         for case (let name, let value?) in places {
             checkup.place += " \(name) \(Checkup.quoted(value))"
         }
-        if options.url == nil {
-            // The store of another machine's relay is found there.
+        if options.url != nil {
+            // A relay that is named so may be another machine's, whose store is found there.
+            checkup.isElsewhere = true
+        } else {
             let stores = [
                 ("--database", options.database),
                 ("--schema", options.database == nil ? nil : options.shard),

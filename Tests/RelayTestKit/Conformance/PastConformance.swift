@@ -220,6 +220,14 @@ package enum PastConformance {
             UnreadableEntry(position: first, isChange: true, reason: "why"), at: Sample.moment(3))
         #expect(
             try await store.pastChange(at: first, of: Sample.container)?.setAside == "why")
+        #expect(
+            try await store.backlog().newestSetAside
+                == SetAsideChange(container: Sample.container, position: first, reason: "why"))
+        // The newest is that which was set aside last, wherever in the log it stands.
+        try await store.quarantine(
+            UnreadableEntry(position: last, isChange: true, reason: "before"),
+            at: Sample.moment(2))
+        #expect(try await store.backlog().newestSetAside?.position == first)
     }
 
     /// A turn that is over ends a search after one entry, whosever it is.

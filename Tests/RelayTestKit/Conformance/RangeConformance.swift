@@ -152,6 +152,11 @@ package enum RangeConformance {
         #expect(try await next(in: store) == nil)
         let backlog = try await store.backlog()
         #expect(backlog.ranges == 0 && backlog.rangeSubscriptions == 0 && backlog.quarantined == 1)
+        #expect(
+            backlog.newestSetAside
+                == SetAsideChange(
+                    container: Sample.container, position: range.position,
+                    reason: "it cannot be worked"))
         var retention = Retention()
         retention.logAge = .seconds(10)
         #expect(try await store.prune(retention, at: Sample.moment(100)).logEntries > 0)

@@ -1,0 +1,52 @@
+import RelayModel
+
+extension Checkup {
+    /// A command that reads the store itself, which lies with the relay.
+    func onStore(_ command: String) -> String {
+        isElsewhere ? "on the relay's machine: \(command)" : "\(command)\(store)"
+    }
+
+    /// What is wrong with what the store holds: nobody is told of it by an answer.
+    var contents: [Finding] {
+        var findings: [Finding] = []
+        let difference = overview.count(["difference"])
+        if difference != 0 {
+            findings.append(
+                Finding(
+                    check: "accounts", state: .fail,
+                    text: "the accounts differ by "
+                        + Counted.text(difference, "delivery", "deliveries")
+                        + ": some are lost, or counted twice",
+                    next: onStore("belfry check")))
+        }
+        let rows = overview.count(["unreadableRows"])
+        if rows > 0 {
+            findings.append(
+                Finding(
+                    check: "rows", state: .warn,
+                    text: Counted.text(
+                        rows, "row of the store cannot be read, and is set aside",
+                        "rows of the store cannot be read, and are set aside"),
+                    next: onStore("belfry check")))
+        }
+        return findings.map { $0.about(.log) }
+    }
+
+    /// What is said of changes that were set aside: a check of the store finds nothing wrong with
+    /// them, so that the newest is named.
+    func setAside(_ count: Int64) -> Finding {
+        let words = Counted.text(
+            count, "change was set aside, and fires nothing",
+            "changes were set aside, and fire nothing")
+        guard let newest = value("setAside"), case .object = newest else {
+            return Finding(
+                check: "log", state: .warn, text: words, next: "belfry overview\(place)")
+        }
+        let position = newest.words(["position"])
+        return Finding(
+            check: "log", state: .warn,
+            text: "\(words); the newest is at position \(position) of \(name(newest)): "
+                + newest.words(["reason"]),
+            next: "belfry changes show \(position) \(flags(newest))")
+    }
+}
