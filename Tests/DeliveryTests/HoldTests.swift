@@ -181,6 +181,35 @@ import Testing
         #expect(due.requests.map(\.deliveryID) == [owed.delivery.id])
     }
 
+    @Test func `how long a push took is not told of one that was to wait`() throws {
+        var state = state()
+        let now = Fixtures.moment
+        let waits: [WaitReason] = [
+            .held(.quietHours), .together, .devicePace, .redriven(after: .attempts, cause: ""),
+        ]
+        let held = waits.enumerated().map { index, reason in
+            Retry(
+                delivery: Fixtures.delivery(at: UInt64(index) + 2), attempts: 0, dueAt: now,
+                reason: reason)
+        }
+        let failed = Retry(
+            delivery: Fixtures.delivery(at: 9), attempts: 1, dueAt: now, reason: .said("503"))
+        let plain = Fixtures.delivery(at: 1)
+        let first = state.admit([plain][...], atMost: 1, withdrawn: [:], at: now)
+        let again = state.admit(due: held + [failed], withdrawn: [:], at: now)
+        let requests = first.requests + again.requests
+        #expect(requests.count == 6)
+        let late = plain.delivery.appendedAt.advanced(by: .seconds(3600))
+        let tallies = Self.tallies(
+            state.take(
+                requests.map {
+                    PushCompletion(
+                        ticket: $0.ticket, outcome: .accepted, latency: .seconds(1))
+                }, at: late))
+        #expect(tallies.flatMap(\.delays).count == 2)
+        #expect(tallies.map { $0.endings[.accepted] } == [6])
+    }
+
     @Test func `what expires while it is held ends as a dead letter`() throws {
         var state = state()
         let now = try Self.moment("2026-11-24T22:00:00Z")

@@ -236,8 +236,8 @@ struct DeliveryState: ~Copyable, Sendable {
     ) {
         var resolution = resolution
         resolution.place = rules.unrecordedPlace(of: owed)
+        tally.add(resolution, of: owed.delivery, wasToWait: tracker.wasToWait(ticket), at: now)
         tracker.settle(ticket, resolution)
-        tally.add(resolution, of: owed.delivery, at: now)
     }
 
     private mutating func countRest(into actions: inout [DeliveryAction]) {

@@ -46,7 +46,7 @@ struct DeliveryMeter: Sendable {
         private(set) var yeses = 0
         /// Those of ``answers`` that somebody should look at.
         private(set) var alarms: [Answer: Int] = [:]
-        /// From the change to the acceptance, for each that was accepted.
+        /// From the change to the acceptance, for each that was accepted and was not to wait.
         private(set) var delays: [Duration] = []
 
         var isEmpty: Bool { attempts.isEmpty && endings.isEmpty }
@@ -65,12 +65,17 @@ struct DeliveryMeter: Sendable {
             }
         }
 
-        /// Counts a delivery that was settled.
-        mutating func add(_ resolution: Resolution, of delivery: Delivery, at now: Timestamp) {
+        /// Counts a delivery that was settled; how long one took that was to wait says nothing of
+        /// the relay and the gateway.
+        mutating func add(
+            _ resolution: Resolution, of delivery: Delivery, wasToWait: Bool, at now: Timestamp
+        ) {
             let ending = resolution.ending
             endings[ending, default: 0] += 1
             if let hold = resolution.hold { holds[hold, default: 0] += 1 }
-            if ending == .accepted { delays.append(now.duration(since: delivery.appendedAt)) }
+            if ending == .accepted, !wasToWait {
+                delays.append(now.duration(since: delivery.appendedAt))
+            }
         }
 
         mutating func add(_ count: Int, _ ending: SettledEnding) {

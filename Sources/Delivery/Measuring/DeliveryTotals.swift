@@ -14,7 +14,7 @@ package struct DeliveryTotals: Sendable, Hashable {
     package private(set) var deadLetters: UInt64 = 0
     /// The times from the hand-over to a connection to the answer.
     package private(set) var latencies = LatencyBuckets()
-    /// The times from the change to the acceptance.
+    /// The times from the change to the acceptance, of what was not to wait.
     package private(set) var delays = LatencyBuckets()
 
     /// Begins with nothing.

@@ -196,6 +196,12 @@ package struct DeliveryTracker: Sendable {
         }
     }
 
+    /// Whether the delivery behind an open ticket waited because somebody wanted it to.
+    func wasToWait(_ ticket: Ticket) -> Bool {
+        guard case .retry(let number) = ticket else { return false }
+        return retries[number]?.reason.isWanted ?? false
+    }
+
     /// Settles an open ticket.
     ///
     /// A ticket that is not open is ignored: the gateway answered twice.

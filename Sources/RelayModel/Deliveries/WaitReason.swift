@@ -26,6 +26,14 @@ package enum WaitReason: Sendable, Hashable {
         }
     }
 
+    /// Whether somebody wants it to wait: its recipient, who paces its device, or who redrove it.
+    package var isWanted: Bool {
+        switch self {
+        case .deviceHold, .devicePace, .held, .together, .redriven: true
+        case .said, .noAnswerYet: false
+        }
+    }
+
     /// Why it is held back, if it is for its recipient's sake.
     package var hold: HoldReason? {
         guard case .held(let reason) = self else { return nil }
