@@ -76,6 +76,7 @@ extension Relay {
 
 /// Shows how backups stand.
 final class BackupMeter: Sendable {
+    private let interval = Gauge(label: "belfry_backup_interval_seconds")
     private let waiting = Gauge(label: "belfry_backup_waiting_bytes")
     private let segments = Counter(label: "belfry_backup_segments_total")
     private let bytes = Counter(label: "belfry_backup_bytes_total")
@@ -87,6 +88,7 @@ final class BackupMeter: Sendable {
     func show(_ status: ShippingStatus, at now: Timestamp) {
         show("belfry_backup_age_seconds", since: status.shippedUntil, at: now)
         show("belfry_backup_copy_age_seconds", since: status.lastBase, at: now)
+        interval.record(status.interval / .seconds(1))
         waiting.record(status.waitingBytes)
         let before = counted.withLock { counted in
             defer { counted = status }
