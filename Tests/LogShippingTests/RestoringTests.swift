@@ -149,6 +149,74 @@ import Testing
         #expect(left.end(of: base)?.missing == gone.sequence)
     }
 
+    /// As a command takes it: shown to the millisecond, and all of that millisecond.
+    private static func shown(_ moment: Timestamp) throws -> Timestamp {
+        try #require(Timestamp(iso8601: moment.iso8601)).advanced(by: .nanoseconds(999_999))
+    }
+
+    @Test(arguments: [true, false])
+    func `what is offered is taken as it is shown`(isMissing: Bool) async throws {
+        let (destination, moments) = try await Self.shipped()
+        let name = try #require(destination.segments.dropLast().last)
+        if isMissing {
+            try await destination.remove(name)
+        } else {
+            destination.change(name) { $0[700] ^= 4 }
+        }
+        let rest = Catalogue(destination.objects.keys.filter { $0 != name })
+        let offer = try #require(rest.end(of: rest.bases[0])?.moment)
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination)
+        }
+        #expect(refusal?.description.contains("with --at \(offer.iso8601), and") == true)
+        let (head, outcome) = try await ShippingRig.restored(
+            destination, asOf: try Self.shown(offer))
+        #expect(head == UInt64(moments.count { $0 <= offer }) && outcome.mark.moment == offer)
+        let next = offer.advanced(by: .milliseconds(1))
+        await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination, asOf: next)
+        }
+    }
+
+    @Test func `a moment that no chain has is refused, and the last one before it offered`()
+        async throws
+    {
+        let rig = try await ShippingRig(spoolBytes: 60 * 4120)
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.clock.advance(by: .seconds(1))
+        try await rig.append(2)
+        try await round.run()
+        // What waits is more than may wait: it is given up, and a new copy is made later.
+        rig.destination.fail(DestinationFailure(.away, "nobody answers"))
+        let moments = try await rig.append(60)
+        #expect(rig.spool.takeEnding() != nil)
+        rig.destination.fail(nil)
+        try await round.run()
+        await rig.store.close()
+        let catalogue = Catalogue(Array(rig.destination.objects.keys))
+        let (first, last) = (
+            try #require(catalogue.bases.first), try #require(catalogue.bases.last)
+        )
+        #expect(first.chain != last.chain)
+        let end = try #require(catalogue.end(of: first)?.moment)
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(rig.destination, asOf: moments[30])
+        }
+        #expect(
+            refusal?.description
+                == "memory:: the chain \(first.chain) ends at \(end.iso8601), and the copy after it "
+                + "is of \(last.reach.moment.iso8601): what was committed in between is not there; "
+                + "it can be restored up to \(end.iso8601), with --at \(end.iso8601), and what was "
+                + "committed after that is lost then")
+        let (head, outcome) = try await ShippingRig.restored(
+            rig.destination, asOf: try Self.shown(end))
+        #expect(head == 2 && outcome.later == last.reach.moment)
+        let whole = try await ShippingRig.restored(rig.destination)
+        #expect(whole.head == 62 && whole.outcome.later == nil)
+    }
+
     @Test func `a copy without the log that makes it whole is refused`() async throws {
         let (destination, _) = try await Self.shipped()
         let all = Catalogue(Array(destination.objects.keys))

@@ -13,6 +13,8 @@ package struct BackupReading: Sendable {
         package let mark: LogMark
         /// The first commit that is in the backup and not in it, if there is one.
         package let next: LogMark?
+        /// Where a moment was wanted: of when the first copy is that another chain has after it.
+        package let later: Timestamp?
         /// What is damaged or missing of later copies, each of which was passed over.
         package let passedOver: [String]
     }
@@ -67,6 +69,7 @@ package struct BackupReading: Sendable {
                 }
                 return Outcome(
                     base: base, mark: mark, next: file.next,
+                    later: moment.flatMap { catalogue.laterCopy(than: base, after: $0) },
                     passedOver: passedOver.map(\.description))
             }
         } catch let refusal as BackupRefusal {
@@ -87,7 +90,7 @@ package struct BackupReading: Sendable {
                 if try !file.lay(found) { return }
             case .failure(let refusal):
                 // It is as if it were missing: what is wanted may be before it.
-                guard let moment, let reached, reached >= moment,
+                guard let moment, let reached, reached.reaches(moment),
                     segment.sequence > plan.base.reach.last
                 else { throw refusal }
                 return
@@ -242,18 +245,39 @@ struct RebuildingPlan: Sendable {
         self.base = base
         let (found, missing) = catalogue.segments(of: base, through: moment ?? .latest)
         segments = found
-        guard let missing else { return }
+        guard let missing else {
+            guard let moment, let last = catalogue.end(of: base)?.moment, !last.reaches(moment),
+                let later = catalogue.laterCopy(than: base, after: moment)
+            else { return }
+            throw BackupRefusal(
+                "\(place): the chain \(base.chain) ends at \(last.iso8601), and the copy after "
+                    + "it is of \(later.iso8601): what was committed in between is not there")
+        }
         let words = "\(place): segment \(missing) of the chain \(base.chain) is missing"
         guard let end = found.last, end.sequence >= base.reach.last else {
             throw BackupRefusal(
                 words + ", without which its copy \(base.number) is not whole")
         }
-        if end.moment >= moment ?? .latest { return }
+        if let moment, end.moment.reaches(moment) { return }
         throw BackupRefusal(words)
     }
 }
 
+private extension Timestamp {
+    /// Whether nothing is between this and a moment that is not earlier, as far as moments are
+    /// shown to people, who name them so: to the millisecond.
+    func reaches(_ moment: Timestamp) -> Bool { milliseconds >= moment.milliseconds }
+}
+
 extension Catalogue {
+    /// Of when the first copy after `moment` is that another chain has than that of `base`.
+    ///
+    /// A chain ends where what followed was not shipped, so that up to that copy nobody knows what
+    /// was committed.
+    func laterCopy(than base: Base, after moment: Timestamp) -> Timestamp? {
+        bases.first { $0.chain != base.chain && $0.reach.moment > moment }?.reach.moment
+    }
+
     /// The copies of one chain that a moment can be made of.
     ///
     /// - Parameters:

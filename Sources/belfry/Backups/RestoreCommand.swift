@@ -137,7 +137,7 @@ struct RestoreCommand: AsyncParsableCommand {
         members["moment"] = .string(outcome.mark.moment.iso8601)
         members["commits"] = .integer(outcome.mark.commits)
         members["chain"] = .string(outcome.base.chain)
-        members["lostAfter"] = outcome.next.map { .string($0.moment.iso8601) }
+        members["lostAfter"] = (outcome.next?.moment ?? outcome.later).map { .string($0.iso8601) }
         if !outcome.passedOver.isEmpty {
             members["passedOver"] = .array(outcome.passedOver.map { .string($0) })
         }
@@ -145,6 +145,8 @@ struct RestoreCommand: AsyncParsableCommand {
             outcome.next.map { next in
                 "; left out is what the backup has from \(next.moment.iso8601) on "
                     + "(position \(next.head) and more)"
+            } ?? outcome.later.map { later in
+                "; left out is what the backup has from \(later.iso8601) on"
             } ?? "; the backup has nothing later"
         let older =
             outcome.passedOver.isEmpty
