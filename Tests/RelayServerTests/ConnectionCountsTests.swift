@@ -197,6 +197,17 @@ import Testing
         #expect(listener(64) == OpenFiles.least)
     }
 
+    @Test func `too few files for the connections that are set are told`() {
+        var settings = ListenerSettings()
+        settings.connections = 10_000
+        #expect(settings.shortage(OpenFiles(limit: 1_048_576), gateway: 4) == nil)
+        #expect(
+            settings.shortage(OpenFiles(limit: 1024), gateway: 4)
+                == "912 connections of clients are taken, and not the 10000 of http.connections, "
+                + "because there are 1024 open files for them: raise the limit (LimitNOFILE of the "
+                + "unit, ulimit -Hn)")
+    }
+
     // MARK: How fast
 
     private static func pace() -> ConnectionPace {

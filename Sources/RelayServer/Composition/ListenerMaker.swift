@@ -50,6 +50,9 @@ struct ListenerMaker: Sendable {
                 "connections": .stringConvertible(clients.connections),
                 "perAddress": .stringConvertible(clients.perAddress),
             ])
+        let shortage = configuration.listening.shortage(
+            usable, gateway: configuration.gateway.connections)
+        if let shortage { logger.warning("\(shortage)") }
     }
 
     /// What lets connections into a listener.

@@ -125,6 +125,15 @@ package struct ListenerSettings: Sendable, Hashable {
             perAddress: min(count, connectionsPerAddress ?? max(1, count / 2)))
     }
 
+    /// What an operator is told where `files` are too few for all connections that are set.
+    func shortage(_ files: OpenFiles, gateway: Int) -> String? {
+        let count = clients(files, gateway: gateway).connections
+        guard count < connections else { return nil }
+        return "\(count) connections of clients are taken, and not the \(connections) of "
+            + "http.connections, because there are \(files.limit) open files for them: raise the "
+            + "limit (LimitNOFILE of the unit, ulimit -Hn)"
+    }
+
     /// What the administrative listener takes: of one address never all, and who waits there for
     /// nothing gives way to whoever comes, so that nobody keeps the operator out.
     var administrativeListener: ConnectionCounts.Bounds {
