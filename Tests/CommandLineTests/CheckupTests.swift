@@ -204,6 +204,15 @@ import Testing
             .warn, "was refused at", "belfry sources refused \(container)"),
         Wrong(
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #"""
+            "lastAccepted": "2026-11-23T11:58:00Z", "accepted": 30, "refused": 10,
+                "lastRefused": "2026-11-23T11:57:00Z", "lastReason": "no signature"
+            """#,
+            .warn,
+            "25 of 100 webhooks of shop were refused since the start, the last at "
+                + "2026-11-23T11:57:00.000Z: no signature", "belfry sources refused \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""lastAccepted": "2026-11-23T11:58:00Z", "older": 10, "olderPercent": 40"#, .warn,
             "40 of 100 of the last changes of shop are older",
             "belfry changes list --state stale --source shop \(container)"),
@@ -230,6 +239,21 @@ import Testing
             let words = wrong.next.split(separator: " ").dropFirst().map(String.init)
             #expect(throws: Never.self) { _ = try BelfryCommand.parseAsRoot(words) }
         }
+    }
+
+    @Test(arguments: [
+        #""accepted": 30, "refused": 9, "lastRefused": "2026-11-23T11:57:00Z""#,
+        #""accepted": 300, "refused": 10, "lastRefused": "2026-11-23T11:57:00Z""#,
+        #""accepted": 30, "refused": 10, "lastRefused": "2026-11-23T10:57:00Z""#,
+    ])
+    func `a few refusals, or those that are over, are no finding`(members: String) throws {
+        let diagnosis = try Self.checkup([
+            (
+                #""lastAccepted": "2026-11-23T11:58:00Z""#,
+                #""lastAccepted": "2026-11-23T11:58:00Z", "# + members
+            )
+        ]).diagnosis
+        #expect(diagnosis.state == .ok)
     }
 
     @Test func `the first of several is told, and how many there are`() throws {

@@ -108,6 +108,7 @@ extension Checkup {
                     + source.words(["lastReason"]),
                 next: "belfry sources refused \(flags(container))")
         }
+        if let refusals = refusals(source, check, name, of: container) { return refusals }
         // Of the time before the start nothing is known, so silence is counted from it.
         let since = [
             accepted, Timestamp(iso8601: source.words(["savedAt"])),
@@ -129,6 +130,25 @@ extension Checkup {
         }
         if let older = older(source, check, name, of: container) { return older }
         return Finding(check: check, state: .ok, text: "last webhook at \(accepted.iso8601)")
+    }
+
+    /// A source of which many webhooks are refused beside those that are accepted, as where one of
+    /// several senders has a secret that is not valid any more; over within an hour.
+    private func refusals(
+        _ source: JSONValue, _ check: String, _ name: String, of container: JSONValue
+    ) -> Finding? {
+        let refused = source.count(["refused"])
+        let all = Double(refused) + Double(source.count(["accepted"]))
+        guard refused >= 10, Double(refused) >= all / 10,
+            let last = Timestamp(iso8601: source.words(["lastRefused"])),
+            (Timestamp(iso8601: text(["now"])) ?? now).duration(since: last) < .seconds(3600)
+        else { return nil }
+        return Finding(
+            check: check, state: .warn,
+            text: "\(Int((Double(refused) / all * 100).rounded())) of 100 webhooks of \(name) were "
+                + "refused since the start, the last at \(last.iso8601): "
+                + source.words(["lastReason"]),
+            next: "belfry sources refused \(flags(container))")
     }
 
     /// A source of which many changes fire nothing, because the relay has newer versions; of a few
