@@ -173,6 +173,11 @@ import Testing
             #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",
             "belfry containers show \(container)"),
         Wrong(
+            #""reason": "accepted""#, #""reason": "InternalServerError", "status": 500"#, .warn,
+            "could not take a push of iCloud.com.example.Art/production at 2026-11-23T11:59:00Z, "
+                + "which is tried again: InternalServerError",
+            "belfry deliveries retries \(container)"),
+        Wrong(
             #"{"kind": "key"}"#,
             #"{"kind": "certificate", "expiresAt": "2026-12-01T12:00:00Z"}"#, .warn,
             "is valid for 8 days more",

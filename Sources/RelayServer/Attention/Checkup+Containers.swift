@@ -16,6 +16,14 @@ extension Checkup {
         let meaning = container.words(["gateway", "last", "meaning"])
         switch container.words(["canSend"]) {
         case "yes":
+            // A fault of the gateway is no push's, though it answers each one by itself.
+            guard container.count(["gateway", "last", "status"]) < 500 else {
+                return Finding(
+                    check: check, state: .warn,
+                    text: "the gateway could not take a push of \(name(container)) at \(at), which "
+                        + "is tried again: \(reason)" + (meaning.isEmpty ? "" : " (\(meaning))"),
+                    next: "belfry deliveries retries \(flags(container))")
+            }
             return Finding(check: check, state: .ok, text: "last answer: \(reason) at \(at)")
         case "no":
             return Finding(
