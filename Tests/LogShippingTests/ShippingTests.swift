@@ -164,6 +164,40 @@ import Testing
         let catalogue = Catalogue(Array(rig.destination.objects.keys))
         #expect(catalogue.bases.first?.chain == again.spool.chainName)
         #expect(try await ShippingRig.restored(rig.destination).head == 6)
+        // The chain with later moments is no later one.
+        let later = again.clock.moment.advanced(by: .seconds(60))
+        let restored = try await ShippingRig.restored(rig.destination, asOf: later)
+        #expect(restored.head == 6 && restored.outcome.later == nil)
+    }
+
+    @Test func `a clock that is set back by long begins a chain with moments of its own`()
+        async throws
+    {
+        let clock = TestClock()
+        clock.advance(by: .seconds(86_400))
+        let rig = try await ShippingRig(clock: clock)
+        try await rig.furnish()
+        try await rig.append(2)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        await rig.store.close()
+        await rig.shipper.finish()
+        let again = try await ShippingRig(at: rig.home, to: rig.destination)
+        let chain = try #require(again.spool.chainName)
+        #expect(chain == rig.spool.chainName)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        #expect(again.spool.takeEnding() == "the clock was set back by more than an hour")
+        #expect(again.spool.chainName != nil && again.spool.chainName != chain)
+        let moments = try await again.append(3)
+        try await next.run()
+        #expect(again.spool.takeEnding() == nil)
+        await again.store.close()
+        for (index, moment) in moments.enumerated() {
+            let head = try await ShippingRig.restored(rig.destination, asOf: moment).head
+            #expect(head == UInt64(index + 3))
+        }
+        #expect(try await ShippingRig.restored(rig.destination).head == 5)
     }
 
     @Test func `a destination that is away is shipped to once it is back`() async throws {

@@ -45,14 +45,19 @@ package struct BackupReading: Sendable {
     package func rebuild(at path: String, asOf moment: Timestamp?) async throws -> Outcome {
         let names = try await destination.names(below: "")
         let catalogue = Catalogue(names)
-        var chain: String?
-        if moment == nil { chain = try await furthestChain(of: catalogue) }
-        let bases = try catalogue.fitting(asOf: moment, of: chain, place: place)
+        let furthest = try await furthestChain(of: catalogue)
+        let bases = try catalogue.fitting(
+            asOf: moment, of: moment == nil ? furthest : nil, place: place)
         var passedOver: [BackupRefusal] = []
         do {
             var file = try FileRebuilding(at: path, through: moment ?? .latest)
             for base in bases {
-                let plan = try RebuildingPlan(catalogue, of: base, asOf: moment, place: place)
+                // What has later moments than the furthest was made while the clock was ahead.
+                let later = moment.flatMap { moment in
+                    base.chain == furthest ? nil : catalogue.laterCopy(than: base, after: moment)
+                }
+                let plan = try RebuildingPlan(
+                    catalogue, of: base, asOf: moment, before: later, place: place)
                 let parts: BaseManifest
                 do {
                     parts = try await self.manifest(of: base).get()
@@ -68,8 +73,7 @@ package struct BackupReading: Sendable {
                     throw BackupRefusal("\(destination.place): no commit could be restored")
                 }
                 return Outcome(
-                    base: base, mark: mark, next: file.next,
-                    later: moment.flatMap { catalogue.laterCopy(than: base, after: $0) },
+                    base: base, mark: mark, next: file.next, later: later,
                     passedOver: passedOver.map(\.description))
             }
         } catch let refusal as BackupRefusal {
@@ -237,17 +241,19 @@ struct RebuildingPlan: Sendable {
     ///   - catalogue: what there is.
     ///   - base: the copy that is taken.
     ///   - moment: `nil` is the last there is.
+    ///   - later: of when the first copy is that another chain has after the moment.
     ///   - place: where it is.
     /// - Throws: ``BackupRefusal`` if what the moment takes is not there.
     init(
-        _ catalogue: Catalogue, of base: Catalogue.Base, asOf moment: Timestamp?, place: String
+        _ catalogue: Catalogue, of base: Catalogue.Base, asOf moment: Timestamp?,
+        before later: Timestamp?, place: String
     ) throws(BackupRefusal) {
         self.base = base
         let (found, missing) = catalogue.segments(of: base, through: moment ?? .latest)
         segments = found
         guard let missing else {
-            guard let moment, let last = catalogue.end(of: base)?.moment, !last.reaches(moment),
-                let later = catalogue.laterCopy(than: base, after: moment)
+            guard let moment, let later, let last = catalogue.end(of: base)?.moment,
+                !last.reaches(moment)
             else { return }
             throw BackupRefusal(
                 "\(place): the chain \(base.chain) ends at \(last.iso8601), and the copy after "

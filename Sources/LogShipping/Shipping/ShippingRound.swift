@@ -40,6 +40,7 @@ struct ShippingRound {
     /// Ships all that there is, and makes a copy of the file if it is time for one.
     mutating func run() async throws {
         try await look()
+        checkClock()
         if spool.chainName == nil {
             copying = nil
             lastBase = nil
@@ -119,6 +120,19 @@ struct ShippingRound {
 
     private func gone(_ segment: UInt64) -> String {
         "segment \(segment) is not at \(destination.place)"
+    }
+
+    /// By how much the clock may be set back while the chain goes on.
+    private static let bearableStep = Duration.seconds(3600)
+
+    /// Ends the chain if the clock was set back by long, as that of a machine may be when it has
+    /// started: until it is where it was no copy would be due, and all that is committed would have
+    /// the one moment.
+    private func checkClock() {
+        guard let base = lastBase, base.chain == spool.chainName else { return }
+        let newest = max(base.moment, lastShipped?.mark?.moment ?? base.moment)
+        guard newest.duration(since: shipper.now()) > Self.bearableStep else { return }
+        spool.end(because: "the clock was set back by more than an hour")
     }
 
     /// How often it is looked whether the last copy is there.
