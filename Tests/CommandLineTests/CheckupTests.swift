@@ -37,12 +37,13 @@ import Testing
         return Checkup(overview: try JSONValue(parsing: text), now: now, isRunning: true)
     }
 
-    @Test func `a database that is followed may be silent`() throws {
+    @Test(arguments: [("following", "2026-11-22T12:00:00Z"), ("connecting", "2026-11-23T11:52:00Z")])
+    func `a database that is followed may be silent`(state: String, since: String) throws {
         let diagnosis = try Self.checkup([
             (
                 #""lastAccepted": "2026-11-23T11:58:00Z""#,
-                #""following": {"state": "following", "verdict": "well", "sentence": "Following.", "#
-                    + #""since": "2026-11-22T12:00:00Z"}"#
+                #""following": {"state": "\#(state)", "verdict": "well", "sentence": "Following.", "#
+                    + #""since": "\#(since)"}"#
             )
         ]).diagnosis
         #expect(diagnosis.state == .ok)
@@ -225,6 +226,14 @@ import Testing
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""following": {"state": "slotLost", "verdict": "broken", "sentence": "Drop it."}"#,
             .fail, "shop: Drop it.", "belfry sources show shop \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #"""
+            "following": {"state": "connecting", "verdict": "well", "sentence": "Connecting.",
+                "since": "2026-11-23T11:49:00Z"}
+            """#,
+            .warn, "shop: connecting since 2026-11-23T11:49:00Z",
+            "belfry sources show shop \(container)"),
         Wrong(
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""following": {"state": "unreachable", "verdict": "waiting", "sentence": "Wait."}"#,

@@ -183,6 +183,12 @@ extension Checkup {
             return Finding(check: check, state: .unknown, text: "no relay runs")
         }
         switch FollowStanding.Verdict(rawValue: following.words(["verdict"])) {
+        case .well? where hasBegunLongAgo(following):
+            return Finding(
+                check: check, state: .warn,
+                text: "\(name): connecting since \(following.words(["since"])): look why the "
+                    + "database does not answer, or what the making of a slot waits for",
+                next: "belfry sources show \(name) \(flags(container))")
         case .well?:
             return Finding(
                 check: check, state: .ok,
@@ -199,6 +205,14 @@ extension Checkup {
                 check: check, state: .warn, text: "\(name): \(words)",
                 next: "belfry sources show \(name) \(flags(container))")
         }
+    }
+
+    /// Whether a follower does not come to follow, though nothing says no.
+    private func hasBegunLongAgo(_ following: JSONValue) -> Bool {
+        guard following.words(["state"]) == "connecting",
+            let since = Timestamp(iso8601: following.words(["since"]))
+        else { return false }
+        return (Timestamp(iso8601: text(["now"])) ?? now).duration(since: since) > .seconds(600)
     }
 
     /// What nobody works on any more by itself.
