@@ -37,7 +37,9 @@ import Testing
         return Checkup(overview: try JSONValue(parsing: text), now: now, isRunning: true)
     }
 
-    @Test(arguments: [("following", "2026-11-22T12:00:00Z"), ("connecting", "2026-11-23T11:52:00Z")])
+    @Test(arguments: [
+        ("following", "2026-11-22T12:00:00Z"), ("connecting", "2026-11-23T11:52:00Z"),
+    ])
     func `a database that is followed may be silent`(state: String, since: String) throws {
         let diagnosis = try Self.checkup([
             (
