@@ -206,8 +206,8 @@ import Testing
         }
         #expect(
             refusal?.description
-                == "memory:: the chain \(first.chain) ends at \(end.iso8601), and the copy after it "
-                + "is of \(last.reach.moment.iso8601): what was committed in between is not there; "
+                == "memory:: the chain \(first.chain) ends at \(end.iso8601), and the copy after "
+                + "it is of \(last.reach.moment.iso8601): what was committed in between is not there; "
                 + "it can be restored up to \(end.iso8601), with --at \(end.iso8601), and what was "
                 + "committed after that is lost then")
         let (head, outcome) = try await ShippingRig.restored(

@@ -186,6 +186,9 @@ import Testing
         let chain = try #require(again.spool.chainName)
         #expect(chain == rig.spool.chainName)
         var next = ShippingRound(again.shipper)
+        // For some minutes the machine may not know better.
+        for _ in 1..<60 { try await next.run() }
+        #expect(again.spool.chainName == chain)
         try await next.run()
         #expect(again.spool.takeEnding() == "the clock was set back by more than an hour")
         #expect(again.spool.chainName != nil && again.spool.chainName != chain)

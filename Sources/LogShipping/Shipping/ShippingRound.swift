@@ -27,6 +27,8 @@ struct ShippingRound {
     private var lastBase: (chain: String, moment: Timestamp, name: String, parts: Int?)?
     /// When it was looked whether that copy is there.
     private var lookedAt: Timestamp?
+    /// How often one after the other the clock was found to be behind.
+    private var roundsBehind = 0
     private var newestBase: UInt64 = 0
     private var lastShipped: LogSpool.Waiting?
 
@@ -128,10 +130,17 @@ struct ShippingRound {
     /// Ends the chain if the clock was set back by long, as that of a machine may be when it has
     /// started: until it is where it was no copy would be due, and all that is committed would have
     /// the one moment.
-    private func checkClock() {
+    private mutating func checkClock() {
         guard let base = lastBase, base.chain == spool.chainName else { return }
         let newest = max(base.moment, lastShipped?.mark?.moment ?? base.moment)
-        guard newest.duration(since: shipper.now()) > Self.bearableStep else { return }
+        guard newest.duration(since: shipper.now()) > Self.bearableStep else {
+            roundsBehind = 0
+            return
+        }
+        roundsBehind += 1
+        // A machine that has just started may hear only now what time it is.
+        guard shipper.settings.interval * roundsBehind >= Self.lookingInterval else { return }
+        roundsBehind = 0
         spool.end(because: "the clock was set back by more than an hour")
     }
 
