@@ -90,8 +90,8 @@ struct OverviewAdministration: AdministrationTable {
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
             "retries": .integer(Int64(backlog.retries)),
             "quarantined": .integer(Int64(backlog.quarantined)),
-            "setAside": backlog.newestSetAside.map(Self.json) ?? .null,
-            "difference": health.difference.map { .integer(Int64($0)) } ?? .null,
+            "setAside": Self.json(backlog.newestSetAside),
+            "difference": health.accounts,
             "unreadableRows": .integer(Int64(health.unreadableRows)),
             "halts": halts().json(),
             "refusing": .object(
@@ -106,8 +106,10 @@ struct OverviewAdministration: AdministrationTable {
         ]
     }
 
-    private static func json(_ change: SetAsideChange) -> JSONValue {
-        [
+    /// The change that was set aside last; null if none is.
+    private static func json(_ change: SetAsideChange?) -> JSONValue {
+        guard let change else { return .null }
+        return [
             "container": .string(change.container.container.rawValue),
             "environment": .string(change.container.environment.rawValue),
             "position": .string(change.position.description), "reason": .string(change.reason),

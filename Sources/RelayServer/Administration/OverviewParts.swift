@@ -49,6 +49,9 @@ extension RelayHealth {
         .array((footprint?.disagreements ?? []).map { .string($0) })
     }
 
+    /// By how much the accounts of deliveries differ; null where nobody has looked yet.
+    var accounts: JSONValue { difference.map { .integer(Int64($0)) } ?? .null }
+
     /// Until when the listeners' certificate is valid; null without one.
     var tls: JSONValue { tlsUntil.map { ["expiresAt": .string($0.iso8601)] } ?? .null }
 
