@@ -1,0 +1,29 @@
+import Foundation
+import Testing
+
+/// The systemd unit lets the relay do what it does, and little else.
+@Suite struct ServiceUnitTests {
+    private static func values(of key: String) throws -> [String] {
+        try Repository.file("deploy/belfry.service").lines
+            .filter { $0.hasPrefix("\(key)=") }
+            .map { String($0.dropFirst(key.count + 1)) }
+    }
+
+    /// Of calls that are refused without a word, as `nice`, nobody else would notice it.
+    @Test func `the filter of system calls has what threads ask for`() throws {
+        let steps = Repository.sources.filter { file in
+            file.lines.contains { $0.has("nice(Self.") }
+        }
+        #expect(!steps.isEmpty)
+        let filters = try Self.values(of: "SystemCallFilter")
+        let refusing = try #require(filters.lastIndex { $0.hasPrefix("~") })
+        let last = try #require(filters.lastIndex(of: "setpriority"))
+        #expect(last > refusing)
+    }
+
+    /// Three waits of `shutdown.graceSeconds`, which is 20 s unless set, and what is between them.
+    @Test func `an end has the time that it may take`() throws {
+        let seconds = try Self.values(of: "TimeoutStopSec").compactMap { Int($0) }
+        #expect(seconds.count == 1 && seconds[0] > 3 * 20)
+    }
+}
