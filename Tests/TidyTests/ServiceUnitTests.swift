@@ -1,4 +1,3 @@
-import Foundation
 import Testing
 
 /// The systemd unit lets the relay do what it does, and little else.
