@@ -122,6 +122,23 @@ import Testing
                 """)
     }
 
+    @Test func `an overview says what is wrong with what the store holds`() {
+        let remark = OverviewCommand.remark([
+            "head": "1", "behind": "0", "quarantined": 1, "difference": 2, "unreadableRows": 1,
+        ])
+        #expect(
+            remark == """
+                The log ends at 1; 0 entries are not settled.
+                1 change of the log was set aside, and fires nothing.
+                The accounts differ by 2 deliveries (belfry check).
+                1 row of the store cannot be read (belfry check).
+                """)
+        #expect(
+            OverviewCommand.remark([
+                "head": "1", "behind": "0", "difference": 0, "unreadableRows": 0,
+            ]) == "The log ends at 1; 0 entries are not settled.")
+    }
+
     // MARK: The log
 
     @Test func `a line in JSON is one object in one line, whatever is in it`() throws {

@@ -91,6 +91,7 @@ struct OverviewCommand: AsyncParsableCommand {
                     count, "change of the log was set aside, and fires nothing.",
                     "changes of the log were set aside, and fire nothing."))
         }
+        lines += Self.lines(ofContents: object)
         if case .array(let containers)? = object["containers"] {
             lines += containers.flatMap(Self.remarks(onSourcesOf:))
         }
@@ -106,6 +107,20 @@ struct OverviewCommand: AsyncParsableCommand {
             lines.append(Self.line(ofBackup: backup))
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// What is wrong with what the store holds.
+    private static func lines(ofContents object: JSONObject) -> [String] {
+        var lines: [String] = []
+        if case .integer(let difference)? = object["difference"], difference != 0 {
+            let deliveries = Counted.text(difference, "delivery", "deliveries")
+            lines.append("The accounts differ by \(deliveries) (belfry check).")
+        }
+        if case .integer(let count)? = object["unreadableRows"], count > 0 {
+            let rows = Counted.text(count, "row of the store", "rows of the store")
+            lines.append("\(rows) cannot be read (belfry check).")
+        }
+        return lines
     }
 
     /// That nobody can be asked about a shard; `nil` of one that has an owner.
