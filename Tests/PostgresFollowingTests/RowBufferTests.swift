@@ -75,6 +75,28 @@ import Testing
         #expect(buffer.isFull)
     }
 
+    /// One message of the log tells of all tables that a command emptied.
+    @Test(arguments: [2, 3, 2500])
+    func `tables that were emptied together go in as many requests as they take`(count: Int) {
+        var buffer = RowBuffer()
+        add(999, of: 1, to: &buffer)
+        for index in 999..<(999 + count) {
+            buffer.add(
+                Self.row(.truncate),
+                at: RowPlace(commit: PostgresPosition(rawValue: 1), index: index), bytes: 10)
+        }
+        buffer.complete(end: PostgresPosition(rawValue: 2))
+        var last = -1
+        while buffer.hasSomething {
+            let batch = buffer.take()
+            #expect(batch.rows.count <= RowBuffer.maximumChanges)
+            #expect((batch.end == nil) == buffer.hasSomething)
+            last += batch.rows.count
+            #expect(batch.last?.index == last)
+        }
+        #expect(last == 998 + count)
+    }
+
     @Test
     func `an end without rows before it is confirmed no earlier than rows that fill a request`() {
         var buffer = RowBuffer()

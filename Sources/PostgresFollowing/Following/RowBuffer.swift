@@ -22,7 +22,7 @@ struct RowBuffer {
     private var whole = 0
     private var end: PostgresPosition?
 
-    /// Whether a request holds no more; the last row may be one change too many, and waits then.
+    /// Whether a request holds no more; what came last may be too many changes, and waits then.
     var isFull: Bool { changes >= Self.maximumChanges || bytes >= Self.maximumBytes }
     var isEmpty: Bool { entries.isEmpty && end == nil }
     /// Whether something can be posted, or confirmed.
@@ -53,13 +53,12 @@ struct RowBuffer {
     /// confirmed while others are being posted.
     mutating func take() -> RowBatch {
         let takesWhole = end != nil && (whole > 0 || !isFull)
-        var count = takesWhole ? whole : entries.count
-        let isOneTooMany = count == entries.count && changes > Self.maximumChanges
-        if isOneTooMany { count -= 1 }
+        let wanted = takesWhole ? whole : entries.count
+        let count = fitting(wanted)
         var batch = RowBatch()
         batch.rows = entries[..<count].map(\.row)
         batch.last = count > 0 ? entries[count - 1].place : nil
-        if takesWhole, isOneTooMany {
+        if takesWhole, count < wanted {
             whole -= count
         } else {
             batch.end = end
@@ -69,5 +68,19 @@ struct RowBuffer {
         bytes = entries.reduce(0) { $0 + $1.bytes }
         changes = entries.reduce(0) { $0 + $1.changes }
         return batch
+    }
+
+    /// How many of the first `count` rows a request holds.
+    ///
+    /// Nearly all, and usually all: only what one message of the log tells of several tables, as
+    /// that they were emptied, comes without a look in between.
+    private func fitting(_ count: Int) -> Int {
+        guard changes > Self.maximumChanges else { return count }
+        var sum = 0
+        for (index, entry) in entries.prefix(count).enumerated() {
+            sum += entry.changes
+            if sum > Self.maximumChanges { return index }
+        }
+        return count
     }
 }
