@@ -384,6 +384,26 @@ struct OutboxTests {
         #expect(try await Followed().problem(without) == .outboxMissing)
     }
 
+    @Test func `a table that was dropped keeps no other from being told`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
+        let settings = try server.outbox(name, ["public.t", "public.u"])
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        try server.sql("DROP TABLE u", in: name)
+        let followed = Followed()
+        try await followed.run(settings) { follower in
+            await followed.until { ["following", "tableMissing"].contains($0.words.last) }
+            try #require(followed.seen.words.last == "following")
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.rows.count == 1 }
+            #expect(await Turns.yield { follower.status.word == "lagging" })
+            #expect(follower.status.sentence.contains("(public.u)"))
+        }
+    }
+
     @Test func `the SQL that is shown lets its role follow, and nothing more`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(

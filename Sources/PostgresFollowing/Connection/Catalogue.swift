@@ -116,16 +116,20 @@ final class Catalogue: @unchecked Sendable {
             + "WITH (publish_via_partition_root = true)"
     }
 
+    /// Those of `tables` that the database lacks.
+    func tablesAbsent(among tables: [String]) throws -> [String] {
+        try tables.filter { table in
+            let found = try connection.query(
+                "SELECT to_regclass($1) IS NOT NULL", [table.quotedTable])
+            return found.first?.first != "t"
+        }
+    }
+
     /// Refuses `tables` of which the database lacks some.
     ///
     /// - Throws: ``FollowProblem/tableMissing(_:)``.
     func requireTables(_ tables: [String]) throws {
-        var missing: [String] = []
-        for table in tables {
-            let found = try connection.query(
-                "SELECT to_regclass($1) IS NOT NULL", [table.quotedTable])
-            if found.first?.first != "t" { missing.append(table) }
-        }
+        let missing = try tablesAbsent(among: tables)
         guard missing.isEmpty else {
             throw FollowProblem.tableMissing(missing.prefix(5).joined(separator: ", "))
         }

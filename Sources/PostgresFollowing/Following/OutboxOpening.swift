@@ -55,7 +55,14 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
 
     /// Makes what is missing: a trigger holds up who writes to its table while it is made.
     private static func make(_ settings: FollowSettings, _ catalogue: Catalogue) throws {
-        try catalogue.requireTables(settings.tables)
+        var tables = settings.tables
+        if try hasBegun(catalogue.connection) {
+            // What was dropped since keeps no other from being told: the stream says it.
+            let absent = Set(try catalogue.tablesAbsent(among: tables))
+            tables.removeAll { absent.contains($0) }
+        } else {
+            try catalogue.requireTables(tables)
+        }
         if try !hasOutbox(catalogue.connection) {
             for statement in OutboxSQL(tables: []).makes {
                 try catalogue.connection.query(statement)
@@ -63,7 +70,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         } else if try isEarlier(catalogue.connection) {
             try catalogue.connection.query(OutboxSQL.function)
         }
-        for table in settings.tables {
+        for table in tables {
             // A partition has the trigger of what it is a part of, and may have none of its own.
             guard try !catalogue.tablesWithoutTrigger([table]).isEmpty else { continue }
             for statement in OutboxSQL(tables: [table]).triggers {
@@ -75,6 +82,13 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     private static func hasOutbox(_ connection: PostgresConnection) throws -> Bool {
         try connection.query("SELECT to_regclass('belfry.outbox_state') IS NOT NULL")
             .first?.first == "t"
+    }
+
+    /// Whether there is one that is read already.
+    private static func hasBegun(_ connection: PostgresConnection) throws -> Bool {
+        guard try hasOutbox(connection) else { return false }
+        return try connection.query("SELECT has_begun FROM belfry.outbox_state").first?.first
+            == "t"
     }
 
     /// Whether an earlier version made it, and its function can be replaced: what was mended in it
