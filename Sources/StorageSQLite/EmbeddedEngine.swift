@@ -144,9 +144,11 @@ final class EmbeddedEngine: StoreEngine {
     var commitCount: UInt64 { writer.commitCount }
 
     var footprint: StoreFootprint {
-        StoreFootprint(
+        var footprint = StoreFootprint(
             fileBytes: LogTrimmer.size(of: place), walBytes: LogTrimmer.size(of: place + "-wal"),
             freeBytes: disk.freeBytes)
+        footprint.freeFiles = disk.freeFiles
+        return footprint
     }
 
     func checkRoom() throws(StorageError) {

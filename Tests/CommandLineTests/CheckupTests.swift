@@ -129,6 +129,9 @@ import Testing
         Wrong("90000000000", "600000000", .warn, "600 MB free, 67 MB are the reserve", "df -h"),
         Wrong("90000000000", "60000000", .fail, "60 MB free, 67 MB are the reserve", "df -h"),
         Wrong(
+            #""freeBytes": 90000000000"#, #""freeBytes": 90000000000, "freeFiles": 999"#, .warn,
+            "the disk takes only 999 more files, whatever room there is (90000 MB free", "df -i"),
+        Wrong(
             #""behind": "0""#, #""behind": "10001""#, .warn, "10001 entries are not settled",
             "belfry overview"),
         Wrong(

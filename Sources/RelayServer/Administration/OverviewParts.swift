@@ -81,6 +81,7 @@ extension RelayHealth {
             "reserveBytes": .integer(Int64(clamping: reserveBytes)),
         ]
         object["freeBytes"] = footprint.freeBytes.map { .integer(Int64(clamping: $0)) }
+        object["freeFiles"] = footprint.freeFiles.map { .integer(Int64(clamping: $0)) }
         return .object(object)
     }
 }

@@ -152,11 +152,22 @@ package struct Checkup: Sendable {
         // Below the reserve changes are refused; below its tenfold somebody should look.
         let state: Finding.State =
             free < reserve ? .fail : free < max(reserve, 64 << 20) * 10 ? .warn : .ok
+        // Backups and snapshots are new files; the store's own are there.
+        if state != .fail, case .integer(let files)? = disk["freeFiles"], files < Self.leastFiles {
+            return Finding(
+                check: "disk", state: .warn,
+                text: "the disk takes only " + Counted.text(files, "more file", "more files")
+                    + ", whatever room there is (\(words))",
+                next: "df -i")
+        }
         return Finding(
             check: "disk", state: state,
             text: state == .ok ? words : "the disk has little room: \(words)",
             next: state == .ok ? nil : "df -h")
     }
+
+    /// The fewest files that a disk should take still.
+    private static let leastFiles: Int64 = 1000
 
     private static func megabytes(_ bytes: Int64) -> String { "\(bytes / 1_000_000) MB" }
 

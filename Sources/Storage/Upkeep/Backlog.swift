@@ -8,6 +8,8 @@ package struct StoreFootprint: Sendable, Hashable {
     package var walBytes: Int
     /// The room on the disk in bytes, as far as it is known.
     package var freeBytes: UInt64?
+    /// How many more files the disk holds, as far as that is known and bounded.
+    package var freeFiles: UInt64?
     /// How many relays there are, the owner and who stands by; `nil` where there can be one only.
     package var nodes: Int?
     /// What other relays of the store have set otherwise than this one, a sentence for each.

@@ -46,4 +46,11 @@ final class DiskReserve: Sendable {
         guard statvfs(path, &answer) == 0 else { return nil }
         return UInt64(answer.f_bavail) * UInt64(answer.f_frsize)
     }
+
+    /// How many more files the disk holds; `nil` if it cannot be told, or has no such bound.
+    var freeFiles: UInt64? {
+        var answer = statvfs()
+        guard statvfs(path, &answer) == 0, answer.f_files > 0 else { return nil }
+        return UInt64(answer.f_favail)
+    }
 }
