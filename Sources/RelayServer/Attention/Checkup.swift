@@ -61,11 +61,12 @@ package struct Checkup: Sendable {
 
     /// Every check, in the order in which one would look.
     package var diagnosis: Diagnosis {
-        let whole =
+        let own: [Finding] =
             [
                 serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
                 backups.about(.backup), intake.about(.intake),
-            ] + contents + certificate + settings + shards + containersMissing
+            ] + contents
+        let whole: [Finding] = own + certificate + settings + shards + containersMissing
         return Diagnosis(
             findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
