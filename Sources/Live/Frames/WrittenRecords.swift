@@ -76,6 +76,7 @@ struct WrittenRecords {
     ///   - traits: how it is told.
     ///   - origin: who did it, where that is told.
     ///   - make: writes it.
+    /// - Returns: It.
     mutating func list(
         of items: LiveItems, for traits: LiveShown.Traits, by origin: ChangeOrigin?,
         _ make: (inout WrittenRecords) -> [UInt8]

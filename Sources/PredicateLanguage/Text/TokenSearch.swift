@@ -52,7 +52,9 @@ enum TokenSearch {
     }
 
     /// Whether one of `wanted` is a word of `value`: of a text, of the texts in a list, or of the
-    /// texts in a record's fields. None of `wanted` is a stop word.
+    /// texts in a record's fields.
+    ///
+    /// None of `wanted` is a stop word.
     static func isFound(_ wanted: Set<String>, in value: FieldValue) -> Bool {
         switch value {
         case .string(let text): hasWord(text) { wanted.contains($0) }

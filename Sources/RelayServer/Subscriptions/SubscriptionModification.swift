@@ -20,7 +20,9 @@ struct SubscriptionModification {
     /// Whether a refusal undoes the others.
     let atomicity: EditAtomicity
 
-    /// Reads the body. What its conditions weigh counts as being saved until ``settle(_:in:)``.
+    /// Reads the body.
+    ///
+    /// What its conditions weigh counts as being saved until ``settle(_:in:)``.
     ///
     /// - Throws: What makes the request as a whole unreadable.
     init(

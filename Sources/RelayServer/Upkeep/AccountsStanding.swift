@@ -7,7 +7,9 @@ import Synchronization
 final class AccountsStanding: Sendable {
     private let latest = Mutex<Int?>(nil)
 
-    /// The sum over all containers; 0, or something is wrong. `nil` before the first look.
+    /// The sum over all containers; 0, or something is wrong.
+    ///
+    /// `nil` before the first look.
     var difference: Int? { latest.withLock { $0 } }
 
     /// Takes what a look found.
