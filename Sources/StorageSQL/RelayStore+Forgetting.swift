@@ -81,9 +81,14 @@ extension RelayStore {
             bytes += row.bytes(of: "fields", "wire")
             rows.append(row.copy())
         }
+        // The answer would be waited for with each.
+        var keys: [Int64: ContainerKey] = [:]
         for row in rows {
             if row["isKept"], row["isShown"] as Int64 != 0 {
-                try tell(of: row, at: now, in: &commit)
+                let number = row["container"] as Int64
+                let key = try keys[number] ?? commit.db.containerKey(number)
+                keys[number] = key
+                try tell(of: row, in: key, at: now, in: &commit)
             }
             try commit.db.cachedStatement(
                 sql: """
@@ -102,7 +107,7 @@ extension RelayStore {
 
     /// Appends what whoever is shown a record needs to know when it is forgotten.
     private static func tell(
-        of row: Row, at now: Timestamp, in commit: inout OpenCommit
+        of row: Row, in key: ContainerKey, at now: Timestamp, in commit: inout OpenCommit
     ) throws {
         let stored = StoredRow(row: row, table: "shadowRecord")
         // What cannot be read is shown to nobody.
@@ -118,7 +123,7 @@ extension RelayStore {
         change.created = RecordTrace(record.created)
         change.formerlyModified = RecordTrace(record.modified)
         change.isSnapshot = true
-        let container = try commit.container(commit.db.containerKey(row["container"]))
+        let container = try commit.container(key)
         _ = try commit.append(
             change, createdBy: record.created.userID, source: record.source, isStale: false,
             in: container, at: now)

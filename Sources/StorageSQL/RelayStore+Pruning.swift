@@ -14,9 +14,12 @@ extension RelayStore {
         var counts = PrunedCounts()
         counts.dedupeKeys = try await prune(.dedupeKeys, upTo: now.stored, portion)
         _ = try await prune(.signatures, upTo: now.stored, portion)
-        counts.expired = try await inPortions(portion) { store in
+        // Each is an edit, which asks and waits for several answers of a server: others write
+        // between some and some.
+        let some = min(portion, WriteLines.changesPerTurn)
+        counts.expired = try await inPortions(some) { store in
             try await store.endExpired(
-                before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
+                before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: some)
         }
         counts.endedVersions = try await inPortions(portion) { store in
             try await store.pruneEndedVersions(upTo: store.horizon.head, limit: portion)

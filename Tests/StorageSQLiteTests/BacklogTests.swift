@@ -127,6 +127,30 @@ import Testing
         await store.close()
     }
 
+    @Test func `subscriptions that have expired go in many transactions`() async throws {
+        let store = try await Self.ready(TemporaryStore())
+        let edits = (0..<70).map { number -> SubscriptionEdit in
+            var subscription = Sample.subscription(
+                "s\(number)", artist: "a\(number)", of: Sample.owner("ann"))
+            subscription.kindness.expiresAt = Sample.moment(100)
+            return .create(subscription)
+        }
+        _ = try await store.edit(
+            edits, of: Sample.owner("ann"), atomicity: .allOrNothing, at: Sample.moment(1))
+        func commits(at seconds: Int64, expired: Int) async throws -> UInt64 {
+            let before = store.commitCount
+            let counts = try await store.prune(
+                Retention(), at: Sample.moment(seconds), portion: 1000)
+            #expect(counts.expired == expired)
+            return store.commitCount - before
+        }
+        // A round writes a little besides.
+        let usual = try await commits(at: 2, expired: 0)
+        let some = try await commits(at: 200_000, expired: 70)
+        #expect(some >= usual + 3)
+        await store.close()
+    }
+
     @Test func `parked changes are kept below their size, the newest longest`() async throws {
         let store = try await Self.ready(TemporaryStore())
         for number in 1...10 as ClosedRange<Int64> {
