@@ -34,8 +34,8 @@ extension RelayStore {
     package func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
     ) async throws -> Int {
-        try await letters(ids, of: container, reason) { db, container, _ in
-            try db.addToAccount(of: container.id, dropped: 1)
+        try await letters(ids, of: container, reason) { db, container, letters in
+            try db.addToAccount(of: container.id, dropped: letters.count)
         }
     }
 
@@ -132,14 +132,15 @@ extension RelayStore {
     /// Dead letters that one transaction takes away, so that appends go on between them.
     private static let lettersAtATime = 500
 
-    /// Takes dead letters away, having done `first` with each; returns how many.
+    /// Takes dead letters away, having done `first` with those of each portion that are there;
+    /// returns how many.
     ///
     /// In portions, each whole for itself: who asks again after a crash takes away the rest. What
     /// becomes a dead letter meanwhile stays.
     func letters(
         _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
         where isWanted: (@Sendable (String) -> Bool)? = nil,
-        first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void
+        first: @escaping @Sendable (Database, StoredContainer, [Data]) throws -> Void
     ) async throws -> Int {
         var total = 0
         try await eachPortion(ids, of: key, reason, where: isWanted) { letters, container in
@@ -174,25 +175,35 @@ extension RelayStore {
 
     private func take(
         _ letters: [Data], of container: StoredContainer,
-        first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void
+        first: @escaping @Sendable (Database, StoredContainer, [Data]) throws -> Void
     ) async throws -> Int {
         try await write(changes: letters.count) { commit in
-            let find = try commit.db.cachedStatement(
-                sql: "SELECT 1 FROM deadLetter WHERE container = ? AND deliveryID = ?")
-            let delete = try commit.db.cachedStatement(
-                sql: "DELETE FROM deadLetter WHERE container = ? AND deliveryID = ?")
-            var count = 0
-            for id in letters {
-                // Somebody else may have taken it meanwhile.
-                let arguments: StatementArguments = [container.id, id]
-                guard try Int.fetchOne(find, arguments: arguments) != nil else { continue }
-                try first(commit.db, container, id)
-                try delete.execute(arguments: arguments)
-                count += 1
-            }
-            return count
+            try Self.take(letters, of: container, in: commit.db, first: first)
         }
     }
+
+    /// Takes dead letters away in a transaction, which asks for all of them together.
+    static func take(
+        _ letters: [Data], of container: StoredContainer, in db: Database,
+        first: (Database, StoredContainer, [Data]) throws -> Void
+    ) throws -> Int {
+        let find = try db.cachedStatement(
+            sql: "SELECT 1 FROM deadLetter WHERE container = ? AND deliveryID = ?")
+        // Somebody else may have taken some meanwhile.
+        let found = try Row.fetchFirsts(find, arguments: letters.map(container.naming))
+        let there = zip(letters, found).filter { $0.1 != nil }.map(\.0)
+        guard !there.isEmpty else { return 0 }
+        try first(db, container, there)
+        let delete = try db.cachedStatement(
+            sql: "DELETE FROM deadLetter WHERE container = ? AND deliveryID = ?")
+        for id in there { try delete.execute(arguments: container.naming(id)) }
+        return there.count
+    }
+}
+
+extension StoredContainer {
+    /// The arguments that name a delivery of the container.
+    func naming(_ deliveryID: Data) -> StatementArguments { [id, deliveryID] }
 }
 
 extension ParkedChange {

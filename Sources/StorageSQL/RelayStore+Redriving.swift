@@ -18,17 +18,14 @@ extension RelayStore {
         return Redriving(redriven: redriven, expired: expired)
     }
 
-    /// Makes a retry of a dead letter; the attempts begin anew, and the reason says for whom.
-    private static func redrive(
-        _ id: Data, of container: StoredContainer, at now: Timestamp, in db: Database
+    /// Makes retries of dead letters; the attempts begin anew, and the reason says for whom.
+    static func redrive(
+        _ ids: [Data], of container: StoredContainer, at now: Timestamp, in db: Database
     ) throws {
         let find = try db.cachedStatement(
             sql: "SELECT body FROM deadLetter WHERE container = ? AND deliveryID = ?")
-        let body = try String.fetchOne(find, arguments: [container.id, id])
-        guard let text = body.flatMap(LetterText.init) else {
-            throw StorageError.damaged(path: "deadLetter", reason: DeadLetter.unreadableReason)
-        }
-        try db.cachedStatement(
+        let found = try Row.fetchFirsts(find, arguments: ids.map(container.naming))
+        let insert = try db.cachedStatement(
             sql: """
                 INSERT INTO retry
                     (deliveryID, container, position, "offset", subscriptionSerial,
@@ -39,10 +36,15 @@ extension RelayStore {
                 FROM deadLetter WHERE container = ? AND deliveryID = ?
                 ON CONFLICT (deliveryID) DO UPDATE SET attempts = 0, dueAt = excluded.dueAt,
                     decidedAt = excluded.decidedAt
-                """
-        ).execute(arguments: [
-            now.stored, now.stored, text.lane, text.collapses, container.id, id,
-        ])
+                """)
+        for (id, row) in zip(ids, found) {
+            guard let row, let text = LetterText(row[0] as String) else {
+                throw StorageError.damaged(
+                    path: "deadLetter", reason: DeadLetter.unreadableReason)
+            }
+            let moments: StatementArguments = [now.stored, now.stored, text.lane, text.collapses]
+            try insert.execute(arguments: moments + container.naming(id))
+        }
     }
 
     package func waiting(among ids: [DeliveryID]) async throws -> Set<DeliveryID> {

@@ -1,3 +1,4 @@
+import Foundation
 import PostgresLink
 import RelayModel
 import RelayTestKit
@@ -294,6 +295,41 @@ struct RoundTripTests {
         ).map { [$0[0], $0[1], $0[2]] }
         // Made by the first, and noted at the end of the first; at both ends of the other.
         #expect(zones == [[1, 3, 400]])
+        connection.rollBack()
+        await store.close()
+    }
+
+    @Test func `dead letters are redriven together, and each once`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        let db = Database(connection)
+        try connection.begin()
+        try db.execute(
+            sql: """
+                INSERT INTO deadLetter (deliveryID, container, position, "offset",
+                    subscriptionSerial, deviceSerial, attempts, status, reason, endedAt, body)
+                SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), container.id, n, 0, 1, 1, 3, 410,
+                    'Unregistered', n, '{"gatewayEnvironment":"development","topic":"t"}'
+                FROM container, generate_series(1, 200) AS n
+                """)
+        let ids = try Data.fetchAll(db, sql: "SELECT deliveryID FROM deadLetter")
+        let container = try db.container(Sample.container)
+        let before = connection.pipeline.roundTrips
+        // One of them has gone.
+        let count = try RelayStore.take(ids + [Data([9])], of: container, in: db) {
+            try RelayStore.redrive($2, of: $1, at: Sample.moment(5), in: $0)
+        }
+        try connection.settle()
+        #expect(count == 200)
+        #expect(connection.pipeline.roundTrips - before < 15)
+        let left = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT count(*) FROM retry WHERE lane = 'development t' AND attempts = 0
+                UNION ALL SELECT count(*) FROM deadLetter
+                """)
+        #expect(left == [200, 0])
         connection.rollBack()
         await store.close()
     }
