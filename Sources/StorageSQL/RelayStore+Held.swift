@@ -83,26 +83,44 @@ extension RelayStore {
         let rows = try digests.map { closing in
             let retry = Retry(
                 delivery: closing.delivery, attempts: 0, dueAt: now, reason: .together)
-            return (closing.digest, try RetryRow(retry, StoredDelivery(closing.delivery)))
+            return (
+                digest: closing.digest,
+                retry: try RetryRow(retry, StoredDelivery(closing.delivery))
+            )
         }
         return try await write(changes: max(1, rows.count)) { commit in
-            var count = 0
-            let close = try commit.db.cachedStatement(
-                sql: """
-                    UPDATE digest SET closedAt = ?, body = ''
-                    WHERE id = ? AND deliveries = ? AND closedAt IS NULL RETURNING container
-                    """)
-            for (digest, row) in rows {
-                let container = try Int64.fetchOne(
-                    close, arguments: [now.stored, digest.id, digest.deliveries])
-                guard let container else { continue }
-                try row.save(of: container, in: commit.db)
-                try commit.db.addToAccount(
-                    of: container, folded: Int(digest.deliveries) - 1)
-                count += 1
-            }
-            return count
+            try Self.close(rows, at: now, in: commit.db)
         }
+    }
+
+    /// Closes digests that are as they were read, and makes a retry of each; all answers are waited
+    /// for together.
+    static func close(
+        _ digests: [(digest: Digest, retry: RetryRow)], at now: Timestamp, in db: Database
+    ) throws -> Int {
+        let close = try db.cachedStatement(
+            sql: """
+                UPDATE digest SET closedAt = ?, body = ''
+                WHERE id = ? AND deliveries = ? AND closedAt IS NULL RETURNING container
+                """)
+        let closed = try Row.fetchFirsts(
+            close,
+            arguments: digests.map { digest, _ -> StatementArguments in
+                [now.stored, digest.id, digest.deliveries]
+            })
+        var count = 0
+        var folded: [Int64: Int] = [:]
+        for (closing, found) in zip(digests, closed) {
+            guard let found else { continue }
+            let container: Int64 = found[0]
+            try closing.retry.save(of: container, in: db)
+            folded[container, default: 0] += Int(closing.digest.deliveries) - 1
+            count += 1
+        }
+        for (container, number) in folded {
+            try db.addToAccount(of: container, folded: number)
+        }
+        return count
     }
 
     // MARK: For whoever asks

@@ -299,6 +299,44 @@ struct RoundTripTests {
         await store.close()
     }
 
+    @Test func `digests are closed together, and each once`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        let db = Database(connection)
+        try connection.begin()
+        try db.execute(
+            sql: """
+                INSERT INTO digest (container, owner, subscription, device, reason, openedAt,
+                    dueAt, decidedAt, deliveries, count, deliveryID, position, "offset",
+                    subscriptionSerial, deviceSerial, body)
+                SELECT container.id, 'ann', 'public/s' || n, 'phone', 'digest', 1, 1, 1, 2, 2,
+                    decode(lpad(to_hex(n), 32, '0'), 'hex'), n, 0, 1, 1, '{}'
+                FROM container, generate_series(1, 200) AS n
+                """)
+        let now = Sample.moment(2)
+        let ids = try Int64.fetchAll(db, sql: "SELECT id FROM digest ORDER BY id")
+        let digests = try ids.enumerated().map { number, id -> (digest: Digest, retry: RetryRow) in
+            let delivery = Fixtures.delivery(at: UInt64(number + 1))
+            let retry = Retry(delivery: delivery, attempts: 0, dueAt: now, reason: .together)
+            return (
+                digest: Digest(
+                    id: id, deliveries: 2, count: 2, openedAt: now, newest: delivery),
+                retry: try RetryRow(retry, StoredDelivery(delivery))
+            )
+        }
+        let before = connection.pipeline.roundTrips
+        let counts = try (1...2).map { _ in try RelayStore.close(digests, at: now, in: db) }
+        try connection.settle()
+        #expect(counts == [200, 0])
+        #expect(connection.pipeline.roundTrips - before < 15)
+        let left = try Int64.fetchAll(
+            db, sql: "SELECT count(*) FROM retry UNION ALL SELECT folded FROM account")
+        #expect(left == [200, 200])
+        connection.rollBack()
+        await store.close()
+    }
+
     @Test func `dead letters are redriven together, and each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
