@@ -40,11 +40,7 @@ extension RelayStore {
             guard let owner = try InboxStep.owner(owner, in: commit.db) else {
                 return Set<UUIDBytes>()
             }
-            var known: Set<UUIDBytes> = []
-            for id in ids where try InboxStep(now: now).markRead(id, of: owner, in: commit.db) {
-                known.insert(id)
-            }
-            return known
+            return try InboxStep(now: now).markRead(ids, of: owner, in: commit.db)
         }
         if !known.isEmpty { inboxes.tell([owner]) }
         return known

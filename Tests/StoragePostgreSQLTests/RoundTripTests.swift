@@ -299,6 +299,48 @@ struct RoundTripTests {
         await store.close()
     }
 
+    @Test func `notifications are marked as read together, and each once`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        let db = Database(connection)
+        try connection.begin()
+        for statement in [
+            "INSERT INTO user (container, name) SELECT id, 'ann' FROM container",
+            "INSERT INTO inbox (owner, container, lastSequence) "
+                + "SELECT id, container, 100 FROM user",
+            """
+            INSERT INTO notification (owner, sequence, position, subscriptionSerial,
+                subscriptionID, database, notificationID, payload, createdAt, changedAt)
+            SELECT id, n, n, 1, 's', 'public', decode(lpad(to_hex(n), 32, '0'), 'hex'), '{}', n, n
+            FROM user, generate_series(1, 100) AS n
+            """,
+        ] {
+            try db.execute(sql: statement)
+        }
+        let owner = try #require(try Int64.fetchOne(db, sql: "SELECT id FROM user"))
+        let ids = try Data.fetchAll(
+            db, sql: "SELECT notificationID FROM notification ORDER BY sequence"
+        ).compactMap { UUIDBytes(bytes: $0) }
+        let before = connection.pipeline.roundTrips
+        let step = InboxStep(now: Sample.moment(5))
+        let unknown = UUIDBytes(high: 9, low: 9)
+        let known = try step.markRead(ids + ids + [unknown], of: owner, in: db)
+        #expect(known == Set(ids) && ids.count == 100)
+        _ = try step.markRead(ids, of: owner, in: db)
+        try connection.settle()
+        #expect(connection.pipeline.roundTrips - before < 15)
+        let left = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT count(*) FROM notification WHERE sequence = position + 100
+                UNION ALL SELECT lastSequence FROM inbox
+                """)
+        #expect(left == [100, 200])
+        connection.rollBack()
+        await store.close()
+    }
+
     @Test func `digests are closed together, and each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()

@@ -165,29 +165,40 @@ struct InboxStep: Sendable {
         return dropped.reduce(0) { $0 + $1.count }
     }
 
-    /// Marks every notification with this ID as read; says whether there is one.
+    /// Marks every notification with one of these IDs as read; returns the IDs that there are.
     ///
-    /// Subscriptions that one change fires share the ID.
-    func markRead(_ id: UUIDBytes, of owner: Int64, in db: Database) throws -> Bool {
-        let rows = try Row.fetchAll(
-            db.cachedStatement(sql: Self.sharingStatement), arguments: [owner, Data(id.bytes)])
-        let update = try db.cachedStatement(
-            sql: """
-                UPDATE notification SET sequence = ?, readAt = ?, changedAt = ?
-                WHERE owner = ? AND sequence = ?
-                """)
+    /// Subscriptions that one change fires share an ID. All are asked for together, and numbered
+    /// together.
+    func markRead(
+        _ ids: [UUIDBytes], of owner: Int64, in db: Database
+    ) throws -> Set<UUIDBytes> {
+        var seen: Set<UUIDBytes> = []
+        let asked = ids.filter { seen.insert($0).inserted }
+        let found = try Row.fetchAlls(
+            db.cachedStatement(sql: Self.sharingStatement),
+            arguments: asked.map { id -> StatementArguments in [owner, Data(id.bytes)] })
+        let unread = found.flatMap { rows in
+            rows.filter { $0["readAt"] as Int64? == nil }.map { $0["sequence"] as Int64 }
+        }
         let number = try db.cachedStatement(
             sql: """
-                UPDATE inbox SET lastSequence = lastSequence + 1 WHERE owner = ?
+                UPDATE inbox SET lastSequence = lastSequence + ? WHERE owner = ?
                 RETURNING lastSequence
                 """)
-        for row in rows where row["readAt"] as Int64? == nil {
-            guard let sequence = try Int64.fetchOne(number, arguments: [owner]) else { continue }
-            try update.execute(arguments: [
-                sequence, now.stored, now.stored, owner, row["sequence"] as Int64,
-            ])
+        if !unread.isEmpty,
+            let last = try Int64.fetchOne(number, arguments: [unread.count, owner])
+        {
+            let update = try db.cachedStatement(
+                sql: """
+                    UPDATE notification SET sequence = ?, readAt = ?, changedAt = ?
+                    WHERE owner = ? AND sequence = ?
+                    """)
+            let first = last - Int64(unread.count) + 1
+            for (sequence, before) in zip(first..., unread) {
+                try update.execute(arguments: [sequence, now.stored, now.stored, owner, before])
+            }
         }
-        return !rows.isEmpty
+        return Set(zip(asked, found).filter { !$0.1.isEmpty }.map(\.0))
     }
 
     /// Names its index, because the order would have the whole inbox read.
