@@ -230,7 +230,14 @@ package final class SourceFollowers: Sendable {
                 definition: definition, follower: follower, problem: nil, task: task)
         } catch let problem as FollowProblem {
             logger.error("\(problem.advice)", metadata: ["state": "\(problem.code)"])
-            return Running(definition: definition, follower: nil, problem: problem, task: Task {})
+            let clock = world.clock
+            let task = Task { [self] in
+                // For want of a descriptor none was begun; what the source says stays as it is.
+                guard !problem.needsSomebody, (try? await clock.sleep(for: Self.pause)) != nil
+                else { return }
+                lookAgain(at: place)
+            }
+            return Running(definition: definition, follower: nil, problem: problem, task: task)
         } catch {
             preconditionFailure("what is thrown here is a FollowProblem")
         }
