@@ -404,6 +404,24 @@ struct OutboxTests {
         }
     }
 
+    @Test(arguments: ["DISABLE", "ENABLE REPLICA"])
+    func `a trigger that does not fire is said`(how: String) async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        var settings = try server.outbox(name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        try server.sql("ALTER TABLE t \(how) TRIGGER belfry_outbox", in: name)
+        settings.makes = false
+        let followed = Followed()
+        try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            #expect(await Turns.yield { follower.status.word == "lagging" })
+            #expect(follower.status.sentence.contains("(public.t)"))
+        }
+    }
+
     @Test func `the SQL that is shown lets its role follow, and nothing more`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(

@@ -109,7 +109,8 @@ extension Catalogue {
             of: tables,
             """
             SELECT FROM pg_trigger AS t
-            WHERE t.tgrelid = found.oid AND t.tgname = 'belfry_outbox' AND t.tgenabled <> 'D'
+            WHERE t.tgrelid = found.oid AND t.tgname = 'belfry_outbox'
+            AND t.tgenabled IN ('O', 'A')
             """)
     }
 

@@ -204,7 +204,8 @@ final class Catalogue: @unchecked Sendable {
             FROM pg_trigger AS t
             JOIN pg_class AS c ON c.oid = coalesce(pg_partition_root(t.tgrelid), t.tgrelid)
             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE t.tgname = 'belfry_outbox' AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+            WHERE t.tgname = 'belfry_outbox' AND t.tgparentid = 0
+            AND t.tgenabled IN ('O', 'A')
             ORDER BY 1, 2
             """
         ).map(table)
