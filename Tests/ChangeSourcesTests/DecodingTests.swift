@@ -397,6 +397,21 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(same.digest == parked.digest)
     }
 
+    @Test func `a row that is told again is parked as it was, whichever stand beside it`() throws {
+        let source = try source("postgres", more: #", "onUnmappable": "park""#)
+        let rows = ["a", "b"].map { position in
+            FollowedRow(.truncate, schema: "public", table: "t", key: [], position: position)
+        }
+        func parked(_ rows: [FollowedRow]) -> [JSONObject] {
+            source.decode(rows).items.compactMap { item in
+                if case .parked(let body) = item { body.json } else { nil }
+            }
+        }
+        let both = parked(rows)
+        #expect(both.count == 2 && both.first != both.last)
+        #expect(parked([rows[1]]) == [both.last])
+    }
+
     @Test func `a body that was no JSON is kept byte for byte`() throws {
         let batch = try source("debezium").decode(
             WebhookRequest(body: [0xFF, 0x00], receivedAt: now))

@@ -11,11 +11,12 @@ extension ChangeSource {
         }
         var batch = DecodedBatch(items: [])
         batch.items.reserveCapacity(rows.count)
-        for (index, row) in rows.enumerated() {
+        for row in rows {
             let value: JSONValue = pointsIntoJSON ? .object(row.json) : .null
+            // The place is the same for all: a row that is told again, as after a crash, comes
+            // among others, and is parked once.
             let item = SourceItem(
-                value: value, path: "[\(index)]", index: index, headers: WebhookHeaders(),
-                source: self)
+                value: value, path: "[0]", index: 0, headers: WebhookHeaders(), source: self)
             batch.items.append(contentsOf: items(of: row, item))
         }
         return batch
