@@ -412,6 +412,43 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(parked([rows[1]]).first == both.last)
     }
 
+    private static let token = [#"{"alg":"HS256"}"#, #"{"no":7}"#, "signature"]
+        .map { Base64.encodeToken(Array($0.utf8)) }.joined(separator: ".")
+
+    @Test(
+        arguments: [
+            (
+                "cloudevents", #"{"after":{"no":7}}"#, "{}", #"{"table": {"constant": "orders"}}"#
+            ),
+            (
+                "minapp", token, #"{"table": {"constant": "orders"}}"#,
+                #"{"table": {"constant": "orders"}, "key": "no"}"#
+            ),
+        ])
+    func `what was no body by itself is read again as what it was read as`(
+        preset: String, body: String, wrong: String, right: String
+    ) throws {
+        let park = #", "onUnmappable": "park""#
+        let posted = webhook(
+            body,
+            headers: [
+                "ce-specversion": "1.0", "ce-id": "e1", "ce-source": "s",
+                "ce-type": "app.created", "ce-subject": "7", "content-type": "application/json",
+                "x-hydrogen-trigger-event": "on_create",
+            ])
+        guard
+            case .parked(let parked) =
+                try source(preset, mapping: wrong, more: park).decode(posted).items.first
+        else {
+            Issue.record("not parked")
+            return
+        }
+        let mended = try source(preset, mapping: right, more: park)
+        let again = try mended.replay(parked, receivedAt: now).items.map(describe)
+        #expect(again.count == 1 && again[0].hasPrefix("create orders/7"), "\(again)")
+        #expect(try again == mended.decode(posted).items.map(describe))
+    }
+
     @Test func `a body that was no JSON is kept byte for byte`() throws {
         let batch = try source("debezium").decode(
             WebhookRequest(body: [0xFF, 0x00], receivedAt: now))

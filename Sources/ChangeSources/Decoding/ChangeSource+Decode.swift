@@ -45,12 +45,26 @@ extension ChangeSource {
             request.body = bytes
         }
         for (name, value) in parked.headers { request.headers.append(name, value) }
-        guard let index = parked.index else { return try decode(request) }
+        guard parked.index != nil || isDocument(parked.raw, of: request) else {
+            return try decode(request)
+        }
         try checkForm(request)
         let item = SourceItem(
-            value: parked.raw, path: "", index: index, headers: request.headers, source: self)
+            value: parked.raw, path: "", index: parked.index, headers: request.headers,
+            source: self)
         let key = transportKey(request.headers)
-        return DecodedBatch(items: try decode(item, transportKey: key), transportKey: key)
+        var batch = DecodedBatch(
+            items: try decode(item, transportKey: key), transportKey: key)
+        if parked.index == nil { batch.joinContents() }
+        return batch
+    }
+
+    /// Whether what was parked is what a body was read as, and no body: a token's claims, or an
+    /// event of which the attributes were headers.
+    private func isDocument(_ raw: JSONValue, of request: WebhookRequest) -> Bool {
+        guard case .object(let object) = raw else { return false }
+        if preset == .minapp { return object["$bytes"] == nil }
+        return isEventInBinaryMode(request) && object["specversion"] != nil
     }
 
     /// The key of a delivery whose changes have its ID and their places in it.
