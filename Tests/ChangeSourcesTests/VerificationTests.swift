@@ -417,6 +417,9 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
             let forged = "\(header).\(parts[1])."
             #expect(failure(source, webhook(forged)) == .tokenAlgorithm)
         }
+        let critical = Base64.encodeToken(
+            Array(#"{"alg":"HS256","b64":false,"crit":["b64"]}"#.utf8))
+        #expect(failure(source, webhook("\(critical).\(parts[1]).x_")) == .malformedToken)
         #expect(failure(source, webhook("{}")) == .malformedToken)
     }
 

@@ -15,7 +15,9 @@ struct SignedToken {
             let payload = Base64.decode(parts.payload),
             let signature = Base64.decode(parts.signature.filter { !$0.isWhitespace }),
             let json = try? JSONValue(parsing: header), case .object(let object) = json,
-            case .string(let algorithm)? = object["alg"]
+            // What a header says to be critical must be understood (RFC 7515, 4.1.11), as that the
+            // payload is no base64.
+            case .string(let algorithm)? = object["alg"], object["crit"] == nil
         else { throw .malformedToken }
         self.algorithm = algorithm
         self.payload = payload
