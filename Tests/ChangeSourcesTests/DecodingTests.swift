@@ -227,6 +227,19 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try answer(1000) == "error 422 record: 1001 fields; 1000 are allowed")
     }
 
+    @Test func `a change names no more changed fields than a record has`() throws {
+        func answer(_ count: Int) throws -> String {
+            let keys = (0..<count).map { "\"f\($0)\"" }.joined(separator: ",")
+            let body =
+                #"{"operation":"update","recordType":"T","recordName":"r","after":{},"#
+                + #""changedKeys":[\#(keys)]}"#
+            return decoded(try source("belfry"), webhook(body))[0]
+        }
+        #expect(try answer(1000).hasPrefix("update T/r"))
+        let told = "it names 1001 changed fields; 1000 are allowed"
+        #expect(try answer(1001).hasSuffix(told))
+    }
+
     /// With the path of each element joined, this would copy two hundred gigabytes.
     @Test(arguments: [("parse", "1"), ("dynamodb", #"{"N":"1"}"#)])
     func `a long list under a long name takes no more than both`(

@@ -50,6 +50,34 @@ import Testing
             serial: serial, subscription: subscription, activation: LogPosition(serial))
     }
 
+    /// What is found out for one subscription counts for the next.
+    @Test(arguments: [nil, ["price"]] as [[String]?])
+    func `subscriptions on the same fields are told of each update as it is`(
+        listed: [String]?
+    ) throws {
+        var state = ShardState(indexSeed: 1)
+        let keys = [["note"], ["price"], ["note", "price"], ["price", "note"], ["note"], []]
+        for (index, names) in keys.enumerated() {
+            var subscription = Fixtures.subscription("s\(index)", where: "price < 100")
+            subscription.changedKeys = names
+            try state.insert(version(UInt64(index + 1), of: subscription))
+        }
+        func fired(_ change: RecordChange) throws -> [UInt64] {
+            try state.firedSerials(
+                by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container)
+        }
+        let changed = Self.update(
+            from: RecordImage(["price": .integer(60)]), to: RecordImage(Self.cheap),
+            changedKeys: listed)
+        let told = try fired(changed)
+        #expect(told == [2, 3, 4, 6])
+        let same = Self.update(
+            from: RecordImage(Self.cheap), to: RecordImage(Self.cheap),
+            changedKeys: listed.map { _ in [] })
+        let toldOfNothing = try fired(same)
+        #expect(toldOfNothing == [6])
+    }
+
     @Test func `both images decide`() throws {
         let entering = Self.update(from: RecordImage(Self.dear), to: RecordImage(Self.cheap))
         let leaving = Self.update(from: RecordImage(Self.cheap), to: RecordImage(Self.dear))

@@ -31,6 +31,11 @@ extension SourceMapping {
             reported, places, item, row: judged?.fields ?? [:], other: images.before?.fields ?? [:],
             path: (reported.after ?? reported.before)?.path ?? item.path)
         var change = identity.change(reported.operation, images)
+        if let keys = reported.changedKeys, keys.count > Limits.maximumFieldsPerRecord {
+            throw item.failure(
+                "it names \(keys.count) changed fields; \(Limits.maximumFieldsPerRecord) are "
+                    + "allowed")
+        }
         change.changedKeys = reported.changedKeys
         change.isSnapshot = reported.isSnapshot
         try fill(&change, reported, places, item)

@@ -71,12 +71,14 @@ package struct UpdateRules: Sendable {
         guard change.operation == .update, !rules.isEmpty else { return }
         let earlier = try images.serials(before: change, now: now, mostSteps: mostSteps)
         let later = Set(matches.lazy.filter { rules[$0] != nil })
+        var changed = ChangedFields()
         matches.removeAll { serial in
             guard let rule = rules[serial] else { return false }
-            return !rule.fires(by: change, didMatch: earlier.contains(serial), doesMatch: true)
+            return !rule.fires(
+                by: change, &changed, didMatch: earlier.contains(serial), doesMatch: true)
         }
         let departed = earlier.subtracting(later).filter {
-            rules[$0]?.fires(by: change, didMatch: true, doesMatch: false) ?? false
+            rules[$0]?.fires(by: change, &changed, didMatch: true, doesMatch: false) ?? false
         }
         guard !departed.isEmpty else { return }
         matches.append(contentsOf: departed)
@@ -89,6 +91,13 @@ extension UpdateRules.Rule {
     package func fires(
         by change: RecordChange, didMatch: Bool, doesMatch: Bool
     ) -> Bool {
+        var changed = ChangedFields()
+        return fires(by: change, &changed, didMatch: didMatch, doesMatch: doesMatch)
+    }
+
+    fileprivate func fires(
+        by change: RecordChange, _ changed: inout ChangedFields, didMatch: Bool, doesMatch: Bool
+    ) -> Bool {
         let fits =
             switch firesWhen {
             case .matches: doesMatch
@@ -96,7 +105,9 @@ extension UpdateRules.Rule {
             case .stayed: doesMatch && didMatch
             case .left: didMatch && !doesMatch && isDecided(by: change, .after)
             }
-        return fits && (changedKeys.isEmpty || changedKeys.contains { change.changes(field: $0) })
+        guard fits, !changedKeys.isEmpty else { return fits }
+        for name in changedKeys where changed.contains(name, by: change) { return true }
+        return false
     }
 
     /// Whether an image on which the condition did not hold shows all that it reads.
@@ -110,6 +121,26 @@ extension UpdateRules.Rule {
             // When it happened is always known here: it was appended, if nothing else.
             return change.systemValue(field, in: side, at: .earliest) != nil
         }
+    }
+}
+
+/// Which fields an update gave other values, found out once for each: thousands of subscriptions
+/// may ask for the same, which may hold a megabyte, or be one of many that a source lists.
+private struct ChangedFields {
+    /// The source's own list, once it was asked for.
+    private var listed: Set<String>?
+    private var compared: [String: Bool] = [:]
+
+    mutating func contains(_ name: String, by change: RecordChange) -> Bool {
+        if let keys = change.changedKeys {
+            let names = listed ?? Set(keys)
+            listed = names
+            return names.contains(name)
+        }
+        if let known = compared[name] { return known }
+        let isChanged = change.changes(field: name)
+        compared[name] = isChanged
+        return isChanged
     }
 }
 
