@@ -280,6 +280,10 @@ import Testing
         #expect(narrow.shows(change))
         change.before = RecordImage(["price": .integer(5)])
         #expect(!narrow.shows(change))
+        var known: [String: Bool] = [:]
+        let first = narrow.shows(change, knowing: &known)
+        let second = narrow.shows(change, knowing: &known)
+        #expect(!first && !second && known == ["price": false])
         change.readersBefore = ["bob"]
         #expect(narrow.shows(change), "to whoever may read it only now it is new")
     }

@@ -255,8 +255,9 @@ final class LiveContainer {
             for: change, now: now, mostSteps: mostSteps, into: &serials)
         if let dear { throw dear }
         try rules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
+        var known: [String: Bool] = [:]
         let told = serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
-            .filter { $0.query.shows(change) }
+            .filter { $0.query.shows(change, knowing: &known) }
         return try transitions.told(told, of: change, now: now, mostSteps: mostSteps)
     }
 

@@ -86,6 +86,13 @@ package struct LiveQuery: Sendable, Hashable {
     ///
     /// Whoever may read a record only since the change is told of it as of a new one.
     func shows(_ change: RecordChange) -> Bool {
+        var known: [String: Bool] = [:]
+        return shows(change, knowing: &known)
+    }
+
+    /// The same, with what is known of its fields already: thousands of queries may ask for one
+    /// that holds a megabyte.
+    func shows(_ change: RecordChange, knowing known: inout [String: Bool]) -> Bool {
         guard let desiredKeys, change.operation == .update, change.readersBefore == nil,
             subscription.firesWhen == .matches || subscription.firesWhen == .stayed
         else { return true }
@@ -93,7 +100,12 @@ package struct LiveQuery: Sendable, Hashable {
         guard let before = change.before, let after = change.after,
             before.completeness == .full, after.completeness == .full
         else { return true }
-        return desiredKeys.contains { before.fields[$0] != after.fields[$0] }
+        return desiredKeys.contains { name in
+            if let isOther = known[name] { return isOther }
+            let isOther = before.fields[name] != after.fields[name]
+            known[name] = isOther
+            return isOther
+        }
     }
 
     /// Whether a field, or a part of one, is among those that are asked for.
