@@ -16,14 +16,15 @@ public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate
     private let root: PreparedNode
-    /// The flat form; not to be run for a predicate with assignments, whose comparisons depend on
-    /// each other.
+    /// The flat form; empty for a predicate with assignments, whose comparisons depend on each
+    /// other, and for one whose evaluations are counted.
     private let program: PredicateProgram
     private let assigns: Bool
     /// What evaluations may take.
     public let weight: EvaluationWeight
 
-    /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
+    /// Prepares a predicate for rows of a layout, which gets a place for each field that its flat
+    /// form reads.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     init(
@@ -32,9 +33,15 @@ public struct PreparedPredicate: Sendable {
         self.predicate = predicate
         let root = try PreparedNode(predicate.root, preparation)
         self.root = root
-        program = ProgramCompiler.compile(root, layout: &layout)
-        assigns = predicate.root.assigns
-        weight = EvaluationWeight(predicate.root)
+        let assigns = predicate.root.assigns
+        let weight = EvaluationWeight(predicate.root)
+        self.assigns = assigns
+        self.weight = weight
+        // A quarter of the room that a long one takes.
+        program =
+            assigns || weight.isMetered
+            ? PredicateProgram(ProgramParts(), entry: ProgramStep.end.fails)
+            : ProgramCompiler.compile(root, layout: &layout)
     }
 
     /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.

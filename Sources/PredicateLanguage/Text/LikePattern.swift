@@ -16,8 +16,11 @@ struct LikePattern: Sendable {
     private let anyPlaces: [UInt64]
     /// Places at which the next code point may be this one.
     private let places: [UInt32: [UInt64]]
-    /// The first word of ``places`` for ASCII, where a look-up would cost more than the rest.
-    private let asciiPlaces: [UInt64]
+    /// Which of ``masks`` is that of a character of ASCII, where a look-up in ``places`` would cost
+    /// more than the rest; for patterns of one word.
+    private let asciiMasks: [UInt8]
+    /// The word of the characters that the pattern does not have, and those of the ones it has.
+    private let masks: [UInt64]
     /// Places that a `*` lets stay while the text goes on.
     private let waitingPlaces: [UInt64]
 
@@ -48,7 +51,18 @@ struct LikePattern: Sendable {
             return bits
         }
         self.places = places
-        asciiPlaces = (UInt32(0)..<128).map { (places[$0] ?? anyPlaces)[0] }
+        var asciiMasks: [UInt8] = []
+        var masks: [UInt64] = []
+        if words == 1 {
+            asciiMasks = [UInt8](repeating: 0, count: 128)
+            masks = [anyPlaces[0]]
+            for (unit, bits) in places where unit < 128 {
+                asciiMasks[Int(unit)] = UInt8(masks.count)
+                masks.append(bits[0])
+            }
+        }
+        self.asciiMasks = asciiMasks
+        self.masks = masks
     }
 
     /// The units without their backslashes, and whether each was behind one.
@@ -101,7 +115,8 @@ struct LikePattern: Sendable {
         var reached: UInt64 = 1
         for unit in text {
             let fitting =
-                unit < 128 ? asciiPlaces[Int(unit)] : (places[unit] ?? anyPlaces)[0]
+                unit < 128
+                ? masks[Int(asciiMasks[Int(unit)])] : (places[unit] ?? anyPlaces)[0]
             reached = (reached & fitting) << 1 | reached & waiting
             if reached == 0 { return false }
         }
