@@ -113,7 +113,7 @@ enum AppleRules {
         case (.list(let a), .list(let b)):
             return a.count == b.count
                 && zip(a, b).allSatisfy { areEqual($0, $1, options) }
-        case (.set(let a), .set(let b)): return a == b || numericForm(a) == numericForm(b)
+        case (.set, .set): return left == right || left.inOneForm == right.inOneForm
         case (.map(let a), .map(let b)):
             return a.count == b.count
                 && a.allSatisfy { areEqual($0.value, b[$0.key] ?? .null, options) }
@@ -121,18 +121,6 @@ enum AppleRules {
             guard let a = Number(left), let b = Number(right) else { return false }
             return Number.order(a, b) == 0
         }
-    }
-
-    /// The set with every number in one form, so that 1, 1.0 and true are the same element.
-    private static func numericForm(_ values: Set<FieldValue>) -> Set<FieldValue> {
-        Set(
-            values.map { value in
-                switch value {
-                case .bool(let flag): .integer(flag ? 1 : 0)
-                case .double(let number): Int64(exactly: number).map(FieldValue.integer) ?? value
-                default: value
-                }
-            })
     }
 
     /// Whether the order of two values is as `accepts` says; nil has no order.

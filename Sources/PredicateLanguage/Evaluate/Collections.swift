@@ -67,7 +67,7 @@ enum Collections {
     /// The values without repetitions, in the order of their first occurrences.
     static func distinct(_ values: [FieldValue]) -> [FieldValue] {
         var seen: Set<FieldValue> = []
-        return values.filter { seen.insert($0).inserted }
+        return values.filter { seen.insert($0.inOneForm).inserted }
     }
 
     /// The elements of lists as one list; nil counts as empty.
@@ -85,12 +85,12 @@ enum Collections {
     ) throws(EvaluationError) -> FieldValue {
         let first = try elements(of: left, symbol.rawValue)
         let second = try elements(of: right, symbol.rawValue)
-        let known = Set(second)
+        let known = Set(second.map(\.inOneForm))
         let combined: [FieldValue] =
             switch symbol {
             case .union: distinct(first + second)
-            case .intersect: distinct(first.filter { known.contains($0) })
-            default: distinct(first.filter { !known.contains($0) })
+            case .intersect: distinct(first.filter { known.contains($0.inOneForm) })
+            default: distinct(first.filter { !known.contains($0.inOneForm) })
             }
         if case .set = left { return .set(Set(combined)) }
         return .list(combined)

@@ -79,9 +79,9 @@ enum Functions {
     /// The most frequent values, in the order of their first occurrences.
     private static func mode(_ values: [FieldValue]) -> FieldValue {
         var counts: [FieldValue: Int] = [:]
-        for value in values { counts[value, default: 0] += 1 }
+        for value in values { counts[value.inOneForm, default: 0] += 1 }
         let most = counts.values.max() ?? 0
-        return .list(Collections.distinct(values.filter { counts[$0] == most }))
+        return .list(Collections.distinct(values.filter { counts[$0.inOneForm] == most }))
     }
 
     private static func median(_ numbers: [Double]) -> Double {

@@ -140,6 +140,19 @@ private extension FieldValue {
 
 // A value taken for something else.
 extension FieldValue {
+    /// The value with every number in one form: those forms are equal whose values are equal to
+    /// NSPredicate, to which 1, 1.0 and true are the same element.
+    var inOneForm: FieldValue {
+        switch self {
+        case .bool(let flag): .integer(flag ? 1 : 0)
+        case .double(let number): Int64(exactly: number).map(FieldValue.integer) ?? self
+        case .list(let values): .list(values.map(\.inOneForm))
+        case .set(let values): .set(Set(values.map(\.inOneForm)))
+        case .map(let members): .map(members.mapValues(\.inOneForm))
+        default: self
+        }
+    }
+
     /// This number as a double; `nil` for everything else, booleans included.
     var numberAsDouble: Double? {
         switch self {
