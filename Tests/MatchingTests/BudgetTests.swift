@@ -176,6 +176,10 @@ import Testing
             let format = "title == 'x' AND NOT text TOKENMATCHES 'word\(serial)'"
             index.insert(try subscription(serial, RecordPredicate(format: format)))
         }
+        for serial in 6...9 as ClosedRange<UInt64> {
+            let format = "title == 'y' AND text LIKE '*muck\(serial)*'"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
         let short = try change(RecordImage(["title": .string("x"), "text": .string("word1")]))
         #expect(index.matches(for: short) == [2, 3, 4, 5])
         let text = FieldValue.string(String(repeating: "much text ", count: 20_000))
@@ -187,6 +191,12 @@ import Testing
         #expect(dear.costs.map(\.steps) == [500_000_000, 500_000_000, 500_000_000])
         #expect(index.matches(for: long, mostSteps: .max, into: &serials) == nil)
         #expect(serials == [1, 2, 3, 4, 5])
+        let near = try change(RecordImage(["title": .string("y"), "text": text]))
+        let dearPatterns = try #require(
+            index.matches(for: near, mostSteps: 1_200_000_000, into: &serials))
+        #expect(dearPatterns.costs.count == 3)
+        #expect(index.matches(for: near, mostSteps: .max, into: &serials) == nil)
+        #expect(serials == [])
     }
 
     /// Each of them passes the list once more.
