@@ -1,3 +1,4 @@
+import ChangeSources
 import Foundation
 import PostgresFollowing
 import PostgresLink
