@@ -192,6 +192,7 @@ import Testing
             "warning: BELFRY_ADMIN_TOKN is no setting; did you mean BELFRY_ADMIN_TOKEN?\n"
                 + "error: no administrative token: "),
         Refusal("predicate check price==", code: 1, ""),
+        Refusal("dev --port 99999", code: 64, "Error: --port: 0 to 65535 is expected\n"),
         Refusal(
             "trigger create Todo t1", ["BELFRY_SOURCE_URL": ""], code: 78,
             "error: the URL of the change source is empty: belfry sources show has it, for --url "

@@ -60,6 +60,11 @@ struct DevCommand: AsyncParsableCommand {
         if once, seed != nil {
             throw ValidationError("--once runs the printed commands, and no --seed")
         }
+        // The relay would name its own options.
+        for (option, port) in [("--port", port ?? 0), ("--admin-port", adminPort)]
+        where !(0...65_535).contains(port) {
+            throw ValidationError("\(option): 0 to 65535 is expected")
+        }
         // What a variable should have held that was never set would be the folder one is in.
         if folder?.isEmpty == true {
             throw ValidationError("--folder: the name of a folder is expected")
