@@ -72,6 +72,19 @@ import Testing
         #expect(sentence.lowercased().contains("is a directory"), "\(sentence)")
     }
 
+    @Test func `a backup that cannot be written says why`() async throws {
+        let home = try TemporaryStore()
+        await (try home.open()).close()
+        let target = home.path + ".none/copy"
+        let error = #expect(throws: StorageError.self) {
+            try RelayStore.backUp(path: home.path, to: target)
+        }
+        #expect(
+            error.map { "\($0)" }
+                == "\(target).partial cannot be used: it cannot be created: "
+                + "No such file or directory")
+    }
+
     @Test func `a start waits while the witness has no room`() throws {
         let home = try TemporaryStore()
         let name = home.path + StoreWitness.ending

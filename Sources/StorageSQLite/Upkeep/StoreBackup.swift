@@ -32,12 +32,11 @@ struct StoreBackup {
         let partial = target + ".partial"
         Self.remove(partial)
         // The copy holds the same secrets, and SQLite writes into an empty file as it is.
-        guard
-            files.createFile(
-                atPath: partial, contents: nil, attributes: [.posixPermissions: 0o600])
-        else {
-            throw StorageError.inaccessible(path: partial, reason: "it cannot be created")
+        let descriptor = Glibc.open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw StorageError.failed(partial, "it cannot be created", errno)
         }
+        Glibc.close(descriptor)
         do {
             try copy(to: partial)
             try mark(partial)
