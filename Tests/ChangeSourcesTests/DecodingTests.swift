@@ -283,6 +283,11 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(decoded(try source("airtable"), webhook(body))[0].hasSuffix(told))
     }
 
+    @Test func `the mark that some senders put before a body is no part of it`() throws {
+        let body = "\u{FEFF}" + #"{"operation":"delete","recordType":"Art","recordName":"a"}"#
+        #expect(decoded(try source("belfry"), webhook(body)) == ["delete Art/a"])
+    }
+
     @Test func `nesting is bounded`() throws {
         func answer(_ depth: Int) throws -> String {
             let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)

@@ -93,9 +93,13 @@ extension ChangeSource {
         return try Self.parse(request.body)
     }
 
+    /// What some senders put before a text in UTF-8, and no JSON has (RFC 8259, 8.1).
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
     static func parse(_ bytes: [UInt8]) throws(DecodeError) -> JSONValue {
+        let isMarked = bytes.starts(with: byteOrderMark)
         do {
-            return try JSONValue(parsing: bytes)
+            return try JSONValue(parsing: isMarked ? Array(bytes.dropFirst(3)) : bytes)
         } catch {
             throw DecodeError(.malformed, reason: "the body is \(error)")
         }
