@@ -152,6 +152,26 @@ import Testing
         #expect(try composition.aps == ["alert": ["loc-key": "KEY"]])
     }
 
+    @Test(arguments: ["short", "", String(repeating: "x", count: 100_000)])
+    func `a collapse ID that is known of a field is that of the field`(value: String) {
+        var composition = Composition { info in
+            info.alertBody = "New"
+            info.collapseIDKey = "text"
+        }
+        composition.change = Fixtures.change(fields: ["text": .string(value)])
+        let composer = NotificationComposer(
+            settings: Composition.settings, change: composition.change, position: LogPosition(7),
+            appendedAt: Fixtures.moment)
+        var known: [String: String?] = [:]
+        for _ in 0..<2 {
+            let push = composer.notification(
+                by: composition.subscription, notificationID: Composition.notificationID,
+                topic: nil, badge: nil, gateway: .apns, knowing: &known)
+            #expect(push.collapseID == composition.push.collapseID)
+        }
+        #expect(known.count == 1)
+    }
+
     // MARK: Something always shows
 
     private static let alphabet: [Character] = ["x", "\"", "\u{1}", "ü", "\n", "\u{1F514}", "/"]

@@ -11,6 +11,8 @@ struct ChangeFanout {
     private let composer: NotificationComposer
     private let firstOffset: UInt32
     private var offset: UInt32 = 0
+    /// The collapse IDs that fields of the record make.
+    private var collapseIDs: [String: String?] = [:]
     /// The devices that got a push of this change that shows nothing: one is enough.
     private var silentlyNotified: Set<UInt64> = []
 
@@ -100,11 +102,14 @@ struct ChangeFanout {
                 subscription.notificationInfo.shouldBadge
                 ? badges.raise(version.device.holder, in: settings.key) : nil
             // The pushes of one user's devices differ in topic and badge only.
-            let push =
-                composed[topic].flatMap { badge == nil ? $0 : nil }
-                ?? composer.notification(
+            let push: PushNotification
+            if badge == nil, let known = composed[topic] {
+                push = known
+            } else {
+                push = composer.notification(
                     by: subscription, notificationID: notificationID, topic: topic, badge: badge,
-                    gateway: version.device.gateway)
+                    gateway: version.device.gateway, knowing: &collapseIDs)
+            }
             composed[topic] = push
             append(push, badge: badge, to: version, of: subscription, serial: serial)
             guard subscription.kindness.digest != nil else { continue }

@@ -31,6 +31,18 @@ package struct NotificationComposer: Sendable {
         by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?,
         gateway: GatewayKind = .apns
     ) -> PushNotification {
+        var collapseIDs: [String: String?] = [:]
+        return notification(
+            by: subscription, notificationID: notificationID, topic: topic, badge: badge,
+            gateway: gateway, knowing: &collapseIDs)
+    }
+
+    /// The same, with the collapse IDs that fields of the record make: a field may hold a megabyte,
+    /// and is digested once and not for each device.
+    func notification(
+        by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?,
+        gateway: GatewayKind, knowing collapseIDs: inout [String: String?]
+    ) -> PushNotification {
         let info = subscription.notificationInfo
         var payload = payload(by: subscription, notificationID, badge: badge)
         payload.alertForm = gateway == .courier ? .dictionary : .compact
@@ -39,7 +51,8 @@ package struct NotificationComposer: Sendable {
             pushType: info.isVisible ? .alert : .background,
             // A background push has 5 and nothing else (APNs), also where an older version saved 1.
             priority: info.isVisible ? Int(info.priority ?? 10) : 5,
-            topic: topic ?? settings.topics.first ?? "", collapseID: collapseID(info),
+            topic: topic ?? settings.topics.first ?? "",
+            collapseID: collapseID(info, &collapseIDs),
             expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
     }
 
@@ -47,8 +60,15 @@ package struct NotificationComposer: Sendable {
     /// of a record that has no such field the name itself, as Apple's older text has it.
     ///
     /// What an older version saved with a blank at an end would be refused each time.
-    private func collapseID(_ info: NotificationInfo) -> String? {
-        if let key = info.collapseIDKey, fields[key] != nil { return collapseID(of: argument(key)) }
+    private func collapseID(
+        _ info: NotificationInfo, _ known: inout [String: String?]
+    ) -> String? {
+        if let key = info.collapseIDKey, fields[key] != nil {
+            if let id = known[key] { return id }
+            let id = collapseID(of: argument(key))
+            known.updateValue(id, forKey: key)
+            return id
+        }
         guard let key = info.collapseIDKey, !key.isHeaderText(upTo: Limits.maximumCollapseIDBytes)
         else { return info.collapseIDKey }
         let trimmed = key.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
