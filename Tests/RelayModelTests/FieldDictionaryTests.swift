@@ -104,6 +104,24 @@ import Testing
         }
     }
 
+    /// What a dictionary is answered as comes back as that dictionary.
+    @Test(
+        arguments: [
+            ["$ref": .string("orders"), "$id": .integer(7)], ["$x": .map(["$y": .bool(true)])],
+            ["a": .list([.map(["$date": .string("x")])])], ["a": .timestamp(.init(seconds: 1))],
+        ] as [RecordFields])
+    func `a dictionary in a text is one, whatever its members are called`(
+        members: RecordFields
+    ) throws {
+        let answered = JSONValue.object(FieldValue.notation(fields: members)).text
+        let read = try FieldDictionary(.kept).value(
+            .string(answered), as: .init(.map), path: "f")
+        #expect(read == .map(members))
+        let written = try FieldDictionary(.kept).value(
+            .string(FieldValue.map(members).notation.text), as: .init(.map), path: "f")
+        #expect(written == .map(members))
+    }
+
     @Test func `an object that says nothing else is a dictionary of a record, and no constant`()
         throws
     {

@@ -101,7 +101,11 @@ extension FieldDictionary {
         case .asset where purpose == .compared:
             throw JSONContractError(path: path, reason: "assets cannot be compared")
         case .map, .asset:
-            return try FieldValue(notation: try Self.object(json, type, path), path: path)
+            let object = try Self.object(json, type, path)
+            if case .string = json, let members = Self.membersAsAnswered(object) {
+                return .map(try FieldValue.fields(notation: members, path: path))
+            }
+            return try FieldValue(notation: object, path: path)
         default:
             guard let value = scalar(json, as: type) else {
                 throw Self.mismatch(type.rawValue, path)
@@ -167,6 +171,15 @@ extension FieldDictionary {
             return parsed
         }
         throw mismatch(type.rawValue, path)
+    }
+
+    /// The members of a dictionary whose text was answered, of which some have names that the
+    /// notation has for other values, as those of MongoDB's `DBRef`; `nil` of any other.
+    private static func membersAsAnswered(_ json: JSONValue) -> JSONObject? {
+        guard case .object(let object) = json, object.members.map(\.name) != ["$map"],
+            object.members.contains(where: { FieldValue.isTag($0.name) })
+        else { return nil }
+        return object
     }
 
     private func reference(
