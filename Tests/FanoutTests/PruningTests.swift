@@ -260,6 +260,31 @@ import Testing
         #expect(text.hasSuffix("\u{1}…"))
     }
 
+    @Test func `of a field that is longer than any push a digest takes what one may hold`() throws {
+        func together(_ length: Int) throws -> JSONValue {
+            var composition = Composition { $0.alertBody = "New" }
+            composition.change = Fixtures.change(
+                fields: ["t": .string(String(repeating: "x", count: length))])
+            composition.subscription.kindness.digest = try PushDigest(
+                json: ["seconds": 60, "alertBody": .string(String(repeating: "{t}", count: 16))],
+                path: "digest")
+            let composer = NotificationComposer(
+                settings: Composition.settings, change: composition.change,
+                position: LogPosition(7), appendedAt: Fixtures.moment)
+            let payload = composer.togetherPayload(
+                by: composition.subscription, notificationID: Composition.notificationID,
+                badge: nil, gateway: .apns)
+            return try JSONValue(parsing: try #require(payload))
+        }
+        let (long, endless) = (try together(5000), try together(300_000))
+        #expect(long == endless)
+        guard case .string(let text)? = object(object(long)["aps"])["alert"] else {
+            Issue.record("\(long.text)")
+            return
+        }
+        #expect(text.hasPrefix("xxx") && text.hasSuffix("…"))
+    }
+
     @Test(
         arguments: [
             ["seconds": 60, "alertBody": "{missing}"], ["seconds": 60, "alertBody": ""],

@@ -130,13 +130,14 @@ package struct NotificationComposer: Sendable {
     }
 
     private func text(_ template: DigestTemplate) -> String {
-        template.parts.map { part in
+        let whole = template.parts.map { part in
             switch part {
             case .text(let text): unmarked(text)
             case .count: String(Delivery.countMark)
             case .field(let name): unmarked(beginning(of: argument(name)))
             }
         }.joined()
+        return beginning(of: whole)
     }
 
     /// As much of a text as a payload could hold: what comes behind it is cut anyway.
