@@ -25,6 +25,31 @@ test("a connection says hello with its set, and shows what an `at` closes", () =
   assert.equal(drive.machine.connection.asOf, 0);
 });
 
+test("how far a set is counts for that set alone", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  drive.frames(state(2, "bootstrapping", [told("q2", 8)], { progress: 0.75 }), state(2, "complete"), at("t2"));
+  drive.step("declare", { id: "q3", definition });
+  drive.frames(state(3, "bootstrapping", [told("q3", 9)]));
+  assert.equal(drive.machine.connection.progress, 0);
+  drive.frames(result(9, []), state(3, "complete"));
+  assert.equal(drive.machine.connection.progress, 1);
+});
+
+test("a result of more records than a call has arguments is shown", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  drive.step("opened");
+  drive.frames(welcome, state(1, "bootstrapping", [told("q1", 7)]));
+  const [parts, size] = [100, 2000]; // As many as `live.resultRecords` lets a result have.
+  for (let part = 0; part < parts; part += 1) {
+    const records = Array.from({ length: size }, (_, index) => art(`${part}-${index}`, index));
+    drive.frames(result(7, records, { part, isLast: part === parts - 1 }));
+  }
+  const [{ items, records }] = delivered(drive.frames(state(1, "complete"), at("t1")));
+  assert.deepEqual([items.length, records.length], [parts * size, parts * size]);
+});
+
 test("edits of one turn are one set, and edits while one is under way become one more", () => {
   const drive = Drive.current();
   drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
@@ -552,6 +577,12 @@ test("the session's own token is used when there is no other need", () => {
   drive.frames({ ...welcome, ckWebAuthToken: "session" });
   drive.step("lost", { code: 1006 });
   assert.equal(opened(drive.pass(500)).hello.ckWebAuthToken, "session");
+  // An empty one is none.
+  drive.step("opened");
+  drive.frames(welcome, { type: "tokenExpires", seconds: 60 });
+  assert.deepEqual(sent(drive.step("credentials", { ckWebAuthToken: "" })), []);
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.pass(1000)).hello.ckWebAuthToken, "session");
 });
 
 test("a hook that fails is asked again; one that has nobody ends it before anything is sent", () => {
@@ -701,6 +732,19 @@ test("a connection that does not get through in ten seconds is given up", () => 
   drive.step("opened");
   drive.random = 0.999;
   drive.pass(9_999);
+  assert.equal(drive.state, "connecting");
+  drive.pass(1);
+  assert.equal(drive.state, "offline");
+});
+
+test("a poll is answered once all has been read and has come, which may take a while", () => {
+  const [drive] = fallen("poll");
+  assert.deepEqual(drive.pass(30_000), []);
+  assert.equal(drive.state, "connecting");
+  assert.deepEqual(drive.step("returned").map((effect) => effect.do), ["drop", "open"], "it may be dead");
+  drive.step("opened");
+  drive.random = 0.999;
+  drive.pass(59_999);
   assert.equal(drive.state, "connecting");
   drive.pass(1);
   assert.equal(drive.state, "offline");

@@ -472,6 +472,28 @@ test("a socket that only says `error` is lost", { timeout: 10_000 }, async () =>
   client.close();
 });
 
+test("a proxy that says when to come back is heeded", { timeout: 10_000 }, async () => {
+  class Socket {
+    constructor() {
+      queueMicrotask(() => this.onerror({}));
+    }
+    close() {}
+  }
+  const asked = [];
+  const client = new LiveClient({
+    url: "http://relay.example", container: "c", WebSocket: Socket, random: () => 0,
+    fetch: async (url) => {
+      asked.push(url);
+      return new Response("<html>", { status: 503, headers: { "Retry-After": "3600" } });
+    },
+  });
+  client.results(query);
+  while (!asked.length || client.connection.state !== "offline") await new Promise((resolve) => setTimeout(resolve, 2));
+  assert.ok(client.connection.retryAt - Date.now() > 1_800_000);
+  assert.equal(asked.length, 1);
+  client.close();
+});
+
 test("a client that ended keeps no listeners", { timeout: 10_000 }, async () => {
   const listening = new Set();
   const add = globalThis.addEventListener;

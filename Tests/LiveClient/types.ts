@@ -91,6 +91,13 @@ export async function read() {
 const machine = new LiveMachine({ random: () => 1 });
 console.log(machine.handle({ type: "tick" }, 1)[0]?.do, machine.handle({ type: "tick" }, 1, 2), machine.wakeAt);
 
+// @ts-expect-error What is no result says its kind: this one would be refused.
+client.set.add("created", { recordType: "Art", firesOn: ["create"] });
+// @ts-expect-error And so does the inbox.
+client.set.add({ database: "private" });
+// @ts-expect-error Limits are of results, in a set too.
+client.set.add("few", { kind: "changes", recordType: "Art", limit: 3 });
+client.set.add("few", { recordType: "Art", sortBy: "price", limit: 3, predicate: "price < 3" });
 // @ts-expect-error A query has a record type.
 client.results({ predicate: "price < 100" });
 // @ts-expect-error Operations are of changes.

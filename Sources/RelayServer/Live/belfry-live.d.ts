@@ -38,7 +38,7 @@ export type Identity = Pick<LiveRecord, "recordName" | "recordType" | "zoneID">;
 
 /** A condition in one of the relay's languages; at most one of them. */
 export interface Condition {
-  /** NSPredicate's text, with its arguments for `%@` and `%K`. */
+  /** NSPredicate's text, with its arguments for `%@` and `%K`; a date is `{ value: 1.7e12, type: "TIMESTAMP" }`. */
   predicate?: string;
   predicateArguments?: unknown[];
   /** Realm Query Language, with its arguments for `$0`. */
@@ -68,7 +68,10 @@ interface Query extends Condition {
   desiredKeys?: string[];
   /** Whether the record before a change comes too. */
   before?: boolean;
-  /** `none` tells what comes from now on, and not what there is. */
+  /**
+   * `none` tells what comes from now on, and not what there is: of a result what was there before has been added
+   * once it changes, `why` says `created` of what is new alone, and what goes unseen is not told.
+   */
   initial?: "current" | "none";
   /** Of several changes of one record that are read together tells the last. */
   coalesce?: boolean;
@@ -77,7 +80,9 @@ interface Query extends Condition {
 }
 
 export interface Bound {
+  /** Of `sortBy` a date is `{ value: milliseconds, type: "TIMESTAMP" }`, of `orderBy` its milliseconds. */
   value: FieldValue;
+  /** Of `orderBy`: where among the records with this value. */
   key?: string;
   isIncluded?: boolean;
 }
@@ -116,6 +121,12 @@ export interface NotificationsQuery {
   /** Goes on after this notification: the `syncToken` of one, or of `notifications/list`. */
   since?: string;
 }
+
+/** A query of a set: one that is no result says its kind. */
+export type SetQuery =
+  | (ResultQuery & { [Member in Exclude<keyof ChangesQuery, keyof ResultQuery>]?: undefined })
+  | (ChangesQuery & { kind: "changes" })
+  | (NotificationsQuery & { kind: "notifications" });
 
 /** What went wrong: `serverErrorCode` and `liveError` for programs, `reason` for people. */
 export declare class LiveError extends Error {
@@ -275,11 +286,11 @@ export interface Welcome {
 
 export interface SetEditor {
   /** Adds a query; the same again changes nothing, another of this name throws `EXISTS`, and nothing is edited. */
-  add(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
+  add(name: string, query: SetQuery): void;
   /** Adds a query that is named by what it is. */
-  add(query: ResultQuery | ChangesQuery | NotificationsQuery): void;
+  add(query: SetQuery): void;
   /** Adds a query, or puts it in the place of the one of this name, which goes on if this one is refused. */
-  put(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
+  put(name: string, query: SetQuery): void;
   /** Whether there was one. Beside queries that may be refused it ends once they are taken, and goes on if not. */
   remove(name: string): boolean;
   removeAll(recordType?: string): void;
@@ -297,9 +308,9 @@ export interface LiveSet {
   named(name: string): LiveResults<any> | LiveChanges<any> | LiveNotifications | undefined;
   /** Resolves when the set is complete, rejects when the update is refused, or `edit` throws. */
   update(edit: (editor: SetEditor) => void): Promise<void>;
-  add(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): Promise<void>;
+  add(name: string, query: SetQuery): Promise<void>;
   /** Adds a query that is named by what it is. */
-  add(query: ResultQuery | ChangesQuery | NotificationsQuery): Promise<void>;
+  add(query: SetQuery): Promise<void>;
   remove(name: string): Promise<void>;
   waitForComplete(options?: { timeout?: number }): Promise<void>;
 }

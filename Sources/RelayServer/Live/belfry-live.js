@@ -105,9 +105,12 @@ const patience = 2; // How often opening may fail before the next kind is tried.
 // One that has worked gets more: then the relay is away rather than the way barred.
 const provenPatience = 8;
 const connectTimeout = 10_000;
+// A poll has answered once all has been read, and has come.
+const pollTimeout = 60_000;
 const silence = 10_000; // What a heartbeat may be late.
 const idleTime = 5_000; // How long what nobody needs is kept.
-const calm = 30_000; // After this time of being current earlier failures do not count.
+// After this time of being current earlier failures do not count.
+const calm = 30_000;
 // The relay takes 20 frames in a second, and 100 at once: what an application asks in a loop waits its
 // turn, and something is left for what cannot wait.
 const frameTime = 66;
@@ -135,7 +138,8 @@ export class LiveMachine {
   #moment = 0;
   #effects = [];
 
-  #phase = "idle"; // waiting, authorizing, opening, greeting, bootstrapping, current, closed
+  // waiting, authorizing, opening, greeting, bootstrapping, current, closed
+  #phase = "idle";
   #queries = new Map();
   #asks = new Map(); // Gets, which have a query, and fences.
   #isFlushing = false;
@@ -157,13 +161,15 @@ export class LiveMachine {
   #heartbeat;
   #most; // How many queries a set may have.
   #version = 0;
-  #sent; // The set that is under way; one at a time, so that edits meanwhile become one.
+  // The set that is under way; one at a time, so that edits meanwhile become one.
+  #sent;
   #accepted = { ids: new Set() };
   #isComplete = false;
   #isClosed = false; // By an `at` since it was complete.
   #progress = 0;
 
-  #times = {}; // opened, heard, retry, idle, ping, current, asOf; said, turn, pause
+  // opened, heard, retry, idle, ping, current, asOf; said, turn, pause
+  #times = {};
   #told = "";
 
   constructor({ greeting, hasCredentials, random = Math.random }) {
@@ -200,7 +206,9 @@ export class LiveMachine {
   get wakeAt() {
     const { opened, heard, retry, idle = Infinity, ping = Infinity, turn = Infinity } = this.#times;
     if (this.#phase === "waiting") return retry;
-    if (this.#phase === "opening" || this.#phase === "greeting") return opened + connectTimeout;
+    if (this.#phase === "opening" || this.#phase === "greeting") {
+      return opened + (this.#transport === "poll" ? pollTimeout : connectTimeout);
+    }
     if (!this.#isUp) return Infinity;
     return Math.min(heard + this.#heartbeat * 1000 + silence, idle, ping, turn);
   }
@@ -410,7 +418,7 @@ export class LiveMachine {
   _credentials({ ckWebAuthToken, error }) {
     this.#isAskingToken = false;
     const isNeeded = this.#phase === "authorizing";
-    this.#token = ckWebAuthToken ?? this.#token;
+    this.#token = ckWebAuthToken || this.#token;
     if (isNeeded && this.#token) this.#connect();
     else if (isNeeded && error) this.#wait(error);
     else if (isNeeded) {
@@ -504,7 +512,7 @@ export class LiveMachine {
     } else if (this.#hasWelcome && this.#isDuplex) {
       this.#do("send", { frame: { type: "fence", id: "ping" } });
       this.#times.ping ??= this.#now + silence;
-    } else if (this.#hasWelcome && this.#now - this.#times.heard > silence) {
+    } else if (!this.#isDuplex && this.wakeAt < Infinity && this.#now - this.#times.heard > silence) {
       // It cannot be asked whether it is alive; a new one is.
       return this.#reopen();
     }
@@ -601,7 +609,7 @@ export class LiveMachine {
     if (frame.version !== this.#accepted.version) return;
     this.#isComplete = frame.state === "complete";
     this.#isClosed = false;
-    this.#progress = frame.progress ?? this.#progress;
+    this.#progress = frame.progress ?? +this.#isComplete;
     if (!this.#isComplete) this.#phase = "bootstrapping";
   }
 
@@ -721,17 +729,17 @@ export class LiveMachine {
   }
 
   #apply(query) {
-    const items = [];
+    let items = [];
     const changes = [];
     let records = [];
     for (const frame of query.pending) {
       if (frame.type === "result") {
         records.push(...frame.records);
         if (!frame.isLast) continue;
-        items.push(...query.view.replace(records, this.#me, query.definition));
+        items = items.concat(query.view.replace(records, this.#me, query.definition));
         records = [];
       } else if (frame.type === "items") {
-        items.push(...query.view.apply(frame.items, this.#me, this.#mine));
+        items = items.concat(query.view.apply(frame.items, this.#me, this.#mine));
         query.isFilling = frame.isFilling;
       } else if (frame.type === "change") {
         if (frame.position <= query.position) continue;
@@ -791,9 +799,11 @@ function openRequest(path, read) {
     fetch(base + path, { method: "POST", headers, body, signal: ending.signal, cache: "no-store" })
       .then(async (response) => {
         if (response.ok) return read(response, on);
-        const error = await response.json();
+        // What stands before the relay says in words of its own that it is not there.
+        const retryAfter = +response.headers.get("Retry-After") || undefined;
+        const error = await response.json().catch(() => ({}));
         const reconnect = /REQUIRED|THROTTLED|INTERNAL|LATER/.test(error.serverErrorCode);
-        on(error.serverErrorCode ? { type: "lost", error, reconnect } : { type: "lost" });
+        on(error.serverErrorCode ? { type: "lost", error, reconnect } : { type: "lost", retryAfter });
       })
       .catch(() => on({ type: "lost" }));
     return { close: () => ending.abort() };
@@ -808,7 +818,8 @@ async function readStream(response, on) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return on({ type: "lost" });
-    on({ type: "heard" }); // A comment keeps the way open, and shows that it is.
+    // A comment keeps the way open, and shows that it is.
+    on({ type: "heard" });
     const events = (rest + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);
     rest = events.pop();
     const texts = events.map((event) =>
@@ -818,8 +829,9 @@ async function readStream(response, on) {
 }
 
 async function readPoll(response, on) {
-  const { frames } = await response.json();
+  // What is long is on its way.
   on({ type: "opened" });
+  const { frames } = await response.json();
   on({ type: "frames", frames });
   setTimeout(on, 250, { type: "finished" }); // Or many changes would make as many polls.
 }
@@ -902,7 +914,8 @@ export class LiveClient {
   #ask(query, timeout) {
     return new Promise((resolve, reject) => {
       const id = `a${++this.#serial}`;
-      query = said(query); // What cannot be said is refused before it stands among the others.
+      // What cannot be said is refused before it stands among the others.
+      query = said(query);
       const end = (settle) => (value) => {
         clearTimeout(timer);
         this.#asked.delete(id);
@@ -996,7 +1009,7 @@ export class LiveClient {
     this.#timer = setTimeout(() => {
       this.#timerAt = Infinity;
       this._handle({ type: "tick" });
-    }, Math.max(0, at - this.#now()));
+    }, Math.min(Math.max(0, at - this.#now()), 2 ** 31 - 1));
   }
 
   #perform(effect) {
@@ -1034,7 +1047,8 @@ export class LiveClient {
   #keep({ id, notification, ...rest }) {
     const { told, text } = this.#wire(id) ?? {};
     if (!told || !notification || JSON.parse(text).initial === "none") return;
-    told.delete(notification.notificationID); // Marked read it comes again, behind the others.
+    // Marked read it comes again, behind the others.
+    told.delete(notification.notificationID);
     told.set(notification.notificationID, { notification, ...rest });
     if (told.size > mostWaiting) told.delete(told.keys().next().value);
   }
@@ -1324,9 +1338,11 @@ class LiveSet {
 
   #client;
   #handles = new Map();
-  #texts = new Map(); // The queries by name; what two queries are is the same where their texts are.
+  // The queries by name; what two queries are is the same where their texts are.
+  #texts = new Map();
   #good = new Map(); // As they were last taken.
-  #former = new Map(); // Handles of those, in whose place others are that have not been taken.
+  // Handles of those, in whose place others are that have not been taken.
+  #former = new Map();
   #waiters = new Set();
 
   constructor(client) {
@@ -1413,7 +1429,8 @@ class LiveSet {
       clearTimeout(timer);
       this.#waiters.delete(waiter);
     };
-    promise.then(forget, forget); // Whoever does not wait is told by `onState`.
+    // Whoever does not wait is told by `onState`.
+    promise.then(forget, forget);
     this._connection(this.#client.connection);
     return promise;
   }
@@ -1427,7 +1444,8 @@ class LiveSet {
       if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
       this.#handles.delete(name);
       const isGood = this.#good.get(name) === this.#texts.get(name);
-      handle._suspend(); // At once, and `close` in a while: until then the set would be complete.
+      // At once, and `close` in a while: until then the set would be complete.
+      handle._suspend();
       if (!isGood || isSure || handle.state === "ended") handle.close();
       else this.#former.set(name, handle);
     }
