@@ -472,6 +472,19 @@ test("a socket that only says `error` is lost", { timeout: 10_000 }, async () =>
   client.close();
 });
 
+test("a date of JavaScript's is one for the relay", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const day = new Date(1_700_000_000_000);
+  const date = { value: 1_700_000_000_000, type: "TIMESTAMP" };
+  client.results({ ...query, predicate: "made IN %@", predicateArguments: [[day]], start: { value: day, isIncluded: false } });
+  client.results({ ...query, query: { rql: "made > $0", rqlArguments: [day] } });
+  await client.set.add("where", { ...query, where: { made: { $gt: day } }, end: { value: 3 } });
+  const [first, second, third] = relay.hellos.flatMap(({ set }) => set.queries);
+  assert.deepEqual([first.query.predicateArguments, first.start], [[[date]], { value: date, isIncluded: false }]);
+  assert.deepEqual(second.query.rqlArguments, [date]);
+  // There a date is a text.
+  assert.deepEqual([third.query.where.made.$gt, third.end], [day.toISOString(), { value: 3 }]);
+}));
+
 test("a proxy that says when to come back is heeded", { timeout: 10_000 }, async () => {
   class Socket {
     constructor() {

@@ -98,6 +98,7 @@ client.set.add({ database: "private" });
 // @ts-expect-error Limits are of results, in a set too.
 client.set.add("few", { kind: "changes", recordType: "Art", limit: 3 });
 client.set.add("few", { recordType: "Art", sortBy: "price", limit: 3, predicate: "price < 3" });
+client.results({ recordType: "Art", sortBy: "made", start: { value: new Date() }, end: { value: 3 } });
 // @ts-expect-error A query has a record type.
 client.results({ predicate: "price < 100" });
 // @ts-expect-error Operations are of changes.

@@ -38,7 +38,7 @@ export type Identity = Pick<LiveRecord, "recordName" | "recordType" | "zoneID">;
 
 /** A condition in one of the relay's languages; at most one of them. */
 export interface Condition {
-  /** NSPredicate's text, with its arguments for `%@` and `%K`; a date is `{ value: 1.7e12, type: "TIMESTAMP" }`. */
+  /** NSPredicate's text, with its arguments for `%@` and `%K`; a `Date` is a date, its milliseconds are a number. */
   predicate?: string;
   predicateArguments?: unknown[];
   /** Realm Query Language, with its arguments for `$0`. */
@@ -80,8 +80,8 @@ interface Query extends Condition {
 }
 
 export interface Bound {
-  /** Of `sortBy` a date is `{ value: milliseconds, type: "TIMESTAMP" }`, of `orderBy` its milliseconds. */
-  value: FieldValue;
+  /** Among dates a `Date`: its milliseconds are a number, which stands before all dates. */
+  value: FieldValue | Date;
   /** Of `orderBy`: where among the records with this value. */
   key?: string;
   isIncluded?: boolean;

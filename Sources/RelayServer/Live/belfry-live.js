@@ -1105,12 +1105,21 @@ const said = (query) => query && JSON.parse(JSON.stringify(query));
 // Timers take no more than this: longer is for ever.
 const later = (act, timeout) => (timeout < 2 ** 31 ? setTimeout(act, timeout) : undefined);
 
+// As JSON a date would be a text, which is no date and equals none.
+const typed = (value) =>
+  Array.isArray(value) ? value.map(typed)
+    : value instanceof Date ? { value: +value, type: "TIMESTAMP" } : value;
+
 // The query as it travels. Members that are unknown here go to the relay as they are.
 function definition(kind, { recordType, query, sortBy, limit, ...rest }) {
   const condition = { ...query };
   for (const form of forms) {
-    if (rest[form] !== undefined) condition[form] = rest[form];
+    const value = rest[form] ?? condition[form];
+    if (value !== undefined) condition[form] = typed(value);
     delete rest[form];
+  }
+  for (const end of ["start", "end"]) {
+    if (rest[end]) rest[end] = { ...rest[end], value: typed(rest[end].value) };
   }
   recordType ??= condition.recordType;
   const keys = [sortBy ?? []].flat().map((key) => (typeof key === "string" ? { fieldName: key } : key));
