@@ -647,13 +647,34 @@ test("a stream cannot be told: edits, gets and fences open another that goes on"
   assert.equal(effects[0].do, "drop");
   const { hello } = opened(effects);
   assert.deepEqual(hello.set.queries.map(({ id, since, once }) => [id, since, once]), [["q1", "t1", undefined], ["g1", undefined, true]]);
-  drive.step("ask", { id: "f1" });
   drive.step("opened");
-  const version = hello.set.version + 1;
+  const { version } = hello.set;
   drive.frames(welcome, state(version, "bootstrapping", [told("q1", 1, true), told("g1", 2)]));
   const answers = drive.frames(result(2, [art("z", 1)]), state(version, "complete"), at("t2"));
-  assert.deepEqual(answers.map((effect) => [effect.do, effect.id]), [["answer", "g1"], ["answer", "f1"]]);
+  assert.deepEqual(answers.map((effect) => [effect.do, effect.id]), [["answer", "g1"]]);
   assert.equal(drive.state, "current");
+  // An edit waits for nothing, and takes along what is asked.
+  drive.step("ask", { id: "g2", query: definition });
+  assert.deepEqual(drive.step("ask", { id: "f1" }), []);
+  const edited = opened(drive.step("declare", { id: "q2", definition: watching })).hello.set;
+  assert.deepEqual(edited.queries.map(({ id }) => id), ["q1", "q2", "g2"]);
+  drive.frames(
+    welcome, state(edited.version, "bootstrapping", [told("q1", 1, true), told("q2", 2), told("g2", 3)]), result(3, []));
+  const fenced = drive.frames(state(edited.version, "complete"), at("t3")).filter((effect) => effect.do === "answer");
+  assert.deepEqual(fenced.map(({ id }) => id), ["f1"]);
+});
+
+test("what is asked on a stream while something is asked waits for that, and is answered", () => {
+  const [drive] = fallen("stream");
+  drive.frames(welcome, state(3, "bootstrapping", [told("q1", 1)]), result(1, []), state(3, "complete"), at("t1"));
+  const first = opened(drive.step("ask", { id: "g0", query: definition })).hello.set;
+  for (let count = 1; count < 10; count += 1) {
+    assert.deepEqual(drive.step("ask", { id: `g${count}`, query: definition }), []);
+  }
+  drive.frames(welcome, state(first.version, "bootstrapping", [told("q1", 1, true), told("g0", 2)]));
+  const effects = drive.frames(result(2, []), state(first.version, "complete"), at("t2"));
+  assert.equal(effects.find((effect) => effect.do === "answer").id, "g0");
+  assert.equal(opened(effects).hello.set.queries.length, 1 + 9);
 });
 
 test("a stream that carried for long gives the socket another try", () => {

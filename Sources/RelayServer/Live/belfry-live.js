@@ -289,8 +289,9 @@ export class LiveMachine {
     const asked = [...this.#asks.values()].filter((ask) => !ask.isSent);
     if (["idle", "waiting", "authorizing"].includes(this.#phase)) return;
     if (!this.#isDuplex) {
-      // Nothing can be said on this connection; the next one begins where this one is.
-      if (isNeeded && (!isSame || asked.length)) this.#reopen();
+      // Nothing can be said on this connection; the next one begins where this one is. What is asked waits for
+      // what was asked before: of a loop nothing would be answered while it runs.
+      if (isNeeded && (!isSame || (asked.length && asked.length === this.#asks.size))) this.#reopen();
       else this.#settle(true);
       return;
     }
