@@ -65,6 +65,22 @@ import Testing
         #expect(weight == 0)
     }
 
+    @Test func `what two devices save at the same time, or one once more, counts once`() throws {
+        let first = try begin("a")
+        #expect(underWay.growth(by: first, in: Fixtures.container) == 0)
+        let second = try begin("a")
+        #expect(weight == 1)
+        settle(first, at: nil)
+        #expect(weight == 1)
+        settle(second, at: 5)
+        #expect(weight == 1)
+        let other = try Self.entry("a", "NOT price > 4 AND NOT size > 4")
+        #expect(underWay.growth(by: other, in: Fixtures.container) == 1)
+        underWay.enter(LogPosition(5), of: Fixtures.container)
+        #expect(weight == 0)
+        #expect(underWay.growth(by: other, in: Fixtures.container) == 2)
+    }
+
     @Test func `of one subscription the last version counts, in whatever order it is heard of`()
         throws
     {

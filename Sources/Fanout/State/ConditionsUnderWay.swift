@@ -10,7 +10,7 @@ import Synchronization
 /// Concurrency: a lock around values.
 package final class ConditionsUnderWay: Sendable {
     /// One condition.
-    package struct Entry: Sendable {
+    package struct Entry: Sendable, Hashable {
         /// Whose subscription it is, of which one version at the most is active.
         struct Key: Sendable, Hashable {
             let owner: UserID
@@ -37,6 +37,9 @@ package final class ConditionsUnderWay: Sendable {
     /// Those of one container.
     private struct Line: Sendable {
         let costs = ConditionLedger()
+        /// How often each is being saved: whoever saves the same from two devices, or once more
+        /// because no answer came, has one of it in the end.
+        private var uses: [Entry: Int] = [:]
         /// Up to where the follower has entered what was saved.
         private var entered = LogPosition.start
         /// What was saved behind that.
@@ -73,11 +76,18 @@ package final class ConditionsUnderWay: Sendable {
             last[entry.key].flatMap { saved[$0] }
         }
 
-        func add(_ entry: Entry) {
+        func has(_ entry: Entry) -> Bool { uses[entry] != nil }
+
+        mutating func add(_ entry: Entry) {
+            uses[entry, default: 0] += 1
+            guard uses[entry] == 1 else { return }
             costs.add(entry.weight, of: entry.key.owner, on: entry.type)
         }
 
-        private func remove(_ entry: Entry) {
+        private mutating func remove(_ entry: Entry) {
+            guard let count = uses[entry] else { return }
+            uses[entry] = count > 1 ? count - 1 : nil
+            guard count == 1 else { return }
             costs.remove(entry.weight, of: entry.key.owner, on: entry.type)
         }
     }
@@ -94,6 +104,16 @@ package final class ConditionsUnderWay: Sendable {
     /// The condition in the place of which one is saved, if that was saved and is under way.
     package func former(of entry: Entry, in container: ContainerKey) -> Entry? {
         lines.withLock { $0[container]?.former(of: entry) }
+    }
+
+    /// What a condition would add: nothing if the same is being saved for the same subscription.
+    package func growth(by entry: Entry, in container: ContainerKey) -> Double {
+        lines.withLock { lines in
+            guard let line = lines[container] else { return entry.comparisonsPerChange }
+            if line.has(entry) { return 0 }
+            return entry.comparisonsPerChange
+                - (line.former(of: entry)?.comparisonsPerChange ?? 0)
+        }
     }
 
     /// A condition is about to be saved.

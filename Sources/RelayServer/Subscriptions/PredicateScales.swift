@@ -38,8 +38,7 @@ struct PredicateScales: Sendable {
     ) throws -> ConditionsUnderWay.Entry? {
         guard let entry = ConditionsUnderWay.Entry(subscription, cost) else { return nil }
         let (underWay, container) = (indexes.underWay, subscription.container)
-        let former = underWay.former(of: entry, in: container)?.comparisonsPerChange ?? 0
-        let growth = entry.comparisonsPerChange - former
+        let growth = underWay.growth(by: entry, in: container)
         if growth > 0, let costs = underWay.costs(of: container) {
             let type = subscription.recordType
             try check(
