@@ -34,6 +34,8 @@ extension RecordImage {
 
 extension FieldValue {
     /// The bytes that it takes, about: those of its texts and data, without writing them.
+    ///
+    /// No more than a client has written of it, so that nobody is refused what is within a bound.
     var heldBytes: Int {
         switch self {
         case .string(let text): 2 + text.utf8.count
@@ -43,7 +45,11 @@ extension FieldValue {
         case .map(let members):
             members.reduce(2) { $0 + 2 + $1.key.utf8.count + $1.value.heldBytes }
         case .reference(let reference): 2 + reference.recordID.recordName.rawValue.utf8.count
-        case .null, .bool, .integer, .double, .timestamp, .location, .uuid, .objectID: 4
+        // Ten bits are three digits; what stands between two values is a byte.
+        case .integer(let number):
+            2 + max(0, UInt64.bitWidth - 1 - number.magnitude.leadingZeroBitCount) * 3 / 10
+        case .double: 2
+        case .null, .bool, .timestamp, .location, .uuid, .objectID: 4
         }
     }
 }

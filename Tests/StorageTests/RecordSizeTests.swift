@@ -1,0 +1,34 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// What a record is reckoned to take is no more than what a client wrote of it.
+@Suite struct RecordSizeTests {
+    private static func record(_ fields: RecordFields) -> ShadowRecord {
+        let stamp = RecordStamp(at: Sample.moment(0), userID: nil, deviceID: nil)
+        return ShadowRecord(
+            recordID: RecordID(recordName: Sample.identifier("n")),
+            recordType: Sample.identifier("T"), fields: fields, created: stamp, modified: stamp,
+            source: .cloudKit, position: LogPosition(1))
+    }
+
+    @Test(arguments: [
+        FieldValue.integer(0), .integer(9), .integer(-7), .integer(1023), .integer(.max),
+        .integer(.min), .double(3), .double(0.5), .bool(true), .string("x"), .bytes([1]), .null,
+    ])
+    func `a list whose JSON is within the bound is within it`(value: FieldValue) {
+        // As a client writes it, with a comma.
+        let bytes = value.notation.text.utf8.count + 1
+        let values = Array(repeating: value, count: Limits.maximumRecordBytes / bytes - 16)
+        let grown = Self.record(["list": .list(values)])
+        #expect(!grown.hasOutgrown(Self.record(["list": .list([value])])))
+    }
+
+    @Test func `what is beyond the bound is, unless it was so before`() {
+        let long = String(repeating: "x", count: Limits.maximumRecordBytes)
+        let grown = Self.record(["a": .string(long), "b": .integer(1)])
+        #expect(grown.hasOutgrown(Self.record([:])))
+        #expect(!grown.hasOutgrown(grown))
+    }
+}
