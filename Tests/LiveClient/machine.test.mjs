@@ -449,6 +449,21 @@ test("a get that is refused fails by itself", () => {
   assert.deepEqual([failed.do, failed.id, failed.error.serverErrorCode], ["failed", "g1", "BAD_REQUEST"]);
 });
 
+test("a get, or a fence, that cannot be answered now is asked again", () => {
+  const drive = Drive.current();
+  drive.step("ask", { id: "g1", query: definition });
+  drive.step("ask", { id: "f1" });
+  const later = { serverErrorCode: "THROTTLED", reason: "too often" };
+  assert.deepEqual(drive.frames({ type: "refused", id: "g1", ...later, retryAfter: 3 }, { type: "refused", id: "f1", ...later, retryAfter: 1 }), []);
+  assert.equal(drive.state, "current");
+  // Others go out meanwhile.
+  assert.deepEqual(sent(drive.step("ask", { id: "g2", query: definition })).map(({ id }) => id), ["g2"]);
+  assert.deepEqual(sent(drive.pass(2_000)).map(({ id }) => id), ["f1"]);
+  assert.deepEqual(sent(drive.pass(2_000)).map(({ id }) => id), ["g1"]);
+  const [answer] = drive.frames({ type: "result", id: "g1", isLast: true, records: [art("a", 1)] });
+  assert.deepEqual([answer.do, answer.id, answer.records.length], ["answer", "g1", 1]);
+});
+
 test("the heartbeat's watchdog: silence ends the connection", () => {
   const drive = Drive.current();
   drive.pass(34_000);

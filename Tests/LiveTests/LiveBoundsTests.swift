@@ -3,6 +3,7 @@ import RelayModel
 import RelayTestKit
 import SimulationKit
 import Storage
+import StorageSQL
 import Synchronization
 import Testing
 

@@ -313,7 +313,11 @@ export class LiveMachine {
       }
     }
     for (const ask of asked) {
-      const { id, query } = ask;
+      const { id, query, notBefore } = ask;
+      if (this.#now < notBefore) {
+        this.#times.turn = Math.min(this.#times.turn ?? Infinity, notBefore);
+        continue;
+      }
       // A fence stands behind the queries that were asked for before it, also where they are put off: it goes out once
       // they are taken, because a set that is refused is answered before it.
       if (!query && (this.#isEdited || this.#sent)) continue;
@@ -647,8 +651,12 @@ export class LiveMachine {
       this.#do("drop");
       return this._lost({ error, reconnect: true });
     }
-    this.#times.pause = this.#now + (error.retryAfter ?? 5) * 1000 + this.#random() * 1000;
+    this.#times.pause = this.#afterPause(error);
     this.#edited();
+  }
+
+  #afterPause({ retryAfter = 5 }) {
+    return this.#now + (retryAfter + this.#random()) * 1000;
   }
 
   #fail(id, error) {
@@ -705,8 +713,12 @@ export class LiveMachine {
   }
 
   $refused(frame) {
-    if (this.#asks.has(frame.id)) this.#fail(frame.id, frame);
-    else this.#do("error", { error: frame });
+    const ask = this.#asks.get(frame.id);
+    if (!ask) this.#do("error", { error: frame });
+    else if (passes(frame)) {
+      Object.assign(ask, { isSent: false, records: [], notBefore: this.#afterPause(frame) });
+      this.#flushSoon();
+    } else this.#fail(frame.id, frame);
   }
 
   // Everything up to here belongs together. It is applied as one step, and only then told: whoever looks
