@@ -9,7 +9,8 @@ import Testing
         let type = try #require(RecordType(rawValue: "Order"))
         let known = FieldDefinition(SchemaFieldType(.string), uses: [])
         let definition = RecordTypeDefinition(type, fields: ["_id": known, "___etag": known])
-        let fields = JSONObject([(name: name, value: ["value": "7", "type": "STRING"])])
+        var fields: JSONObject = [:]
+        fields[name] = ["value": "7", "type": "STRING"]
         return try RecordFieldReading(definition: definition, impliedOwner: nil)
             .read(JSONReader(.object(fields))).fields
     }
