@@ -138,8 +138,8 @@ extension RelayStore {
 private extension RecordEditStep {
     /// Deletes records of a zone, with what goes along, and notes it there.
     ///
-    /// - Returns: Whether all of them are gone, and else how far the next one has been come down to,
-    ///   if it was begun.
+    /// - Returns: Whether all of them are gone, and else how far the next one has been come down
+    ///   to, if it was begun.
     func delete(
         _ records: [ShadowRecord], within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> (isWhole: Bool, path: [RecordName]?) {

@@ -2,8 +2,8 @@ import RelayModel
 
 /// Where the last changes of zones stand that are not noted there yet; it belongs to one request.
 ///
-/// A zone's row is written once for all of them: on PostgreSQL whoever writes a row again walks over
-/// what the same transaction made of it before.
+/// A zone's row is written once for all of them: on PostgreSQL whoever writes a row again walks
+/// over what the same transaction made of it before.
 final class ZoneNotes {
     private var last: [ZoneID: LogPosition] = [:]
 
