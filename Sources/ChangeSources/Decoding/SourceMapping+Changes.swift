@@ -58,16 +58,28 @@ extension SourceMapping {
         return [deletion, creation]
     }
 
-    /// The deletion or the creation that an update means which gave a row another key, where one of
-    /// both keys is no name; `nil` if it has the same key, or neither can be told.
+    /// The deletion or the creation that an update means which made a row another record, where one
+    /// of both is none, as one without a name or an owner; `nil` if it is the same record, or
+    /// neither can be told.
     func half(of reported: ReportedChange, item: SourceItem) -> RecordChange? {
-        let table = reported.table
-        let columns = namingKey(of: table) ?? reported.keyColumns
-        guard reported.operation == .update, reported.recordName == nil, let columns,
-            let before = reported.before?.fields, let after = reported.after?.fields,
-            columns.allSatisfy({ before[$0] != nil && after[$0] != nil }),
-            columns.contains(where: { before[$0] != after[$0] })
+        guard reported.operation == .update, reported.recordName == nil,
+            let before = reported.before, let after = reported.after
         else { return nil }
+        let places = places(of: reported.table)
+        let images = try? RowImages(reported, mapping: self, zone: places.zone, item: item)
+        let isWhole =
+            images.map { $0.before?.completeness == .full } ?? (before.completeness == .full)
+        // A null in a row that is not whole may stand for what is unknown.
+        let known = isWhole ? before.fields : before.fields.filter { !$0.value.isNull }
+        let row = images?.after?.fields ?? after.fields
+        let formerRow = images?.before?.fields ?? known
+        let columns = namingKey(of: reported.table) ?? reported.keyColumns
+        guard isWhole || columns?.allSatisfy({ formerRow[$0] != nil }) == true else { return nil }
+        let record = try? identity(
+            reported, places, item, row: row, other: formerRow, path: after.path)
+        let former = try? identity(
+            reported, places, item, row: formerRow, other: isWhole ? [:] : row, path: before.path)
+        guard former != record else { return nil }
         var deletion = reported
         (deletion.operation, deletion.after) = (.delete, nil)
         if let change = try? changes(from: deletion, item: item).first { return change }
