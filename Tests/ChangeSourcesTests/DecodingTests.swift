@@ -259,6 +259,20 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(read.count == 1 && read[0].hasPrefix("create Order/o7"))
     }
 
+    @Test func `a number beyond 64 bits is a text in a column of texts, and names nothing`()
+        throws
+    {
+        let source = try source(
+            "supabase", mapping: #"{"columns":{"id":"text","big":"text"}}"#)
+        func answer(_ id: String) -> String {
+            let row = #"{"id":\#(id),"big":1e20}"#
+            return decoded(
+                source, webhook(#"{"type":"INSERT","table":"t","record":\#(row)}"#))[0]
+        }
+        #expect(answer("7").hasPrefix(#"create t/7 after {"big":"1e+20","id":"7"}"#))
+        #expect(answer("18446744073709551615").hasPrefix("error 422 record.id: "))
+    }
+
     @Test func `a payload for many items is bounded with their number`() throws {
         func answer(_ count: Int) throws -> [String] {
             let keys = (0..<count).map { "\($0)" }.joined(separator: ",")

@@ -75,7 +75,10 @@ extension SourceMapping {
                 columns["\(reported.table.qualifiedName).\(name)"]
                 ?? columns["\(reported.table.name).\(name)"] ?? columns[name]
             guard let type else { continue }
-            guard let converted = type.convert(value, zoneID: zoneID) else {
+            guard
+                let converted = type.convert(value, zoneID: zoneID)
+                    ?? (type == .text ? text(of: value, in: name, reported, item) : nil)
+            else {
                 throw JSONContractError(
                     path: image.path.isEmpty ? name : "\(image.path).\(name)",
                     reason: "\(value.kind) that cannot be read as \(type.rawValue)")
@@ -84,6 +87,31 @@ extension SourceMapping {
         }
         try fields.checkDepth(path: image.path)
         return RecordImage(fields, completeness: completeness)
+    }
+
+    /// A number beyond 64 bits as a text, by the digits that are known of it; `nil` where two such
+    /// texts would be one name.
+    private func text(
+        of value: FieldValue, in column: String, _ reported: ReportedChange, _ item: SourceItem
+    ) -> FieldValue? {
+        guard case .double(let number) = value, number.isFinite else { return nil }
+        // What is read of PostgreSQL's own numbers is a double only where that has all digits.
+        let hasAllDigits = item.source.preset == .postgres
+        guard hasAllDigits || !namesSomething(column, reported, item) else { return nil }
+        return .string(String(number))
+    }
+
+    /// Whether a column names the record, or its zone, or users.
+    private func namesSomething(
+        _ column: String, _ reported: ReportedChange, _ item: SourceItem
+    ) -> Bool {
+        let keys = namingKey(of: reported.table) ?? reported.keyColumns
+        let keyColumns = keys ?? item.source.preset.defaultKeys.flatMap { $0 }
+        if keyColumns.contains(column) { return true }
+        let places = places(of: reported.table)
+        let place = ValuePlace.column(column)
+        return places.zone == place || places.owner == place || places.readers == place
+            || places.originUser.contains(place)
     }
 
     /// References stay within the zone of their record, as CloudKit's do.

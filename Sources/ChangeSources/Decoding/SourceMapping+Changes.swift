@@ -13,7 +13,7 @@ extension SourceMapping {
     }
 
     /// Where the rows of `table` have what a change needs beside its fields.
-    private func places(of table: ReportedTable) -> RowPlaces {
+    func places(of table: ReportedTable) -> RowPlaces {
         guard !tables.isEmpty, let own = tables[table.qualifiedName] ?? tables[table.name]
         else { return places }
         return own.over(places)
