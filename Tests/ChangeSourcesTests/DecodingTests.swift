@@ -273,6 +273,21 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(answer("18446744073709551615").hasPrefix("error 422 record.id: "))
     }
 
+    /// Else a number would be another name than the same one that its key is.
+    @Test func `what PostgreSQL has all digits of names users and records too`() throws {
+        let mapping =
+            #"{"columns":{"id":"text","other":"reference"},"#
+            + #""owner":{"column":"ann"},"readers":{"column":"all"}}"#
+        let body =
+            #"[{"operation":"create","database":"shop","schema":"public","table":"t","key":["id"],"#
+            + #""after":{"id":1e20,"other":1e20,"ann":1e20,"all":[1e20]},"version":17,"#
+            + #""position":"7301/0/12/773/0"}]"#
+        let said = decoded(try source("postgres", mapping: mapping), webhook(body))
+        #expect(said.count == 1)
+        #expect(said[0].hasPrefix("create t/1e+20 private 1e+20 after "), "\(said[0])")
+        #expect(said[0].contains("readers 1e+20"), "\(said[0])")
+    }
+
     @Test func `a payload for many items is bounded with their number`() throws {
         func answer(_ count: Int) throws -> [String] {
             let keys = (0..<count).map { "\($0)" }.joined(separator: ",")

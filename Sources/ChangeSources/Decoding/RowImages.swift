@@ -75,10 +75,8 @@ extension SourceMapping {
                 columns["\(reported.table.qualifiedName).\(name)"]
                 ?? columns["\(reported.table.name).\(name)"] ?? columns[name]
             guard let type else { continue }
-            guard
-                let converted = type.convert(value, zoneID: zoneID)
-                    ?? (type == .text ? text(of: value, in: name, reported, item) : nil)
-            else {
+            let spelled = digits(of: value, as: type, in: name, reported, item) ?? value
+            guard let converted = type.convert(spelled, zoneID: zoneID) else {
                 throw JSONContractError(
                     path: image.path.isEmpty ? name : "\(image.path).\(name)",
                     reason: "\(value.kind) that cannot be read as \(type.rawValue)")
@@ -89,16 +87,18 @@ extension SourceMapping {
         return RecordImage(fields, completeness: completeness)
     }
 
-    /// A number beyond 64 bits as a text, by the digits that are known of it; `nil` where two such
-    /// texts would be one name.
-    private func text(
-        of value: FieldValue, in column: String, _ reported: ReportedChange, _ item: SourceItem
+    /// A number beyond 64 bits as a text of the digits that are known, where a text or a name is
+    /// to be made of it; `nil` for others, and where two of them would be one name.
+    private func digits(
+        of value: FieldValue, as type: ColumnType, in column: String, _ reported: ReportedChange,
+        _ item: SourceItem
     ) -> FieldValue? {
-        guard case .double(let number) = value, number.isFinite else { return nil }
-        // What is read of PostgreSQL's own numbers is a double only where that has all digits.
-        let hasAllDigits = item.source.preset == .postgres
-        guard hasAllDigits || !namesSomething(column, reported, item) else { return nil }
-        return .string(String(number))
+        guard type == .text || type == .reference, case .double(let number) = value,
+            value.nameText == nil, number.isFinite
+        else { return nil }
+        if let name = item.nameText(of: value) { return .string(name) }
+        let isName = type == .reference || namesSomething(column, reported, item)
+        return isName ? nil : .string(String(number))
     }
 
     /// Whether a column names the record, or its zone, or users.
@@ -120,7 +120,8 @@ extension SourceMapping {
         _ item: SourceItem
     ) -> ZoneID {
         if let stated = reported.stated.zoneID { return stated }
-        let name = zone.flatMap { item.value(at: $0, fields: image.fields)?.nameText }
+        let name = zone.flatMap { item.value(at: $0, fields: image.fields) }
+            .flatMap(item.nameText)
         return name.flatMap { ZoneID(zoneName: $0) } ?? .default
     }
 }

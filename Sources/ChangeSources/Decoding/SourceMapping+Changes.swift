@@ -95,7 +95,9 @@ extension SourceMapping {
         let after = change.after?.fields ?? [:]
         let before = change.before?.fields ?? [:]
         func first(_ places: [ValuePlace]) -> String? {
-            places.lazy.compactMap { item.value(at: $0, fields: after, before)?.nameText }.first
+            places.lazy.compactMap { place in
+                item.value(at: place, fields: after, before).flatMap(item.nameText)
+            }.first
         }
         // An origin that is no name is as good as none: it only would suppress a push.
         change.origin = ChangeOrigin(
@@ -157,11 +159,11 @@ extension SourceMapping {
             return reported.readers
         case .string(let name)?: return [name]
         case .list(let values)?:
-            let names = values.compactMap(\.nameText)
+            let names = values.compactMap(item.nameText)
             guard names.count == values.count else { break }
             return names
         case .set(let values)?:
-            let names = values.compactMap(\.nameText)
+            let names = values.compactMap(item.nameText)
             guard names.count == values.count else { break }
             return names.sorted()
         default: break
@@ -198,7 +200,7 @@ extension SourceMapping {
         let stated = reported.stated
         var zoneID = stated.zoneID ?? .default
         if stated.zoneID == nil, let zone = places.zone {
-            let name = item.value(at: zone, fields: row, other)?.nameText
+            let name = item.value(at: zone, fields: row, other).flatMap(item.nameText)
             guard let found = name.flatMap({ ZoneID(zoneName: $0) }) else {
                 throw zone.failure("zone", "a zone name of 1 to 255 bytes", path)
             }
@@ -234,7 +236,8 @@ extension SourceMapping {
         _ path: String
     ) throws(JSONContractError) -> UserID? {
         guard let owner else { return nil }
-        guard let text = item.value(at: owner, fields: row, other)?.nameText else { return nil }
+        let value = item.value(at: owner, fields: row, other)
+        guard let text = value.flatMap(item.nameText) else { return nil }
         guard let userID = UserID(rawValue: text) else {
             throw owner.failure("owner", UserID.rule, path)
         }
@@ -314,7 +317,7 @@ extension SourceMapping {
         var parts: [String] = []
         for column in columns {
             let value = row[column] ?? other[column]
-            guard let text = Self.keyText(value, item) else {
+            guard let text = value.flatMap(item.nameText) else {
                 throw JSONContractError(
                     path: path.isEmpty ? column : "\(path).\(column)",
                     reason: Self.keyRefusal(of: value))
@@ -325,15 +328,6 @@ extension SourceMapping {
             throw JSONContractError(path: path, reason: "the key does not make \(RecordName.rule)")
         }
         return name
-    }
-
-    /// A value as a part of a record's name; what is read of PostgreSQL's own numbers is a double
-    /// only where that has all their digits.
-    private static func keyText(_ value: FieldValue?, _ item: SourceItem) -> String? {
-        if case .double(let number)? = value, item.source.preset == .postgres {
-            return String(number)
-        }
-        return value?.nameText
     }
 
     /// Why a value can be no part of a record's name.

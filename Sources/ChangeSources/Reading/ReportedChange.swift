@@ -113,6 +113,15 @@ struct SourceItem {
         return found.flatMap { $0.isNull ? nil : $0 }
     }
 
+    /// A value as a part of a name; what is read of PostgreSQL's own numbers is a double only where
+    /// that has all their digits.
+    func nameText(of value: FieldValue) -> String? {
+        if case .double(let number) = value, number.isFinite, source.preset == .postgres {
+            return String(number)
+        }
+        return value.nameText
+    }
+
     /// The table that the mapping names.
     func configuredTable() throws(JSONContractError) -> ReportedTable {
         guard let place = source.mapping.table,
