@@ -58,6 +58,47 @@ import Testing
         await store.close()
     }
 
+    /// A part ends at 16 MiB: the room of what it did not take is for the next one.
+    @Test func `beside others what a part did not take is not counted`() async throws {
+        let store = try TemporaryStore(in: .memory).open()
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: []), at: Fixtures.moment)
+        let names = (0..<16).map { "r\($0)" }
+        let long = FieldValue.string(String(repeating: "x", count: 900_000))
+        let type = RecordTypeDefinition(Fixtures.change().recordType)
+        try await store.extendSchema(of: Fixtures.container, with: [type])
+        for name in names {
+            let change = Fixtures.change(.create, name, fields: ["text": long])
+            _ = try await store.append(
+                [ChangeToAppend(change, key: nil)], container: Fixtures.container,
+                source: Sample.source, at: Fixtures.moment)
+        }
+        let clock = TestClock()
+        let turns = IntakeTurns(clock: clock)
+        _ = try await turns.run(Self.quiet, changes: 1) { ((), nil) }
+        let intake = ChangeIntake(
+            log: store, shadow: store, registry: store, turns: ContainerTurns(turns: turns))
+        let source = try ChangeSource(
+            json: ["name": "shop", "preset": "belfry", "verification": ["scheme": "none"]])
+        let batch = DecodedBatch(
+            items: names.map { name in
+                var change = Fixtures.change(.update, name)
+                change.after = RecordImage(["n": .integer(1)], completeness: .partial)
+                return .change(change, key: nil)
+            })
+        let taken = Task {
+            try await intake.take(
+                batch, from: source, of: Fixtures.container, at: Fixtures.moment)
+        }
+        // Nobody follows, and all of them are no more than may go in so.
+        let isIn = try await Turns.yield { try await store.head().rawValue == 32 }
+        #expect(isIn)
+        clock.advance(by: .seconds(2))
+        let results = try await taken.value
+        #expect(results.failure == nil && results.applied == 16)
+        await store.close()
+    }
+
     @Test(arguments: [false, true])
     func `what was prepared counts as long as the schema is the same`(
         changes: Bool

@@ -108,7 +108,8 @@ struct ChangeIntake: Sendable {
             do {
                 try time.check()
                 let gone = try await turns.run(
-                    of: container, changes: part.count, last: { $0.lastAppended }
+                    of: container, changes: part.count, besides: { $0.count - part.count },
+                    last: { $0.lastAppended }
                 ) {
                     try await log.append(
                         part, delivery: batch.key, container: container, source: source.name,

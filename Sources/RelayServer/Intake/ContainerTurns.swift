@@ -15,7 +15,7 @@ struct ContainerTurns: Sendable {
     var partedTime: PartedTime { PartedTime(turns) }
 
     /// Runs `body`, which appends so many changes, once it is the container's turn; `besides` says
-    /// how many more it appended, and `last` where the last of them stands.
+    /// how many more it appended, below 0 how many fewer, and `last` where the last of them stands.
     func run<Value: Sendable>(
         of container: ContainerKey, changes: Int, besides: (Value) -> Int = { _ in 0 },
         last: (Value) async throws -> LogPosition?, _ body: () async throws -> Value

@@ -127,7 +127,7 @@ struct IntakeShares: Sendable {
     /// A request that went in has come to its end: its last change stands at `position`, or none
     /// was appended.
     ///
-    /// `besides` says how many more it had than it asked for.
+    /// `besides` says how many more it had than it asked for, below 0 how many fewer.
     ///
     /// - Returns: The requests that go in now.
     mutating func appended(

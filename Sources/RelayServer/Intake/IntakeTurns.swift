@@ -52,7 +52,7 @@ package final class IntakeTurns: Sendable {
     }
 
     /// Runs `body`, which appends so many changes, once it is the container's turn; `besides` says
-    /// how many more it appended, which nobody could know before.
+    /// how many more it appended, below 0 how many fewer, which nobody could know before.
     ///
     /// - Returns: What `body` returned beside the position of the last change that it appended.
     /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if the turn does not come in time, and
