@@ -158,7 +158,7 @@ package struct SenderGuide: Sendable {
 
     /// A text between SQL's quotes, or a shell's.
     private static func quoted(_ text: String, escapedAs escape: String = "''") -> String {
-        "'\(text.replacing("'", with: escape))'"
+        "'\(text.replacing("'", by: escape))'"
     }
 
     /// The name of a table that the mapping names, perhaps with its schema before it.

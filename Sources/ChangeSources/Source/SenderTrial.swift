@@ -20,14 +20,15 @@ struct SenderTrial {
 
     /// The whole script; `nil` where only the sender can sign.
     var script: String? {
-        var lines = ["url=\(Self.quoted(url))"]
+        var lines = ["url=\(ShellWord.quoted(url))"]
         if source.verification.scheme != .none {
             lines.append(
-                secret.map { "secret=\(Self.quoted($0))" }
+                secret.map { "secret=\(ShellWord.quoted($0))" }
                     ?? "secret=${BELFRY_SOURCE_SECRET:?set it to the secret of this source}")
         }
         // What a sender never says twice is another one each time.
-        let shown = Self.quoted(body).replacing(Self.unique, with: "trial-'\"$(date +%s)\"'")
+        let shown = ShellWord.quoted(body)
+            .replacing(Self.unique, with: "trial-'\"$(date +%s)\"'")
         lines.append("body=\(shown)")
         guard let proof = proof() else { return nil }
         lines += proof.lines
@@ -35,7 +36,7 @@ struct SenderTrial {
         // A token is no JSON.
         if source.verification.scheme == .tokenBody { headers[0].1 = "text/plain" }
         lines.append("curl -sS -X POST \"$url\" \\")
-        lines += headers.map { "  -H \"\($0.0): \($0.1)\" \\" }
+        lines += headers.map { "  -H \(Self.field($0.0, $0.1)) \\" }
         lines.append("  --data-binary \"$body\"")
         return lines.joined(separator: "\n")
     }
@@ -246,7 +247,7 @@ struct SenderTrial {
         for part in recipe.parts {
             switch part {
             case .literal(let text):
-                lines.append("literal\(parts.count)=\(Self.quoted(text))")
+                lines.append("literal\(parts.count)=\(ShellWord.quoted(text))")
                 parts.append("$literal\(parts.count)")
             case .header(let name):
                 let variable = "part\(parts.count)"
@@ -254,7 +255,7 @@ struct SenderTrial {
                 headers.append((name, "$\(variable)"))
                 parts.append("$\(variable)")
             case .url:
-                lines.append("signed_url=\(Self.quoted(recipe.url ?? url))")
+                lines.append("signed_url=\(ShellWord.quoted(recipe.url ?? url))")
                 parts.append("$signed_url")
             case .body: parts.append("$body")
             case .secret: parts.append("$secret")
@@ -265,7 +266,7 @@ struct SenderTrial {
             Self.signature(
                 of: parts, digest: digest, keyed: recipe.algorithm != .sha256,
                 output: recipe.output))
-        headers.append((recipe.header, "\(Self.escaped(recipe.prefix))$signature"))
+        headers.append((recipe.header, "\(ShellWord.escaped(recipe.prefix))$signature"))
         return (lines, headers)
     }
 
@@ -289,13 +290,16 @@ struct SenderTrial {
             "signature=$(printf %s \(quoted) | openssl dgst -\(digest)\(mac) -binary | \(written))"
     }
 
-    /// A text within a shell's double quotes.
-    private static func escaped(_ text: String) -> String {
-        text.map { "\\\"$`".contains($0) ? "\\\($0)" : "\($0)" }.joined()
-    }
-
-    /// A text between a shell's quotes.
-    private static func quoted(_ text: String) -> String {
-        "'\(text.replacing("'", with: #"'\''"#))'"
+    /// A header field as one word, whose value the shell reads.
+    ///
+    /// Names of headers may have marks that a shell obeys.
+    private static func field(_ name: String, _ value: String) -> String {
+        let isPlain = name.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x2D, 0x30...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A: true
+            default: false
+            }
+        }
+        return isPlain ? "\"\(name): \(value)\"" : "\(ShellWord.quoted(name))\": \(value)\""
     }
 }

@@ -303,7 +303,7 @@ extension Checkup {
             default: false
             }
         }
-        return plain && !text.isEmpty ? text : "'\(text.replacing("'", with: #"'\''"#))'"
+        return plain && !text.isEmpty ? text : ShellWord.quoted(text)
     }
 
     /// A stretch of time in its largest unit.

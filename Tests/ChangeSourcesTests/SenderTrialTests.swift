@@ -1,0 +1,41 @@
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+/// The script that posts a webhook to try, which people paste into their shells.
+@Suite struct SenderTrialTests {
+    /// The lines of the script for a source whose sender signs by this recipe.
+    private func lines(
+        header: String = "X-S", prefix: String = "", literal: String = "."
+    ) throws -> [String] {
+        let verification: JSONValue = [
+            "scheme": "signature", "header": .string(header), "prefix": .string(prefix),
+            "algorithm": "hmac-sha256", "output": "hex",
+            "parts": ["body", ["literal": .string(literal)]],
+        ]
+        let given: JSONObject = [
+            "name": "shop", "preset": "belfry", "verification": verification,
+        ]
+        let source = try SourceDefinition(given, over: nil) {
+            Array(repeating: 7, count: $0)
+        }.source
+        let guide = SenderGuide(to: source, at: "http://relay/changes/1/c/development/shop")
+        return try #require(guide.trial).split(separator: "\n").map(String.init)
+    }
+
+    @Test func `a script has the sender's header as it is`() throws {
+        #expect(try lines(prefix: "sha256=").contains(#"  -H "X-S: sha256=$signature" \"#))
+    }
+
+    @Test func `nothing that a source says is obeyed by the shell`() throws {
+        let literal = try lines(literal: "a'\u{301};id;'\u{301}")
+        let quoted = #"literal1='a'\''"# + "\u{301};id;" + #"'\''"# + "\u{301}'"
+        #expect(literal.contains(quoted), "\(literal)")
+        let prefix = try lines(prefix: "\"\u{301};id;`\u{301}id`")
+        let escaped = #"  -H "X-S: \""# + "\u{301};id;" + #"\`"# + "\u{301}id" + #"\`$signature" \"#
+        #expect(prefix.contains(escaped), "\(prefix)")
+        let header = try lines(header: "X-`id`")
+        #expect(header.contains(#"  -H 'X-`id`'": $signature" \"#), "\(header)")
+    }
+}

@@ -1,0 +1,21 @@
+import RelayModel
+import Testing
+
+/// Texts in a line that people paste into a shell.
+@Suite struct ShellWordTests {
+    @Test(arguments: [
+        ("", "''"), ("a b", "'a b'"), ("it's", #"'it'\''s'"#),
+        ("'\u{301};id;'\u{301}", #"''\''"# + "\u{301};id;" + #"'\''"# + "\u{301}'"),
+    ])
+    func `a text between single quotes stays there`(text: String, quoted: String) {
+        #expect(Array(ShellWord.quoted(text).utf8) == Array(quoted.utf8))
+    }
+
+    @Test(arguments: [
+        ("sha256=", "sha256="), (#"\"$`"#, #"\\\"\$\`"#),
+        ("\"\u{301}`\u{301}", "\\\"\u{301}\\`\u{301}"), ("$\u{200D}", "\\$\u{200D}"),
+    ])
+    func `a text between double quotes stays there`(text: String, escaped: String) {
+        #expect(Array(ShellWord.escaped(text).utf8) == Array(escaped.utf8))
+    }
+}
