@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Two calls that libcurl makes to its HTTP/2 library, nghttp2, go through this file: a symbol of
+/* Three calls that libcurl makes to its HTTP/2 library, nghttp2, go through this file: a symbol of
  * the program comes before the same symbol of a library. What is not mended here is passed on
- * unchanged; a libcurl that calls neither, or cannot be stood in for, is used as it is.
+ * unchanged; a libcurl that calls none, or cannot be stood in for, is used as it is.
  *
  * Nothing of nghttp2's headers is needed: the types are opaque, and these functions have been the
  * same in all of its releases. */
@@ -16,6 +16,7 @@ typedef struct nghttp2_session nghttp2_session;
 typedef struct nghttp2_session_callbacks nghttp2_session_callbacks;
 typedef int (*stream_close_callback)(nghttp2_session *session, int32_t stream, uint32_t code,
                                      void *context);
+typedef int (*frame_recv_callback)(nghttp2_session *session, const void *frame, void *context);
 
 /* RFC 9113 section 7. */
 #define REFUSED_STREAM 7
@@ -25,6 +26,7 @@ typedef int (*stream_close_callback)(nghttp2_session *session, int32_t stream, u
 static struct {
     int (*submit_rst_stream)(nghttp2_session *, uint8_t, int32_t, uint32_t);
     void (*set_stream_close)(nghttp2_session_callbacks *, stream_close_callback);
+    void (*set_frame_recv)(nghttp2_session_callbacks *, frame_recv_callback);
     int (*remote_close)(nghttp2_session *, int32_t);
     size_t (*outbound_queue_size)(nghttp2_session *);
     void *(*stream_user_data)(nghttp2_session *, int32_t);
@@ -41,6 +43,8 @@ static void look_up(void) {
     *(void **)&real.submit_rst_stream = dlsym(RTLD_NEXT, "nghttp2_submit_rst_stream");
     *(void **)&real.set_stream_close =
         dlsym(RTLD_NEXT, "nghttp2_session_callbacks_set_on_stream_close_callback");
+    *(void **)&real.set_frame_recv =
+        dlsym(RTLD_NEXT, "nghttp2_session_callbacks_set_on_frame_recv_callback");
     *(void **)&real.remote_close = dlsym(RTLD_NEXT, "nghttp2_session_get_stream_remote_close");
     *(void **)&real.outbound_queue_size =
         dlsym(RTLD_NEXT, "nghttp2_session_get_outbound_queue_size");
@@ -119,6 +123,41 @@ void nghttp2_session_callbacks_set_on_stream_close_callback(
                                      __ATOMIC_ACQUIRE) ||
          none == callback);
     real.set_stream_close(callbacks, is_heard ? hear_stream_close : callback);
+}
+
+/* MARK: A goodbye is heard when it is said */
+
+static __thread int said_goodbye;
+
+/* libcurl's own callback, of the first libcurl in the process. */
+static frame_recv_callback heard_frames;
+
+/* libcurl lets what it is given wait for the streams that are open, once a GOAWAY was received: for
+ * as long as one of them is not answered. */
+static int hear_frame(nghttp2_session *session, const void *frame, void *context) {
+    if (!real.requests_allowed(session)) said_goodbye = 1;
+    return heard_frames(session, frame, context);
+}
+
+__attribute__((visibility("default"))) void nghttp2_session_callbacks_set_on_frame_recv_callback(
+    nghttp2_session_callbacks *callbacks, frame_recv_callback callback);
+
+void nghttp2_session_callbacks_set_on_frame_recv_callback(nghttp2_session_callbacks *callbacks,
+                                                          frame_recv_callback callback) {
+    pthread_once(&looked_up, look_up);
+    if (!real.set_frame_recv) return;
+    frame_recv_callback none = NULL;
+    int is_heard = callback && real.requests_allowed &&
+                   (__atomic_compare_exchange_n(&heard_frames, &none, callback, 0,
+                                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+                    none == callback);
+    real.set_frame_recv(callbacks, is_heard ? hear_frame : callback);
+}
+
+int ccurl_take_goodbye(void) {
+    int was_said = said_goodbye;
+    said_goodbye = 0;
+    return was_said;
 }
 
 int ccurl_hears_http2(void) {

@@ -71,6 +71,37 @@ import Testing
         }
     }
 
+    @Test func `after a goodbye nothing waits for a push that is never answered`() async throws {
+        let (silent, last) = ("ab", "cd")
+        func token(_ digits: String) -> String { String(repeating: digits, count: 32) }
+        try await GatewayRig.run {
+            $0.script = AnswerScript([
+                ScriptRule(.device(token(silent)), [ScriptedAnswer(.silence)]),
+                ScriptRule(
+                    .device(token(last)),
+                    [ScriptedAnswer(.goAway(GoAway(ending: .keepOpen)), times: 1)]),
+            ])
+        } settings: {
+            $0.watchdog = .patience
+            $0.requestTimeout = .seconds(60)
+        } _: { rig in
+            _ = try await rig.outcome(of: .sample(ticket: 1))
+            rig.gateway.send([try .sample(ticket: 2, token: token(silent))])
+            _ = try await rig.simulator.pushes(count: 2, within: .patience)
+            _ = try await rig.outcome(of: .sample(ticket: 3, token: token(last)))
+            for ticket in 4...12 as ClosedRange<UInt64> {
+                let outcome = try await rig.outcome(of: .sample(ticket: ticket))
+                #expect(outcome == .accepted)
+            }
+            #expect(rig.simulator.totals.connections == 2)
+            let ended = await rig.ends.wait(for: [2])
+            guard case .unknown? = ended[2] else {
+                Issue.record("\(ended)")
+                return
+            }
+        }
+    }
+
     @Test func `what waits goes round a black hole, and what fell in is unknown`()
         async throws
     {

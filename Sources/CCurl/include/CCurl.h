@@ -55,6 +55,9 @@ enum {
 };
 /* Takes note out of the refusal of what `easy` carried on this thread, if there was one. */
 int ccurl_take_refusal(CURL *easy);
+/* Whether a connection whose libcurl was called on this thread since the last time takes no more
+ * requests, because the gateway said so (GOAWAY) or because it is ending. */
+int ccurl_take_goodbye(void);
 /* Whether refusals are heard of; known once a connection was made. */
 int ccurl_hears_http2(void);
 

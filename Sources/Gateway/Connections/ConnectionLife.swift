@@ -2,7 +2,7 @@
 package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     /// It never came to be.
     case connectFailed = "it could not be opened"
-    /// libcurl wanted a second socket: the gateway is closing this one (GOAWAY, or its effect).
+    /// The gateway is closing it: a GOAWAY was heard, or libcurl wanted a second socket.
     case closing = "the gateway is closing it"
     /// The peer closed its side.
     case peerClosed = "the gateway closed it"
@@ -199,7 +199,8 @@ struct ConnectionLife: Sendable, Hashable {
         }
     }
 
-    /// libcurl would need another socket at `now`: the gateway takes no more on this one.
+    /// The gateway takes no more on this one: it said so, `now`, or libcurl would need another
+    /// socket.
     mutating func closing(at now: MonotonicInstant) {
         noteEnd(.closing, at: now)
         retire(.closing)

@@ -110,6 +110,8 @@ final class CurlConnection {
         for watch in watches where watch.applied != 0 { ccurl_poll_forget(poll, watch.socket) }
         watches.removeAll()
         curl_multi_cleanup(multi)
+        // What that read is no other connection's.
+        _ = ccurl_take_goodbye()
     }
 
     private func runTimer() -> Endings {
@@ -135,6 +137,8 @@ final class CurlConnection {
             if code == CURLE_OK { endings.answers += 1 } else { endings.errors += 1 }
             owner.transferEnded(transfer, code: code.rawValue, on: self)
         }
+        // While streams are open libcurl keeps what it is given until they have ended.
+        if ccurl_take_goodbye() != 0 { life.closing(at: clock) }
         return endings
     }
 
