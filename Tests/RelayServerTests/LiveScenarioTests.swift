@@ -194,6 +194,19 @@ import Testing
         }
     }
 
+    /// Whoever does what `reconnect` says would else come back, having said goodbye.
+    @Test func `who says goodbye is not asked to come back`() async throws {
+        try await RunningRelay.with { relay in
+            let page = try await Self.open(relay)
+            try await page.send(["type": "bye"])
+            let bye = await page.frame("bye")
+            #expect(bye?["code"] == 1000)
+            #expect(bye?["reconnect"] == false)
+            #expect(await page.frame() == nil)
+            #expect(page.closeCode.withLock { $0 } == 1000)
+        }
+    }
+
     @Test func `frames that break RFC 6455 end the connection, and nobody else's`() async throws {
         try await RunningRelay.with { relay in
             let other = try await Self.open(relay)

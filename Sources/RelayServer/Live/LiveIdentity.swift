@@ -40,6 +40,7 @@ struct LiveIdentity: Sendable {
 struct LiveEnd: Error, Sendable {
     /// The codes by which programs tell ends apart (docs/live.md).
     enum Code: UInt16, Sendable {
+        case done = 1000
         case goingAway = 1001
         case notUnderstood = 4400
         case unauthorized = 4401
@@ -59,7 +60,7 @@ struct LiveEnd: Error, Sendable {
     /// Whether a client should come back.
     var reconnects: Bool {
         switch code {
-        case .notUnderstood, .forbidden, .taken, .tooLarge: false
+        case .done, .notUnderstood, .forbidden, .taken, .tooLarge: false
         default: true
         }
     }

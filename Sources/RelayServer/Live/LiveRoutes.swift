@@ -294,7 +294,7 @@ struct LiveRoutes: Sendable {
     ) async throws -> RelayAnswer {
         do {
             try await session.take(request.body)
-        } catch let end as LiveEnd where end.code == .goingAway {
+        } catch let end as LiveEnd where end.code == .done {
             try access.held.end(request.parameters["secret"] ?? "")
         }
         return RelayAnswer(status: 200, json: [:])

@@ -89,7 +89,7 @@ final class LiveSession: Sendable {
         case "get": await get(reader, identity, counts: !isCounted)
         case "fence": await fence(reader)
         case "token": try await renew(reader, identity)
-        case "bye": throw LiveEnd(.goingAway, APIError(.badRequest, "the client said goodbye"))
+        case "bye": throw LiveEnd(.done, APIError(.badRequest, "the client said goodbye"))
         case "hello":
             throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was said before"))
         // What a later version may say is no fault.
