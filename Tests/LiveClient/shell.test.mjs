@@ -657,6 +657,21 @@ test("a get that cannot be said is refused at once, and takes nothing with it", 
   assert.deepEqual(namesOf(await client.get(query, { timeout: Infinity })), ["a", "b"]);
 }));
 
+for (const door of ["websocket", "stream", "poll"]) {
+  test(`by ${door} a text that was cut within a letter ends nothing`, { timeout: 10_000 }, () => world(async (relay, client) => {
+    const texts = ["cut \ud83c", "\udf4b", "whole \ud83c\udf4b", "\\ud83c", "\\\ud83c\n"];
+    client.results({ ...query, predicate: "name IN %@", predicateArguments: [texts] });
+    await until(client.results(query)[Symbol.asyncIterator](), has("a", "b"));
+    assert.equal(client.connection.transport, door);
+    const [sent] = relay.hellos.at(-1).set.queries;
+    assert.deepEqual(
+      sent.query.predicateArguments, [["cut \ufffd", "\ufffd", "whole \ud83c\udf4b", "\\ud83c", "\\\ufffd\n"]]);
+  }, (relay) => {
+    relay.refusesUpgrades = door !== "websocket";
+    relay.refusesStreams = door === "poll";
+  }));
+}
+
 test("a loop that is left keeps nothing for later", { timeout: 10_000 }, () => world(async (relay, client) => {
   const changes = client.changes({ recordType: "Art" });
   const values = changes[Symbol.asyncIterator]();

@@ -786,11 +786,15 @@ function read(texts) {
   }
 }
 
+// Half of a letter, of a text that was cut within it, is no JSON to the relay, which would end all queries for it.
+const written = (frame) =>
+  JSON.stringify(frame).replace(/\\(?:ud[89a-f]..|.)/g, (escape) => (escape[2] ? "\ufffd" : escape));
+
 // Each calls `on` with the machine's events.
 
 function openSocket({ base, hello, WebSocket }, on) {
   const socket = new WebSocket(base.replace(/^http/, "ws"), "belfry.live.v1");
-  const send = (frame) => socket.readyState === 1 && socket.send(JSON.stringify(frame));
+  const send = (frame) => socket.readyState === 1 && socket.send(written(frame));
   socket.onopen = () => {
     send(hello);
     on({ type: "opened" });
@@ -805,7 +809,7 @@ function openSocket({ base, hello, WebSocket }, on) {
 function openRequest(path, read) {
   return ({ base, hello, fetch }, on) => {
     const ending = new AbortController();
-    const body = JSON.stringify(hello);
+    const body = written(hello);
     // A plain text needs no preflight; the relay reads JSON whatever it is called. Of whom it does not know it takes
     // little: before a long set the head says who asks.
     const headers = body[longSet] && { ckAPIToken: hello.ckAPIToken, Authorization: `Bearer ${hello.ckWebAuthToken}` };
