@@ -25,7 +25,7 @@ final class LiveItems: Sendable {
 
 extension LiveItem {
     /// Whether the same is told of the same record, in the same place.
-    fileprivate func isSame(as other: LiveItem) -> Bool {
+    func isSame(as other: LiveItem) -> Bool {
         record === other.record && neighbour === other.neighbour && before === other.before
             && operation == other.operation && reason == other.reason && moved == other.moved
             && isSilent == other.isSilent

@@ -95,7 +95,7 @@ extension UpdateRules.Rule {
         return fires(by: change, &changed, didMatch: didMatch, doesMatch: doesMatch)
     }
 
-    fileprivate func fires(
+    func fires(
         by change: RecordChange, _ changed: inout ChangedFields, didMatch: Bool, doesMatch: Bool
     ) -> Bool {
         let fits =
