@@ -1,6 +1,7 @@
 extension String {
     /// As a name in SQL.
-    package var quotedName: String { "\"\(replacing("\"", with: "\"\""))\"" }
+    package var quotedName: String { "\"\(doubling("\""))\"" }
+
     /// As a name in SQL that people are shown: quoted where SQL would not understand it
     /// otherwise, or take it for a word of its own.
     package var shownName: String {
@@ -29,7 +30,21 @@ extension String {
     ]
 
     /// As a text in SQL.
-    package var quotedText: String { "'\(replacing("'", with: "''"))'" }
+    package var quotedText: String { "'\(doubling("'"))'" }
+
+    /// This text with each `mark` twice, whatever follows it.
+    ///
+    /// Names come from databases, where others make them, and a mark ends a name for SQL also where
+    /// combining characters make one `Character` of it and them.
+    private func doubling(_ mark: Unicode.Scalar) -> String {
+        guard unicodeScalars.contains(mark) else { return self }
+        var doubled = ""
+        for scalar in unicodeScalars {
+            if scalar == mark { doubled.unicodeScalars.append(scalar) }
+            doubled.unicodeScalars.append(scalar)
+        }
+        return doubled
+    }
 
     /// `schema.table` as names in SQL; the schema is `public` unless said.
     package var quotedTable: String {
@@ -47,10 +62,10 @@ extension String {
     /// The parts between points, of which some stand within quotation marks; `nil` if none does, or
     /// not so that it can be read.
     private var unquotedParts: [String]? {
-        guard contains("\"") else { return nil }
+        guard unicodeScalars.contains("\"") else { return nil }
         var parts = [""]
         var isWithin = false
-        var rest = self[...]
+        var rest = unicodeScalars[...]
         while let next = rest.popFirst() {
             if next == "\"", isWithin, rest.first == "\"" {
                 rest.removeFirst()
@@ -60,7 +75,7 @@ extension String {
             } else if next == ".", !isWithin {
                 parts.append("")
             } else {
-                parts[parts.count - 1].append(next)
+                parts[parts.count - 1].unicodeScalars.append(next)
             }
         }
         return isWithin || parts.count > 2 || parts.contains("") ? nil : parts

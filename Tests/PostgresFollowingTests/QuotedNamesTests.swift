@@ -1,0 +1,25 @@
+import PostgresLink
+import Testing
+
+/// Names and texts as SQL reads them.
+@Suite struct QuotedNamesTests {
+    @Test(arguments: ["orders", "a\"b", "\"\u{301}; DROP TABLE t; --", "\"\u{200D}\"", "'\u{301}"])
+    func `a quotation mark ends no name, whatever follows it`(name: String) {
+        let quoted = Array(name.quotedName.utf8)
+        #expect(quoted.first == 0x22 && quoted.last == 0x22)
+        let within = quoted.dropFirst().dropLast()
+        // Each mark of the name is there twice, and nothing else has changed.
+        #expect(within.filter { $0 == 0x22 }.count == 2 * name.utf8.filter { $0 == 0x22 }.count)
+        #expect(within.filter { $0 != 0x22 } == name.utf8.filter { $0 != 0x22 })
+        let parts = "s.\(name.quotedName)".tableParts
+        #expect(parts.schema == "s")
+        #expect(parts.table == name)
+    }
+
+    @Test(arguments: ["it's", "x'\u{301}) UNION SELECT 1 --", "'\u{200D}'"])
+    func `an apostrophe ends no text, whatever follows it`(text: String) {
+        let within = Array(text.quotedText.utf8.dropFirst().dropLast())
+        #expect(within.filter { $0 == 0x27 }.count == 2 * text.utf8.filter { $0 == 0x27 }.count)
+        #expect(within.filter { $0 != 0x27 } == text.utf8.filter { $0 != 0x27 })
+    }
+}
