@@ -167,13 +167,23 @@ import Testing
         try await TestRelay.with { relay in
             let secret = try await Self.token(relay, #""access":"change""#)
             for place in ["tokens/", Self.container + "/keys/"] {
-                _ = try await relay.admin(.delete, place + secret)
-                _ = try await relay.admin(.delete, place + secret + "/")
+                for path in [place + secret, place + secret + "/", place + "/" + secret] {
+                    let refused = try await relay.admin(.delete, path)
+                    // What is answered is logged.
+                    #expect(refused.status == 404)
+                    #expect(!refused.text.contains(String(secret.prefix(9))), "\(refused.text)")
+                }
             }
             let audit = try await relay.admin(.get, "audit")
             #expect(audit.text.contains("/admin/1/tokens/\(secret.prefix(8))"), "\(audit.text)")
             #expect(!audit.text.contains(String(secret.prefix(9))), "\(audit.text)")
         }
+    }
+
+    @Test func `a path that is none is told to its caller, and not to the log`() {
+        let mapped = ErrorMapping(UnknownPath(path: "/courier/2/secret"))
+        #expect(mapped.apiError.reason == "there is no call at /courier/2/secret")
+        #expect(mapped.logReason == "there is no such call")
     }
 
     @Test func `the audit log is bounded by age and number`() async throws {

@@ -258,9 +258,12 @@ struct AdministrationAccess: Sendable {
     /// that somebody took for the ID of its token or key must not be there.
     private static func noted(_ path: String) -> String {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        for index in parts.indices.dropFirst()
-        where ["tokens", "keys"].contains(parts[index - 1]) && parts[index].utf8.count > 16 {
-            parts[index] = "\(parts[index].prefix(8))…"
+        // As the router, it passes over slashes that follow each other.
+        var before = ""
+        for index in parts.indices where !parts[index].isEmpty {
+            let part = parts[index]
+            if ["tokens", "keys"].contains(before) { parts[index] = part.secretsBeginning }
+            before = part
         }
         return String(parts.joined(separator: "/").prefix(512))
     }
@@ -278,4 +281,10 @@ struct AdministrationAccess: Sendable {
         logger.warning(
             "an administrative call is not in the audit log", metadata: ["reason": "\(error)"])
     }
+}
+
+extension String {
+    /// What may be told, in logs too, of a text that should be an ID: all of it, unless it is so
+    /// long that it may be the secret.
+    var secretsBeginning: String { utf8.count > 16 ? "\(prefix(8))…" : self }
 }

@@ -72,7 +72,7 @@ struct KeyAdministration: AdministrationTable {
         guard
             try await registry.revokeAccessKey(
                 id, of: container, at: request.receivedAt)
-        else { throw APIError(.notFound, "there is no live key \"\(id.shortened)\"") }
+        else { throw APIError(.notFound, "there is no live key \"\(id.secretsBeginning)\"") }
         await revoked(.key(id, container))
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }

@@ -56,7 +56,7 @@ struct TokenAdministration: AdministrationTable {
         let id = request.parameters["token"] ?? ""
         guard
             try await registry.revokeAdminToken(id, at: request.receivedAt)
-        else { throw APIError(.notFound, "there is no live token \"\(id.shortened)\"") }
+        else { throw APIError(.notFound, "there is no live token \"\(id.secretsBeginning)\"") }
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }
 

@@ -14,6 +14,11 @@ struct RefusedMethod: Error, Sendable, Hashable {
     var hint = ""
 }
 
+/// A path that the relay does not have.
+struct UnknownPath: Error, Sendable, Hashable {
+    let path: String
+}
+
 /// An error of which its own room says what the wire says of it.
 protocol AnsweredError: Error {
     /// The wire form.
@@ -50,6 +55,10 @@ struct ErrorMapping {
                     "\(error.method) is not allowed here; allowed: \(error.allowed)\(error.hint)",
                     httpStatus: 405))
             headers[.allow] = error.allowed
+        case let error as UnknownPath:
+            self.init(APIError(.notFound, "there is no call at \(error.path)"))
+            // It may be a secret that was mistyped, as the access log has it.
+            logReason = "there is no such call"
         case let error as StorageError: self.init(storage: error)
         case is NIOTooManyBytesError:
             self.init(APIError(.quotaExceeded, "the body is too large"))

@@ -78,8 +78,7 @@ struct RequestHandler: Sendable {
     ) async throws -> RelayAnswer {
         if place?.pages != RelayRoute.Pages.none { try turnstile.arrive(peer) }
         guard let place else {
-            let target = String(request.uri.path.prefix(200))
-            throw APIError(.notFound, "there is no call at \(target)")
+            throw UnknownPath(path: String(request.uri.path.prefix(200)))
         }
         if request.method == .options,
             route == nil || request.headers[.webHookRequestOrigin] == nil
