@@ -383,6 +383,9 @@ import Testing
             #expect(other.status == 401)
             let cookie = try await Self.signIn(relay, code)
             #expect(try await Self.call(relay, .get, "session", cookie)["access"] == "read")
+            // A session makes none, which would outlive it.
+            let more = try await Self.call(relay, .post, "session/codes", cookie)
+            #expect(more.status == 403, "\(more.text)")
             let again = try await relay.call(
                 .post, "/admin/1/session", headers: ["Authorization": "Bearer \(code)"])
             #expect(again.status == 401)

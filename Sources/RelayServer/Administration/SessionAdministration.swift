@@ -46,6 +46,11 @@ struct SessionAdministration: AdministrationTable {
     private func createCode(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
+        // Sessions would follow each other without an end, and go on after their user signed out.
+        guard administrator.session == nil else {
+            throw AuthenticationRefusal.notAllowed(
+                "a code is made with a token: one of a session's would outlive that session")
+        }
         let made = sessions.makeCode(for: administrator.verifier, at: request.receivedAt)
         return RelayAnswer(
             status: 201,
