@@ -321,20 +321,56 @@ import Testing
             set["type"] = nil
             let body = JSONValue.object(["set": .object(set), "wait": 0]).text
             let target = Self.path(relay) + "/poll"
-            let date = Timestamp(seconds: Int64(Date().timeIntervalSince1970)).iso8601
-            let hash = Base64.encode(Array(SHA256.hash(data: Array(body.utf8))))
-            let signature = try key.signature(for: Array("\(date):\(hash):\(target)".utf8))
-            let headers = [
-                "X-Apple-CloudKit-Request-KeyID": id,
-                "X-Apple-CloudKit-Request-ISO8601Date": date,
-                "X-Apple-CloudKit-Request-SignatureV1": Base64.encode(
-                    Array(signature.derRepresentation)),
-            ]
+            let headers = try Self.signed(body, to: target, by: key, id)
             let poll = try await relay.client.call("POST", target, headers: headers, body: body)
             #expect(poll.status == 200 && poll.text.contains(#""recordName":"a0""#), "\(poll.text)")
             let other = try await relay.client.call(
                 "POST", target, headers: headers, body: body + " ")
             #expect(other.status == 401, "\(other.text)")
+        }
+    }
+
+    /// The header fields with which a server signs a call.
+    private static func signed(
+        _ body: String, to target: String, by key: P256.Signing.PrivateKey, _ id: String
+    ) throws -> [String: String] {
+        let date = Timestamp(seconds: Int64(Date().timeIntervalSince1970)).iso8601
+        let hash = Base64.encode(Array(SHA256.hash(data: Array(body.utf8))))
+        let signature = try key.signature(for: Array("\(date):\(hash):\(target)".utf8))
+        return [
+            "X-Apple-CloudKit-Request-KeyID": id,
+            "X-Apple-CloudKit-Request-ISO8601Date": date,
+            "X-Apple-CloudKit-Request-SignatureV1": Base64.encode(
+                Array(signature.derRepresentation)),
+        ]
+    }
+
+    @Test func `a server that signs is shown the public database alone`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            let key = P256.Signing.PrivateKey()
+            let made = try await relay.client.administer(
+                "POST", relay.container.path + "/keys",
+                ["kind": "serverToServer", "publicKey": .string(key.publicKey.pemRepresentation)]
+            ).expect(201)
+            guard case .string(let id)? = made["id"] else {
+                Issue.record("\(made.text)")
+                return
+            }
+            let queries: [JSONObject] = [
+                ["recordType": "Artwork", "database": "private"],
+                ["kind": "notifications", "database": "private"],
+            ]
+            let target = Self.path(relay) + "/poll"
+            for query in queries {
+                let set: JSONObject = ["version": 1, "queries": [.object(query)]]
+                let body = JSONValue.object(["set": .object(set), "wait": 0]).text
+                let poll = try await relay.client.call(
+                    "POST", target, headers: try Self.signed(body, to: target, by: key, id),
+                    body: body)
+                let reason = "a server-to-server key may use the public database only"
+                #expect(poll.status == 200 && poll.text.contains(reason), "\(poll.text)")
+            }
         }
     }
 

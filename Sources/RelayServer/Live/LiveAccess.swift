@@ -158,6 +158,7 @@ final class LiveAccess: Sendable {
         let form: Form = try hello.choice("format") ?? .typed
         let caller = admission.caller.caller
         let isServer = caller.proof != .apiToken
+        let isSigned = if case .signature = caller.proof { true } else { false }
         let key = Caller.identity(ofKey: admission.key.id, container: caller.container)
         let user = isServer ? caller.user ?? key : try admission.caller.user()
         let token = Authenticator.userToken(of: request)
@@ -167,7 +168,8 @@ final class LiveAccess: Sendable {
             endsAt: isServer ? nil : token.flatMap(SessionService.end),
             form: LiveForm(
                 isPlain: form == .plain,
-                writesNumbersAsTexts: try hello.bool("numbersAsStrings") ?? false))
+                writesNumbersAsTexts: try hello.bool("numbersAsStrings") ?? false),
+            isSigned: isSigned)
         return (identity, welcome(identity, token: admission.token, at: request.receivedAt))
     }
 

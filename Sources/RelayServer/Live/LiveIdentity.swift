@@ -22,6 +22,8 @@ struct LiveIdentity: Sendable {
     var endsAt: Timestamp?
     /// How records are written.
     let form: LiveForm
+    /// Whether a server signs as itself, and so is shown the public database alone.
+    var isSigned = false
 
     /// What it may read.
     var reader: LiveReader { isServer ? .server : .user(user) }
@@ -32,7 +34,7 @@ struct LiveIdentity: Sendable {
         LiveIdentity(
             settings: other.settings, user: user, namesUser: namesUser, device: device,
             isServer: isServer, keyID: other.keyID, session: other.session, endsAt: other.endsAt,
-            form: form)
+            form: form, isSigned: other.isSigned)
     }
 }
 

@@ -52,6 +52,7 @@ final class LiveQueryReading: Sendable {
     ) async throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
+        try checkDatabase(reader)
         let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
         if kind == .notifications { return (try await inbox(reader), nil) }
         let draft = try draft(reader, kind)
@@ -62,6 +63,17 @@ final class LiveQueryReading: Sendable {
                 }
         }
         return try finish(draft, cost, reader)
+    }
+
+    /// Refuses what is refused to a server that signs in every call.
+    private func checkDatabase(_ reader: JSONReader) throws {
+        guard client.isSigned else { return }
+        let database: DatabaseScope? = try reader.choice("database")
+        guard let database, database != .public else { return }
+        throw APIError(
+            .accessDenied,
+            "\(reader.path).database: a server-to-server key may use the public database only, not "
+                + "the \(database.rawValue) one")
     }
 
     /// A query that was read, and has not been weighed.
