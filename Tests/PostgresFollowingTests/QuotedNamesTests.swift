@@ -1,3 +1,4 @@
+import PostgresFollowing
 import PostgresLink
 import Testing
 
@@ -21,5 +22,13 @@ import Testing
         let within = Array(text.quotedText.utf8.dropFirst().dropLast())
         #expect(within.filter { $0 == 0x27 }.count == 2 * text.utf8.filter { $0 == 0x27 }.count)
         #expect(within.filter { $0 != 0x27 } == text.utf8.filter { $0 != 0x27 })
+    }
+
+    @Test(arguments: [
+        ("t", "DO $$ BEGIN\n"), ("a$$\u{301}b", "DO 'BEGIN\n"), ("a$belfry$b", "DO 'BEGIN\n"),
+    ])
+    func `dollars in a name end no body of SQL`(table: String, beginning: String) {
+        let text = OutboxSQL(tables: ["public.\(table)"]).text
+        #expect(text.contains(beginning + "    IF NOT EXISTS (SELECT FROM pg_trigger"), "\(text)")
     }
 }

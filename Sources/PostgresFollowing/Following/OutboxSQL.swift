@@ -200,11 +200,8 @@ package struct OutboxSQL: Sendable {
 
     /// A partition has the trigger of what it is a part of, and may have none of its own.
     private func triggers(on table: String) -> [String] {
-        // What stands between these must not have them.
-        let quote = table.contains("$$") ? "$belfry$" : "$$"
-        return [
-            """
-            DO \(quote) BEGIN
+        let body = """
+            BEGIN
                 IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'belfry_outbox'
                     AND tgrelid = \(table.quotedTable.quotedText)::regclass AND tgparentid <> 0)
                 THEN
@@ -214,9 +211,11 @@ package struct OutboxSQL: Sendable {
                     ON \(table.quotedTable) FOR EACH STATEMENT EXECUTE FUNCTION
                         belfry.note_change();
                 END IF;
-            END \(quote)
+            END
             """
-        ]
+        // What stands between dollars must not have such as end it.
+        let hasDollars = table.utf8.contains(UInt8(ascii: "$"))
+        return [hasDollars ? "DO \(body.quotedText)" : "DO $$ \(body) $$"]
     }
 
     private var rights: [String] {
