@@ -237,6 +237,37 @@ import Testing
         }
     }
 
+    @Test func `names with quotation marks say nothing in the text of a schema`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(
+                .put, "\(Self.development)/sources/shop",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            let names: [JSONValue] = [#"A" (x STRING, GRANT WRITE TO "_world"); //"#, "Order"]
+            for name in names {
+                let change: JSONValue = [
+                    "operation": "create", "recordType": name, "recordName": "1",
+                    "after": [#"a" STRING, GRANT WRITE TO "_world", "b"#: 1, "total": 1],
+                ]
+                let posted = try await relay.call(
+                    .post, "/changes/1/iCloud.com.example.Art/development/shop",
+                    body: change.text)
+                #expect(posted.status == 200, "\(posted.text)")
+            }
+            let schema = try await relay.admin(.get, "\(Self.development)/schema?format=text")
+            guard case .string(let text)? = schema["text"] else {
+                Issue.record("\(schema.text)")
+                return
+            }
+            #expect(text.contains(#"    // RECORD TYPE "A\" (x STRING"#), "\(text)")
+            #expect(text.contains(#"        // "a\" STRING, GRANT WRITE"#), "\(text)")
+            let imported = try await Self.put(relay, Self.development, text: text)
+            #expect(imported.status == 200, "\(imported.text)")
+            #expect(imported.json.value(at: ["recordTypes", "0", "name"]) == "Order")
+            #expect(imported.json.value(at: ["recordTypes", "1"]) == nil)
+            #expect(!imported.text.contains(#""WRITE","role":"_world""#), "\(imported.text)")
+        }
+    }
+
     // MARK: Production refuses
 
     @Test func `production refuses what nobody wrote down`() async throws {

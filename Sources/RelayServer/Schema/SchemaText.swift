@@ -9,7 +9,8 @@ enum SchemaText {
         var lines = ["DEFINE SCHEMA"]
         for role in schema.roles { lines += ["", "    CREATE ROLE \(quoted(role.rawValue));"] }
         for type in schema.recordTypes.values.sorted(by: { $0.name < $1.name }) {
-            lines += [""] + self.lines(of: type)
+            let named = unwritable(type.name.rawValue).map { ["    // RECORD TYPE \($0)"] }
+            lines += [""] + (named ?? self.lines(of: type))
         }
         return lines.joined(separator: "\n") + "\n"
     }
@@ -18,6 +19,10 @@ enum SchemaText {
         var members: [String] = []
         var comments: [String] = []
         for (name, field) in type.fields.sorted(by: { $0.key < $1.key }) {
+            if let comment = unwritable(name) {
+                comments.append("        // \(comment)")
+                continue
+            }
             guard field.type.element.isOfCloudKit else {
                 comments.append("        // \(quoted(name)) \(field.type): no type of CloudKit's")
                 continue
@@ -36,6 +41,15 @@ enum SchemaText {
         }
         return ["    RECORD TYPE \(quoted(type.name.rawValue)) ("] + comments
             + [members.joined(separator: ",\n"), "    );"].filter { !$0.isEmpty }
+    }
+
+    /// What a comment says of a name that the language cannot write; `nil` for others.
+    ///
+    /// Databases have such names, and their users may choose them: what stands behind a quotation
+    /// mark would be read as the schema's own words, as grants, by whoever imports the text.
+    private static func unwritable(_ name: String) -> String? {
+        guard name.utf8.contains(UInt8(ascii: "\"")) else { return nil }
+        return "\(JSONValue.string(name).text): a quotation mark, which no name here has"
     }
 
     /// A name as it is, or in quotation marks where the language would read something else.
