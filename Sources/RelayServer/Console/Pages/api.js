@@ -65,6 +65,19 @@ export class Relay {
     return answer;
   }
 
+  /**
+   * Who is signed in once an address with a code was opened: whoever is already, or else whom the code names.
+   * Others may make such an address, and send it, to have somebody work as somebody else.
+   */
+  async enter(code) {
+    try {
+      return await this.call("GET", "/admin/1/session");
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+    }
+    return this.call("POST", "/admin/1/session", { token: code });
+  }
+
   /** A list, page by page: `rows` and `hasMore` of the first, and `more` for the next. */
   async list(path, query, member, signal) {
     let place = {};

@@ -270,7 +270,7 @@ async function start() {
   const code = takeCode();
   if (code) {
     try {
-      await signIn(code);
+      session = await relay.enter(code);
     } catch (error) {
       return showSignIn(error.status === 401 ? "That address signs in once, within ten minutes, and did or is too old. Sign in with a token." : error);
     }

@@ -1,0 +1,32 @@
+// How the console's pages call the relay.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Relay, Unreachable } from "../../Sources/RelayServer/Console/Pages/api.js";
+
+/** Answers calls as a relay does at which `label` is signed in, or nobody; returns what was called. */
+function relayOf(label) {
+  const calls = [];
+  globalThis.fetch = async (target, { method, headers }) => {
+    calls.push(`${method} ${target} ${headers.Authorization ?? "-"}`);
+    if (method === "GET" && !label) return Response.json({ reason: "Authorization: Bearer is missing" }, { status: 401 });
+    return Response.json({ label: method === "GET" ? label : "another" });
+  };
+  return calls;
+}
+
+test("an address with a code signs in whoever is not signed in", async () => {
+  const calls = relayOf(undefined);
+  assert.equal((await new Relay().enter("c0de")).label, "another");
+  assert.deepEqual(calls, ["GET /admin/1/session -", "POST /admin/1/session Bearer c0de"]);
+});
+
+test("an address with a code makes nobody somebody else", async () => {
+  const calls = relayOf("admin.token");
+  assert.equal((await new Relay().enter("c0de")).label, "admin.token");
+  assert.deepEqual(calls, ["GET /admin/1/session -"]);
+});
+
+test("no code is used where the relay does not answer", async () => {
+  globalThis.fetch = async () => { throw new TypeError("fetch failed"); };
+  await assert.rejects(new Relay().enter("c0de"), Unreachable);
+});
