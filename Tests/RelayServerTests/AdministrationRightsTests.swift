@@ -186,6 +186,18 @@ import Testing
         #expect(mapped.logReason == "there is no such call")
     }
 
+    @Test func `who may not make a call is refused for that, whatever shard it names`() async throws {
+        try await TestRelay.with { relay in
+            let reading = try await Self.token(relay, #""access":"read""#)
+            let path = Self.container + "/keys/x"
+            let refused = try await Self.call(relay, .delete, path + "?shard=other", reading)
+            #expect(refused.status == 403, "\(refused.text)")
+            let audit = try await relay.admin(.get, "audit")
+            #expect(audit.json.value(at: ["entries", "0", "status"]) == 403, "\(audit.text)")
+            #expect(try await relay.admin(.delete, path + "?shard=other").status == 400)
+        }
+    }
+
     @Test func `the audit log is bounded by age and number`() async throws {
         try await TestRelay.with { relay in
             for _ in 0..<5 { _ = try await relay.admin(.delete, Self.container + "/keys/none") }

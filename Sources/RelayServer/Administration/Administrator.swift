@@ -176,7 +176,6 @@ struct AdministrationAccess: Sendable {
         _ request: RelayRequest, by administrator: Administrator, _ need: AdministrationNeed,
         _ respond: AdministrationRoute.Respond
     ) async throws -> RelayAnswer {
-        try shard.check(request)
         try count(administrator)
         do {
             try need.check(administrator, request)
@@ -185,6 +184,8 @@ struct AdministrationAccess: Sendable {
             await end(note, status: error.apiError.code.httpStatus, error.apiError.code)
             throw error
         }
+        // It names the shards: to those alone who may make the call.
+        try shard.check(request)
         guard need.effect == .changes else { return try await respond(request, administrator) }
         let note = await begin(request, by: administrator)
         do {
