@@ -186,7 +186,9 @@ import Testing
         #expect(mapped.logReason == "there is no such call")
     }
 
-    @Test func `who may not make a call is refused for that, whatever shard it names`() async throws {
+    @Test func `who may not make a call is refused for that, whatever shard it names`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let reading = try await Self.token(relay, #""access":"read""#)
             let path = Self.container + "/keys/x"
