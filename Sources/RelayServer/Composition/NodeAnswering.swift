@@ -73,12 +73,16 @@ final class NodeAnswering: Sendable {
                 )
             })
         for (name, responder) in responders {
-            let showsMetrics =
-                name == "admin" || configuration.sharesListener
-                || configuration.listening.showsMetrics
+            let showsMetrics = Self.showsMetrics(at: name, configuration)
             responder.change(
                 to: standing(maker, showsMetrics: showsMetrics, servesPages: name != "admin"))
         }
+    }
+
+    /// Whether a relay that stands by has metrics at a listener: where it has them as the owner, and
+    /// so not where clients come, unless it is told to.
+    static func showsMetrics(at listener: String, _ configuration: RelayConfiguration) -> Bool {
+        listener == "admin" || configuration.listening.showsMetrics
     }
 
     /// The routes of a relay that stands by: what it is asked of itself.
