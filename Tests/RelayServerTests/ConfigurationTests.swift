@@ -46,18 +46,6 @@ import Testing
         try await body(url.path)
     }
 
-    @Test func `metrics are not where clients come too, unless that is said`() async throws {
-        let shared = ["--http-port", "8080", "--admin-port", "8080"]
-        let silent = try await decode(shared)
-        #expect(silent.sharesListener)
-        #expect(!NodeAnswering.showsMetrics(at: "http", silent))
-        let told = try await decode(shared + ["--http-metrics", "on"])
-        #expect(NodeAnswering.showsMetrics(at: "http", told))
-        let apart = try await decode()
-        #expect(!NodeAnswering.showsMetrics(at: "http", apart))
-        #expect(NodeAnswering.showsMetrics(at: "admin", apart))
-    }
-
     @Test func `nothing said means the documented defaults`() async throws {
         let configuration = try await decode()
         #expect(configuration.http == .init(host: "127.0.0.1", port: 8080))

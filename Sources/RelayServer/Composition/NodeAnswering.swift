@@ -79,8 +79,8 @@ final class NodeAnswering: Sendable {
         }
     }
 
-    /// Whether a relay that stands by has metrics at a listener: where it has them as the owner, and
-    /// so not where clients come, unless it is told to.
+    /// Whether a relay that stands by has metrics at a listener: where it has them as the owner,
+    /// and so where clients come only if it is told to.
     static func showsMetrics(at listener: String, _ configuration: RelayConfiguration) -> Bool {
         listener == "admin" || configuration.listening.showsMetrics
     }
