@@ -244,6 +244,24 @@ import Testing
             #expect(refusal?.description.contains("BEGIN") == false)
         }
     }
+
+    @Test func `who stands by shows metrics where clients come only if it is told to`()
+        async throws
+    {
+        func configuration(_ arguments: [String]) async throws -> RelayConfiguration {
+            try RelayConfiguration(
+                try await ConfigurationValues.gather(arguments: arguments, environment: [:]))
+        }
+        let shared = ["--http-port", "8080", "--admin-port", "8080"]
+        let silent = try await configuration(shared)
+        #expect(silent.sharesListener)
+        #expect(!NodeAnswering.showsMetrics(at: "http", silent))
+        let told = try await configuration(shared + ["--http-metrics", "on"])
+        #expect(NodeAnswering.showsMetrics(at: "http", told))
+        let apart = try await configuration([])
+        #expect(!NodeAnswering.showsMetrics(at: "http", apart))
+        #expect(NodeAnswering.showsMetrics(at: "admin", apart))
+    }
 }
 
 /// How long a relay bears with what keeps it from its store.
@@ -306,22 +324,4 @@ import Testing
 extension HTTPField.Name {
     /// A field that a connection names as its own.
     static let own = unchecked("X-Own")
-
-    @Test func `who stands by shows metrics where clients come only if it is told to`()
-        async throws
-    {
-        func configuration(_ arguments: [String]) async throws -> RelayConfiguration {
-            try RelayConfiguration(
-                try await ConfigurationValues.gather(arguments: arguments, environment: [:]))
-        }
-        let shared = ["--http-port", "8080", "--admin-port", "8080"]
-        let silent = try await configuration(shared)
-        #expect(silent.sharesListener)
-        #expect(!NodeAnswering.showsMetrics(at: "http", silent))
-        let told = try await configuration(shared + ["--http-metrics", "on"])
-        #expect(NodeAnswering.showsMetrics(at: "http", told))
-        let apart = try await configuration([])
-        #expect(!NodeAnswering.showsMetrics(at: "http", apart))
-        #expect(NodeAnswering.showsMetrics(at: "admin", apart))
-    }
 }
