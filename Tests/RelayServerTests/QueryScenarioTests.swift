@@ -134,6 +134,32 @@ import Testing
         }
     }
 
+    @Test func `a marker is of the database in which its page was`() async throws {
+        let query = #"{"query":{"recordType":"Artwork"},"resultsLimit":1"#
+        let modify =
+            #"{"operations":[{"operationType":"create","record":{"recordName":"r1","#
+            + #""recordType":"Artwork"}},{"operationType":"create","record":{"recordName":"r2","#
+            + #""recordType":"Artwork"}}]}"#
+        try await TestRelay.with { relay in
+            for user in ["_alice", "_bob"] {
+                let made = try await relay.post(
+                    "records/modify", modify, user: user, database: "private")
+                #expect(made.status == 200, "\(made.text)")
+            }
+            let page = try await relay.post("records/query", query + "}", database: "private")
+            guard case .string(let marker)? = page["continuationMarker"] else {
+                Issue.record("\(page.text)")
+                return
+            }
+            let next = query + #","continuationMarker":"\#(marker)"}"#
+            let own = try await relay.post("records/query", next, database: "private")
+            #expect(Self.names(own) == ["r2"], "\(own.text)")
+            let other = try await relay.post(
+                "records/query", next, user: "_bob", database: "private")
+            #expect(other.status == 400, "\(other.text)")
+        }
+    }
+
     @Test(arguments: Seeds.all) func `a page in order is what sorting all would give`(
         seed: UInt64
     ) {

@@ -53,7 +53,11 @@ struct RecordQuery {
             "\(recordType)|\(zoneID?.sealName ?? "*")|\(predicate.canonicalText)|"
             + order.map(\.text).joined(separator: ",")
         let digest = SHA256.hash(data: Array(text.utf8)).prefix(6)
-        let seal = "\(caller.place.database.rawValue).\(Hexadecimal.encode(digest))"
+        // The same words are another query elsewhere: a marker has values of a record.
+        let place = caller.place
+        let owner = place.owner?.rawValue ?? ""
+        let seal =
+            "\(place.container)/\(place.database.rawValue)/\(owner).\(Hexadecimal.encode(digest))"
         self.seal = seal
         marker = try body.string("continuationMarker").map { marker throws(APIError) in
             try RecordQueryMarker(marker, seal: seal, markers)
