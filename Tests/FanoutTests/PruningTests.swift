@@ -285,6 +285,32 @@ import Testing
         #expect(text.hasPrefix("xxx") && text.hasSuffix("…"))
     }
 
+    @Test func `a long field in the text of a digest costs the push nothing else`() throws {
+        var composition = Composition { info in
+            info.title = "Art"
+            info.alertBody = "New"
+            info.desiredKeys = ["year"]
+        }
+        composition.change = Fixtures.change(
+            fields: ["note": .string(String(repeating: "x", count: 100_000)), "year": .integer(1906)])
+        composition.subscription.kindness.digest = try PushDigest(
+            json: ["seconds": 60, "alertBody": "{count} new, the newest {note} of {year}"],
+            path: "digest")
+        let composer = NotificationComposer(
+            settings: Composition.settings, change: composition.change, position: LogPosition(7),
+            appendedAt: Fixtures.moment)
+        let together = try #require(
+            composer.togetherPayload(
+                by: composition.subscription, notificationID: Composition.notificationID,
+                badge: nil, gateway: .apns))
+        let payload = object(try JSONValue(parsing: together))
+        let note = String(repeating: "x", count: Limits.cutArgumentCharacters)
+        let body = "\(String(Delivery.countMark)) new, the newest \(note)… of 1906"
+        #expect(object(payload["aps"])["alert"] == ["title": "Art", "body": .string(body)])
+        #expect(object(payload["ck"])["p"] == 1)
+        #expect(object(object(payload["ck"])["qry"])["rid"] == "a1")
+    }
+
     @Test(
         arguments: [
             ["seconds": 60, "alertBody": "{missing}"], ["seconds": 60, "alertBody": ""],

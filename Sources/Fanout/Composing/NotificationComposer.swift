@@ -108,9 +108,20 @@ package struct NotificationComposer: Sendable {
         else { return nil }
         var payload = payload(by: subscription, notificationID, badge: badge)
         payload.alertForm = gateway == .courier ? .dictionary : .compact
+        var shorter = payload
+        tell(digest, in: &payload, cutting: false)
+        tell(digest, in: &shorter, cutting: true)
+        payload.shorterAlert = shorter.alert
+        return payload.fitted()
+    }
+
+    /// Puts the texts of a digest in place of the subscription's own, the values of fields cut or
+    /// not.
+    private func tell(_ digest: PushDigest, in payload: inout PushPayload, cutting: Bool) {
         // A text of nothing, as of a field that the record does not have, leaves the subscription's
         // own: an alert must show something.
-        let (title, body) = (digest.title.map(text), digest.alertBody.map(text))
+        let title = digest.title.map { text($0, cutting: cutting) }
+        let body = digest.alertBody.map { text($0, cutting: cutting) }
         if let title, !title.isEmpty {
             for name in ["title-loc-key", "title-loc-args"] { payload.alert[name] = nil }
             payload.alert["title"] = .string(title)
@@ -120,24 +131,31 @@ package struct NotificationComposer: Sendable {
             payload.alert["loc-key"] = .string(key)
             let arguments = digest.alertLocalizationArgs
             if !arguments.isEmpty {
-                payload.alert["loc-args"] = .array(arguments.map { .string(text($0)) })
+                payload.alert["loc-args"] = .array(
+                    arguments.map { .string(text($0, cutting: cutting)) })
             }
         } else if let body, !body.isEmpty {
             payload.dropBody()
             payload.alert["body"] = .string(body)
         }
-        return payload.fitted()
     }
 
-    private func text(_ template: DigestTemplate) -> String {
+    private func text(_ template: DigestTemplate, cutting: Bool) -> String {
         let whole = template.parts.map { part in
             switch part {
             case .text(let text): unmarked(text)
             case .count: String(Delivery.countMark)
-            case .field(let name): unmarked(beginning(of: argument(name)))
+            case .field(let name): unmarked(value(name, cutting: cutting))
             }
         }.joined()
         return beginning(of: whole)
+    }
+
+    private func value(_ name: String, cutting: Bool) -> String {
+        let value = beginning(of: argument(name))
+        guard cutting else { return value }
+        let short = PushPayload.shortened(value)
+        return short.utf8.count < value.utf8.count ? short + "…" : value
     }
 
     /// As much of a text as a payload could hold: what comes behind it is cut anyway.

@@ -13,6 +13,8 @@ struct PushPayload: Sendable {
 
     /// What is shown.
     var alert: JSONObject
+    /// The same with the values of fields in its texts cut, where they stand in texts.
+    var shorterAlert: JSONObject?
     /// The number on the icon.
     var badge: Int64?
     /// The sound.
@@ -190,6 +192,8 @@ struct PushPayload: Sendable {
     }
 
     private mutating func cutArguments() {
+        if let shorterAlert { alert = shorterAlert }
+        shorterAlert = nil
         for name in Self.argumentLists { alert[name] = alert[name].map(Self.cut) }
     }
 
@@ -200,10 +204,15 @@ struct PushPayload: Sendable {
         return .array(
             elements.map { element in
                 guard case .string(let text) = element else { return element }
-                // One character may have any number of scalars, as emoji that are joined.
-                let scalars = text.prefix(Limits.cutArgumentCharacters).unicodeScalars
-                let kept = scalars.prefix(4 * Limits.cutArgumentCharacters)
-                return .string(String(String.UnicodeScalarView(kept)))
+                return .string(shortened(text))
             })
+    }
+
+    /// A value of the record, cut to that length.
+    static func shortened(_ text: String) -> String {
+        // One character may have any number of scalars, as emoji that are joined.
+        let scalars = text.prefix(Limits.cutArgumentCharacters).unicodeScalars
+        let kept = scalars.prefix(4 * Limits.cutArgumentCharacters)
+        return String(String.UnicodeScalarView(kept))
     }
 }
