@@ -292,7 +292,9 @@ import Testing
             info.desiredKeys = ["year"]
         }
         composition.change = Fixtures.change(
-            fields: ["note": .string(String(repeating: "x", count: 100_000)), "year": .integer(1906)])
+            fields: [
+                "note": .string(String(repeating: "x", count: 100_000)), "year": .integer(1906),
+            ])
         composition.subscription.kindness.digest = try PushDigest(
             json: ["seconds": 60, "alertBody": "{count} new, the newest {note} of {year}"],
             path: "digest")
