@@ -79,6 +79,12 @@ import Testing
             "Did not fire: it was in the zone _defaultZone, and the subscription asks for gallery."
         ),
         Sentence(
+            .query(
+                "q", adding: ["zoneID": ["zoneName": "gallery", "ownerRecordName": "bob"]]),
+            .change("create", "a1", adding: ["zoneID": ["zoneName": "gallery"]]), "zone",
+            "Did not fire: it was in the zone gallery, and the subscription asks for gallery of "
+                + "bob."),
+        Sentence(
             cheap, .change("create", "a1", ["price": 1], adding: ["readers": ["bob"]]),
             "readRule", ""),
         Sentence(

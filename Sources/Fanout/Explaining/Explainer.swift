@@ -249,8 +249,8 @@ package struct Explainer: Sendable {
             ),
             (
                 .zone, misses.contains(.zone),
-                "it was in the zone \(change.recordID.zoneID.zoneName), and the subscription asks "
-                    + "for \(subscription.zoneID?.zoneName ?? "every zone")",
+                "it was in the zone \(change.recordID.zoneID.words), and the subscription asks "
+                    + "for \(subscription.zoneID?.words ?? "every zone")",
                 ["zoneID": .string(change.recordID.zoneID.zoneName)]
             ),
             (
@@ -329,4 +329,9 @@ extension PastDevice {
                 gatewayEnvironment: gatewayEnvironment, token: token, topic: topic),
             registeredAt: registeredAt, activation: activation)
     }
+}
+
+extension ZoneID {
+    /// Its name, and whose it is where somebody owns it: two of one name may differ in that alone.
+    var words: String { ownerRecordName.map { "\(zoneName) of \($0)" } ?? zoneName }
 }

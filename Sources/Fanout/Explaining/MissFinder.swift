@@ -45,7 +45,7 @@ package struct MissFinder: Sendable {
         }
         guard let zone = subscription.zoneID, zone != change.recordID.zoneID else { return [] }
         return [
-            "it is in the zone \(change.recordID.zoneID.zoneName), asks for \(zone.zoneName)"
+            "it is in the zone \(change.recordID.zoneID.words), asks for \(zone.words)"
         ]
     }
 
