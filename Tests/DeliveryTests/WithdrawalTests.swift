@@ -188,4 +188,37 @@ import Testing
         }
         #expect(try await bench.deadLetters.isEmpty)
     }
+
+    @Test func `what a dead token ended is redriven once its user has registered it again`()
+        async throws
+    {
+        let bench = try await WorkerBench { _, _ in
+            .refused(
+                GatewayRefusal(
+                    status: 410, reason: "Unregistered",
+                    reaction: .forgetDeviceToken(.dead(since: nil))))
+        }
+        func redrive() async throws {
+            let redriven = try await bench.store.redriveDeadLetters(
+                nil, of: Fixtures.container, reason: nil, at: bench.clock.moment)
+            #expect(redriven.redriven == 1)
+            let done = try await bench.advance(by: .seconds(10)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        try await bench.run {
+            try await bench.accept(1...1)
+            #expect(await bench.passed(1))
+            bench.gateway.follow { _, _ in .accepted }
+            try await redrive()
+            #expect(try await bench.deadLetters.map(\.reason) == ["the device token is dead"])
+            bench.clock.advance(by: .seconds(60))
+            _ = try await bench.store.register(
+                Fixtures.device("phone"), at: bench.clock.moment)
+            try await redrive()
+        }
+        #expect(try await bench.deadLetters.isEmpty)
+        #expect(bench.gateway.requests.count == 2)
+    }
 }

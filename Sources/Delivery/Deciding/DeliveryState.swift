@@ -152,6 +152,9 @@ struct DeliveryState: ~Copyable, Sendable {
             held: rules.halts.held(at: now), nextTrial: rules.halts.nextTrial(after: now))
     }
 
+    /// Learns that the registry is about to be asked about what waits.
+    mutating func registryIsAsked() { rules.registryIsAsked() }
+
     /// Takes up retries that are due, except those whose lanes wait: their rows stay as they are.
     mutating func admit(
         due: [Retry], withdrawn: [DeliveryID: Withdrawal], isHeard: Bool = false,
@@ -343,6 +346,7 @@ struct DeliveryState: ~Copyable, Sendable {
     mutating func stepRecorded(_ step: SettledStep) -> [DeliveryAction] {
         tracker.stepRecorded()
         if !step.places.isEmpty { rules.recorded(step.places) }
+        if !step.deadTokens.isEmpty { rules.recorded(step.deadTokens) }
         var actions: [DeliveryAction] = [
             .showProgress(tracker.recordedMark, inFlight: tracker.inFlight), .wake(.log),
             .wake(.ranges),

@@ -98,6 +98,18 @@ struct SendRules: Sendable {
         throttles.recorded(places)
     }
 
+    // MARK: Dead tokens
+
+    /// Learns that the registry has forgotten dead tokens.
+    mutating func recorded(_ tokens: [DeadToken]) {
+        deadTokens.recorded(tokens)
+    }
+
+    /// Learns that the registry is about to be asked whose the tokens are of what waits.
+    mutating func registryIsAsked() {
+        deadTokens.registryIsAsked()
+    }
+
     // MARK: Before it is sent
 
     /// Remembers a delivery that is owed: older ones of its record may be of no use any more.
@@ -207,7 +219,7 @@ struct SendRules: Sendable {
                     delivery: delivery, attempts: past.attempts, status: 0, reason: reason,
                     at: now), ending)
         }
-        if deadTokens.holds(delivery.delivery) {
+        if deadTokens.holds(delivery.delivery, stands: past.reason != nil && withdrawal == nil) {
             return unsent("the device token is dead", .deadToken)
         }
         if let withdrawal { return unsent(withdrawal.rawValue, .withdrawn) }

@@ -108,6 +108,7 @@ extension DeliveryWorker {
         ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
         let ended = progress.endedDevicesCount
+        ledger.withStateNow { state, _ in state.registryIsAsked() }
         let withdrawn = try await progress.withdrawals(among: due.map(\.delivery))
         let kindness = try await progress.kindness(among: due.map(\.delivery))
         for index in due.indices where !kindness.isEmpty {
