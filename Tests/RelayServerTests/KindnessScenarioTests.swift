@@ -452,6 +452,46 @@ import Testing
         ),
     ]
 
+    /// Saves a subscription; returns why it is refused, if it is.
+    private static func refusal(
+        of members: JSONObject, _ relay: RunningRelay
+    ) async throws -> JSONValue? {
+        let reply = try await relay.container.call(
+            "subscriptions/modify",
+            [
+                "operations": [
+                    [
+                        "operationType": "create",
+                        "subscription": .query("daily", adding: members),
+                    ]
+                ]
+            ], as: "alice", in: "public")
+        return reply["subscriptions", "0", "reason"]
+    }
+
+    @Test func `a digest that outlasts the container's pushes is refused`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.client.administer(
+                "PATCH", relay.container.path, ["expirationSeconds": 60]
+            ).expect(200)
+            let digest: JSONObject = ["digest": ["seconds": 60]]
+            let refusal = try await Self.refusal(of: digest, relay)
+            let sentence =
+                "operations[0].subscription.digest.seconds: must be less than the container's "
+                + "expirationSeconds (60), unless notificationInfo has its own: what is told "
+                + "together would have expired"
+            #expect(refusal == .string(sentence))
+            let draft = try await relay.container.call(
+                "subscriptions/rehearse", ["subscription": .query("daily", adding: digest)],
+                as: "alice", in: "public")
+            #expect(draft.status == 400, "\(draft.text)")
+            var longer = digest
+            longer["notificationInfo"] = ["alertBody": "New", "expirationSeconds": 61]
+            let other = try await Self.refusal(of: longer, relay)
+            #expect(other == nil)
+        }
+    }
+
     @Test func `what cannot be meant is refused at its place`() async throws {
         try await RunningRelay.with { relay in
             for (members, sentence) in Self.bad {

@@ -177,7 +177,8 @@ struct RehearseService: Sendable {
                 warnings: known.warnings(of: saved))
         }
         let reading = SubscriptionOperationReading(
-            owner: owner, limits: limits, schema: known.schema, assignedID: "draft")
+            owner: owner, limits: limits, schema: known.schema, assignedID: "draft",
+            lifetime: settings.expirationSeconds)
         let subscription = try reading.subscription(draft, savedAt: now)
         var subject = Subject(
             subscription: subscription,

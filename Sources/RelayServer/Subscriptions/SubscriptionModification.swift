@@ -27,8 +27,8 @@ struct SubscriptionModification {
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
-        schema: ContainerSchema, indexes: IndexDirectory = IndexDirectory(), at now: Timestamp,
-        assignID: () -> String
+        schema: ContainerSchema, lifetime: Int64? = nil,
+        indexes: IndexDirectory = IndexDirectory(), at now: Timestamp, assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
         underWay = indexes.underWay
@@ -37,7 +37,8 @@ struct SubscriptionModification {
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
         request = ItemisedRequest(elements, of: .subscription) { element, path in
             let reading = SubscriptionOperationReading(
-                owner: owner, limits: limits, schema: schema, assignedID: assignID())
+                owner: owner, limits: limits, schema: schema, assignedID: assignID(),
+                lifetime: lifetime)
             let edit = try reading.edit(element, path: path, at: now)
             return try Self.weighed(edit, on: scales, path: path)
         }
@@ -93,6 +94,8 @@ struct SubscriptionOperationReading {
     let limits: RequestLimits
     let schema: ContainerSchema
     let assignedID: String
+    /// For how many seconds a push of the container's is worth sending, where that is known.
+    var lifetime: Int64? = nil
 
     private enum Kind: String, CaseIterable {
         case create, update, delete
@@ -141,6 +144,7 @@ struct SubscriptionOperationReading {
             json: .object(completed(reader.object)), path: reader.path, assignedID: assigned,
             owner: owner.user, container: owner.container, database: owner.database)
         try checkRecordType(subscription, path: reader.path)
+        try checkDigest(subscription, path: reader.path(of: "digest.seconds"))
         subscription.scope = try completed(
             subscription.scope, firesOn: subscription.firesOn, path: reader.path(of: "query"))
         try checkChangedKeys(subscription, path: reader.path(of: "changedKeys"))
@@ -154,6 +158,17 @@ struct SubscriptionOperationReading {
             subscription.notificationInfo.shouldSendContentAvailable = true
         }
         return subscription
+    }
+
+    /// A digest ends before its pushes expire, by the container's rule too.
+    private func checkDigest(_ subscription: Subscription, path: String) throws(APIError) {
+        guard let digest = subscription.kindness.digest, let lifetime,
+            subscription.notificationInfo.expirationSeconds == nil, lifetime <= digest.seconds
+        else { return }
+        throw APIError(
+            .badRequest,
+            "\(path): must be less than the container's expirationSeconds (\(lifetime)), unless "
+                + "notificationInfo has its own: what is told together would have expired")
     }
 
     /// Of system fields each update changes some, and none the others; sources list neither.

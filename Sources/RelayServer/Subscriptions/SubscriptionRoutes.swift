@@ -159,8 +159,8 @@ struct SubscriptionRoutes: Sendable {
         let modification = try await indexes.whenFree(owner.container) {
             try SubscriptionModification(
                 request.jsonBody(), owner: owner, limits: limits, schema: schema,
-                indexes: indexes, at: request.receivedAt,
-                assignID: { identifiers.uuid().uppercased() })
+                lifetime: admitted.settings.expirationSeconds, indexes: indexes,
+                at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
         }
         var outcomes: [SubscriptionEditOutcome] = []
         // What is not saved, or not known to be, is no longer being saved.
