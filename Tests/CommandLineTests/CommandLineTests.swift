@@ -232,6 +232,19 @@ import Testing
         Refusal(
             "secrets rotate --database postgresql://u:secret@h/d --new-key-file k", code: 64,
             "Error: a store on PostgreSQL takes another key when a relay starts with it, "),
+        // Whoever tries again at 69 would do so for ever.
+        Refusal(
+            "migrate --database postgresql://u:secret@h/d", code: 78,
+            "error: the URL of the database cannot be used: "),
+        Refusal(
+            "restore --database postgresql://u:secret@h/d", code: 78,
+            "error: the URL of the database cannot be used: "),
+        Refusal(
+            "move --take-back --from postgresql://u:secret@h/d", code: 78,
+            "error: the URL of the database cannot be used: "),
+        Refusal(
+            "overview --database postgresql://u:secret@h/d", code: 78,
+            "error: the URL of the database cannot be used: "),
         Refusal(
             "overview --database relay.sqlite --url http://127.0.0.1:1", code: 64,
             "Error: --url asks a running relay, and --database works without one: give one of "

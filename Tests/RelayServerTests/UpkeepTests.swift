@@ -35,6 +35,61 @@ struct UpkeepTests {
         await store.close()
     }
 
+    private enum Outage: Error {
+        case unreachable, locked
+    }
+
+    private struct CountingHandler: LogHandler {
+        let lines: LineCount
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.info
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { lines.add() }
+    }
+
+    private final class LineCount: Sendable {
+        private let count = Mutex(0)
+        var value: Int { count.withLock { $0 } }
+        func add() { count.withLock { $0 += 1 } }
+    }
+
+    /// Two lines a second for as long as a database is away fill a log.
+    @Test func `a failure that goes on is told once a minute, and another one at once`()
+        async throws
+    {
+        let clock = TestClock()
+        var world = World.real
+        world.clock = clock
+        let store = try TemporaryStore().open()
+        let lines = LineCount()
+        let upkeep = Upkeep(
+            store, settings: Upkeep.Settings(), world: world,
+            logger: Logger(label: "test") { _ in CountingHandler(lines: lines) },
+            progress: { .start })
+        let count = Mutex(0)
+        let loop = Task {
+            try await upkeep.every(.seconds(1)) {
+                let turn = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                throw turn <= 30 ? Outage.unreachable : Outage.locked
+            }
+        }
+        let goesOn = await clock.advance(by: .seconds(1)) { count.withLock { $0 } >= 100 }
+        #expect(goesOn)
+        // In the turns 1, 31 and 91.
+        #expect(lines.value == 3)
+        loop.cancel()
+        await #expect(throws: CancellationError.self) { try await loop.value }
+        await store.close()
+    }
+
     @Test func `what the accounts differ by is kept for whoever asks`() async throws {
         let store = try TemporaryStore().open()
         let standing = AccountsStanding()

@@ -43,6 +43,18 @@ struct VerdictTests {
         #expect(try #require(PostgresSession.obstacle(of: error)).contains("undo what altered"))
     }
 
+    /// As a relay that stands by: its log and its `/readyz` say what to look for, as the owner's.
+    @Test(arguments: ["42P01", "3F000", "42703"])
+    func `tables that are gone are told to whoever comes, too`(state: String) throws {
+        let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
+        let error = PostgresError(state: state, message: "it does not exist").opening(place)
+        #expect("\(error)".contains("it does not exist (\(state))"))
+        #expect(!"\(error)".contains("see its log"))
+        let obstacle = try #require(PostgresSession.obstacle(of: error))
+        #expect(obstacle.hasPrefix("the store's tables"))
+        #expect(!obstacle.contains("it does not exist"))
+    }
+
     /// A relay that ends with one says it so.
     @Test func `what a server refused is said in its words`() {
         let error = PostgresError(state: "23505", message: "duplicate key value")

@@ -76,18 +76,28 @@ struct Upkeep: Sendable {
         }
     }
 
+    /// For how long a failure that is told is not told again: a database may be away for hours.
+    private static let longestSilence = Duration.seconds(60)
+
     /// Does something again and again, until the task is cancelled.
     ///
     /// What a server refuses has its own words, and is no error of the store's kind.
     func every(_ pause: Duration, _ body: () async throws -> Void) async throws {
+        var told: String?
+        var silence = Duration.zero
         while true {
             try await world.clock.sleep(for: pause)
+            silence += pause
             do {
                 try await body()
+                told = nil
             } catch let error as CancellationError {
                 throw error
             } catch {
-                logger.warning("upkeep failed", metadata: ["reason": "\(error)"])
+                let reason = "\(error)"
+                guard reason != told || silence >= Self.longestSilence else { continue }
+                (told, silence) = (reason, .zero)
+                logger.warning("upkeep failed", metadata: ["reason": "\(reason)"])
             }
         }
     }

@@ -143,6 +143,10 @@ extension PostgresError {
             return "the server does not answer (\(words)): it stands still, or a synchronous "
                 + "standby is away for which it waits"
         }
+        // As for who stands by, or comes, while somebody has dropped or renamed the schema.
+        if ["42P01", "3F000", "42703"].contains(state), let obstacle {
+            return "\(obstacle) (\(words))"
+        }
         guard state.isEmpty else { return "\(Self.refusing) (\(words)): see its log" }
         return switch refusal {
         case .password:

@@ -11,7 +11,9 @@ enum NamedStore: CustomStringConvertible {
     case server(PostgresPlace)
 
     /// Reads a path, or what names a database, with a schema beside it.
-    init(_ text: String, schema: String? = nil) throws(StorageError) {
+    ///
+    /// - Throws: ``CommandFailure`` if it names none: nothing was tried, and to try again is no use.
+    init(_ text: String, schema: String? = nil) throws {
         guard Self.isServer(text) else {
             self = .file(text)
             return
@@ -23,7 +25,7 @@ enum NamedStore: CustomStringConvertible {
             guard case .inaccessible(let setting, let reason) = error else { throw error }
             // A command is not told of settings that it does not use.
             let path = setting == "storage.url" ? "the URL of the database" : "the schema"
-            throw .inaccessible(path: path, reason: reason)
+            throw CommandFailure(.configuration, "\(path) cannot be used: \(reason)")
         }
     }
 
