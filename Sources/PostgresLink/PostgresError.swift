@@ -67,6 +67,9 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
         state == "25006" || message.contains("read-only") || message.contains("hot standby mode")
     }
 
+    /// Whether a server speaks no TLS, and that was asked for, as unless the URL says otherwise.
+    package var speaksNoTLS: Bool { state.isEmpty && message.contains("SSL was required") }
+
     /// What the server says where it does not let a role in, or wants another proof of it.
     private static let refusesRole = [
         "authentication failed", "no password supplied", "no pg_hba.conf entry",
@@ -84,9 +87,7 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
             if message.contains("role \"") { return .password }
             if message.contains("database \"") { return .database }
         }
-        if message.contains("certificate") || message.contains("SSL was required") {
-            return .untrusted
-        }
+        if message.contains("certificate") || speaksNoTLS { return .untrusted }
         if message.contains("too many") || message.contains("remaining connection slots")
             || message.contains("max_wal_senders")
         {

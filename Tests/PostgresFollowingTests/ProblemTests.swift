@@ -350,6 +350,17 @@ struct ProblemTests {
         #expect(advice("postgresql://a@b:5432,c:5433/shop?sslmode=require") == "fine")
     }
 
+    /// As that of an image for containers, where no certificate would help.
+    @Test func `a server without TLS is told what it lacks`() {
+        let error = PostgresError(
+            state: "", message: "server does not support SSL, but SSL was required")
+        #expect(error.refusal == .untrusted)
+        let advice = FollowProblem.untrusted(error.message).advice
+        #expect(advice.hasPrefix("The server speaks no TLS (\(error.message)): set ssl = on"))
+        #expect(advice.contains("sslmode=disable") && !advice.contains("sslrootcert"))
+        #expect(FollowProblem.untrusted("x").advice.contains("sslrootcert"))
+    }
+
     @Test func `every problem has a word of its own, a sentence, and a line of the page`() throws {
         let all: [FollowProblem] = [
             .badURL("x"), .unreachable("x"), .untrusted("x"), .wrongPassword("x"),

@@ -55,6 +55,15 @@ struct VerdictTests {
         #expect(!obstacle.contains("it does not exist"))
     }
 
+    @Test func `a server without TLS is told what it lacks`() throws {
+        let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
+        let error = PostgresError(
+            state: "", message: "server does not support SSL, but SSL was required")
+        let told = "\(error.opening(place))"
+        #expect(told.contains("the server speaks no TLS") && told.contains("sslmode=disable"))
+        #expect(!told.contains("sslrootcert"))
+    }
+
     /// A relay that ends with one says it so.
     @Test func `what a server refused is said in its words`() {
         let error = PostgresError(state: "23505", message: "duplicate key value")

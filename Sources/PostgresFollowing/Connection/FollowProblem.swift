@@ -103,6 +103,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .unreachable(let reason):
             "PostgreSQL cannot be reached (\(reason)): check host, port and network; it is tried "
                 + "again."
+        case .untrusted(let reason) where PostgresError(state: "", message: reason).speaksNoTLS:
+            "The server speaks no TLS (\(reason)): set ssl = on there, with a certificate, or say "
+                + "sslmode=disable in the URL where nobody else is on the network between."
         case .untrusted(let reason):
             "The server does not prove who it is (\(reason)): name the file with its authority in "
                 + "sslrootcert, and the host as its certificate has it."

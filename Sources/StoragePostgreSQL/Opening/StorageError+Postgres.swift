@@ -154,6 +154,9 @@ extension PostgresError {
                 + "PGPASSFILE names, and pg_hba.conf"
         case .database: "there is no such database (\(words)): name one that exists in the URL"
         case .full: Self.full(words)
+        case .untrusted where speaksNoTLS:
+            "the server speaks no TLS (\(words)): set ssl = on there, with a certificate, or say "
+                + "sslmode=disable in the URL where nobody else is on the network between"
         case .untrusted:
             "the server does not prove who it is (\(words)): name the file with its authority in "
                 + "sslrootcert, and the host as its certificate has it"
