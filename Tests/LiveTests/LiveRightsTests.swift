@@ -41,7 +41,9 @@ import Testing
     }
 
     private static func acts(_ count: Int, _ generator: inout SeededGenerator) -> [Act] {
-        let lists: [[String]?] = [nil, nil, nil, ["alice"], ["bob"], ["bob", "alice"], []]
+        let lists: [[String]?] = [
+            nil, nil, nil, ["alice"], ["bob"], ["bob", "alice"], [], ["bob", "world"],
+        ]
         return (0..<count).map { _ in
             let name = "r\(Int.random(in: 0..<6, using: &generator))"
             let fields: RecordFields = ["price": .integer(.random(in: 0..<10, using: &generator))]
@@ -71,7 +73,8 @@ import Testing
     }
 
     private static func check(
-        _ client: ModelClient, _ scenario: LiveScenario, _ comment: Comment
+        _ client: ModelClient, _ scenario: LiveScenario, _ comment: Comment,
+        of queries: [String: LiveQuery] = Self.queries
     ) async throws {
         let shown = client.state.withLock { $0.shown }
         for (id, query) in queries {
@@ -189,6 +192,41 @@ import Testing
                 client.state.withLock { $0.changes["new"]?.count ?? 0 }
             }
             #expect(told == [1, 0])
+        }
+    }
+
+    private static func forAll(_ name: String, _ price: Int64) -> RecordEdit {
+        LiveScenario.edit(
+            .create, name, ["price": .integer(price)], readers: ["bob", RecordChange.everybody])
+    }
+
+    /// As Parse says it of nearly all objects, and Appwrite of many documents.
+    @Test("a record that names everybody among its readers makes no result anybody's own")
+    func namesEverybody() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([Self.forAll("a", 3)])
+        let first = Self.queries.filter { $0.key == "first" }
+        let clients = [ModelClient.of(1), ModelClient.of(2, "bob")]
+        try await scenario.withEngine { engine in
+            for client in clients { try await client.come(first, to: engine) }
+            try await scenario.modify([Self.forAll("b", 2)])
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            let owners = await engine.owners
+            #expect(owners == ["alice"])
+        }
+        // While nobody follows.
+        try await scenario.modify([
+            LiveScenario.edit(.forceDelete, "a"), Self.forAll("c", 1),
+        ])
+        try await scenario.withEngine { engine in
+            for client in clients { try await client.come(first, version: 2, to: engine) }
+            let owners = await engine.owners
+            #expect(owners == ["alice"])
+        }
+        for client in clients {
+            try await Self.check(client, scenario, "in the end", of: first)
+            let resets = client.state.withLock { $0.resets }
+            #expect(resets == [])
         }
     }
 

@@ -377,7 +377,7 @@ extension LiveEngine {
         if let excess = excess(of: group) { return end(group, excess, in: container) }
         guard makeRoom(for: group, in: container) else { return }
         if group.reader == nil, group.query.isOrdered,
-            found.contains(where: { $0.record.readers != nil })
+            found.contains(where: { $0.record.isForSome })
         {
             return divide(group, in: container)
         }

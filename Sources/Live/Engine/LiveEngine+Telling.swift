@@ -84,12 +84,14 @@ extension LiveEngine {
     /// Ends the results that have become too large, and makes those everybody's own in which who
     /// looks decides.
     func bound(_ groups: [LiveGroup], _ later: LiveRecord?, in container: LiveContainer) {
+        // Readers may be many, and groups too.
+        let isForSome = later?.isForSome ?? false
         // One may have gone to make room for another.
         for group in groups where group.isFiled {
             if let excess = excess(of: group) {
                 end(group, excess, in: container)
-            } else if makeRoom(for: group, in: container), group.reader == nil,
-                later?.readers != nil, group.traits.isOrdered
+            } else if makeRoom(for: group, in: container), group.reader == nil, isForSome,
+                group.traits.isOrdered
             {
                 divide(group, in: container)
             }

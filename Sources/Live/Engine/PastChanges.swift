@@ -67,7 +67,7 @@ struct PastChanges {
         if table != nil, let record = change.keptBefore(entry.position, at: entry.appendedAt) {
             let record = container.granted(record, on: tableKey)
             past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
-            if record.readers != nil { named.formUnion(past.before) }
+            if record.isForSome { named.formUnion(past.before) }
         }
         self.bytes = bytes
         let index = entries.count
@@ -282,7 +282,7 @@ struct Telling {
         bytes += frame?.bytes.count ?? 0
         let isForAll =
             group.reader != nil
-            || items.allSatisfy { $0.record.readers == nil && $0.before?.readers == nil }
+            || items.allSatisfy { !$0.record.isForSome && !($0.before?.isForSome ?? false) }
         if isForAll { shared[since] = frame }
         return frame
     }
@@ -313,7 +313,7 @@ struct Telling {
             touched.updateValue(wasMember ? earlier : nil, forKey: id)
             fates[id] = past.fate(of: indices[first..<last], from: earlier, for: group.reader)
         }
-        if touched.values.contains(where: { $0?.readers != nil }) { personal.insert(since) }
+        if touched.values.contains(where: { $0?.isForSome ?? false }) { personal.insert(since) }
         return members.difference(since: touched, fates, showing: group.query.desiredKeys)
     }
 }

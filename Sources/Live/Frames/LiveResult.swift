@@ -26,7 +26,7 @@ final class ShownRecords: Sendable {
 
     init(_ records: [LiveRecord], counting replaced: ReplacedRecords = ReplacedRecords()) {
         self.records = records
-        namesReaders = records.contains { $0.readers != nil }
+        namesReaders = records.contains { $0.isForSome }
         bytes = records.reduce(0) { $0 + $1.bytes }
         self.replaced = replaced
         replacedBefore = replaced.bytes

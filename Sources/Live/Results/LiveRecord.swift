@@ -21,6 +21,9 @@ package final class LiveRecord: Sendable {
     /// Which record it is.
     var id: RecordID { record.recordID }
 
+    /// Whether who looks decides if it is shown: sources may name everybody among its readers.
+    var isForSome: Bool { readers.map { !$0.contains(RecordChange.everybody) } ?? false }
+
     /// Its key among the children of a node, as Firebase sees it.
     var key: String { id.recordName.rawValue }
 
