@@ -126,7 +126,7 @@ extension UpdateRules.Rule {
 
 /// Which fields an update gave other values, found out once for each: thousands of subscriptions
 /// may ask for the same, which may hold a megabyte, or be one of many that a source lists.
-private struct ChangedFields {
+struct ChangedFields {
     /// The source's own list, once it was asked for.
     private var listed: Set<String>?
     private var compared: [String: Bool] = [:]
