@@ -41,6 +41,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [1024, 1025, 3000, 12_000])
+    func `of a long answer the beginning is kept, and the connection goes on`(
+        length: Int
+    ) async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(
+                    .raw(
+                        status: 400, contentType: "text/html",
+                        body: String(repeating: "x", count: length)), times: 1))
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            #expect(refusal.status == 400)
+            #expect(refusal.reason == String(repeating: "x", count: 200))
+            #expect(try await rig.outcome(of: .sample(ticket: 2)) == .accepted)
+            #expect(rig.simulator.totals.connections == 1)
+        }
+    }
+
     @Test func `a dead token comes with the moment of its death`() async throws {
         try await GatewayRig.run {
             $0.devices[String(repeating: "ab", count: 32)] = .unregistered(

@@ -24,6 +24,8 @@ final class CurlTransfer {
     private(set) var isPlaced = false
     /// Whether nobody wanted it sent any more when libcurl was about to write it.
     private(set) var isWithdrawn = false
+    /// Whether the answer is longer than what is kept of it, and was not read to its end.
+    private(set) var isCut = false
     /// How the gateway refused the stream of the request that was taken out last.
     private(set) var refusal = StreamRefusal.none
     /// The connection whose sockets it uses.
@@ -41,7 +43,8 @@ final class CurlTransfer {
     private var answerCount = 0
     private let problem = UnsafeMutablePointer<CChar>.allocate(capacity: problemCapacity)
 
-    /// An answer's body is a short JSON text; more is only read to be thrown away.
+    /// An answer's body is a short JSON text; what is longer is a proxy's, and its beginning is
+    /// enough.
     private static let answerCapacity = 1024
     private static let problemCapacity = Int(CURL_ERROR_SIZE)
 
@@ -74,6 +77,7 @@ final class CurlTransfer {
         startedAt = now
         isPlaced = false
         isWithdrawn = false
+        isCut = false
         answerCount = 0
         problem[0] = 0
         let request = waiting.request
@@ -165,7 +169,7 @@ extension CurlTransfer {
         set(CURLOPT_QUICK_EXIT, 1)  // Closing does not wait for a name that nobody answers.
         set(CURLOPT_POST, 1)
         set(CURLOPT_PIPEWAIT, 1)
-        set(CURLOPT_BUFFERSIZE, 2048)
+        set(CURLOPT_BUFFERSIZE, 4096)
         set(CURLOPT_UPLOAD_BUFFERSIZE, 16_384)
         set(CURLOPT_CONNECTTIMEOUT_MS, settings.connectTimeout.wholeMilliseconds)
         set(CURLOPT_TIMEOUT_MS, settings.requestTimeout.wholeMilliseconds)
@@ -221,7 +225,10 @@ extension CurlTransfer {
             transfer.answer.advanced(by: transfer.answerCount).update(from: $0, count: kept)
         }
         transfer.answerCount += kept
-        return size * count
+        // libcurl 7.88 does not notice the end of an answer that is longer than its buffer. The
+        // status is known; so the transfer ends here.
+        transfer.isCut = kept < size * count
+        return transfer.isCut ? 0 : size * count
     }
 
     /// Runs when the connection stands and the request is about to be written; from here on its

@@ -12,11 +12,13 @@ extension GatewayPool: TransferOwner {
 
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection) {
         guard let waiting = transfer.unload() else { return }
+        // What was not read to its end was answered all the same.
+        let result = transfer.isCut ? 0 : code
         context.countMove()
         connection.free.append(transfer)
         noteEnd(
             of: waiting.request,
-            after: code == 0 ? context.now.duration(since: transfer.startedAt) : .zero)
+            after: result == 0 ? context.now.duration(since: transfer.startedAt) : .zero)
         guard !transfer.isWithdrawn else {
             connection.life.finish(.withdrawn, at: context.now)
             context.complete(waiting.request, .notSent(cause: .registrationEnded))
@@ -24,7 +26,7 @@ extension GatewayPool: TransferOwner {
         }
         let verdict = TransferVerdict(
             .init(
-                code: code, isPlaced: transfer.isPlaced,
+                code: result, isPlaced: transfer.isPlaced,
                 isConnectionEstablished: connection.isEstablished, refusal: transfer.refusal))
         switch verdict.fate {
         case .answered: answered(waiting, transfer, on: connection)
@@ -33,7 +35,7 @@ extension GatewayPool: TransferOwner {
             let cause =
                 connection.objection
                 ?? TransferCause.text(
-                    code: code, isEstablished: connection.isEstablished, detail: detail)
+                    code: result, isEstablished: connection.isEstablished, detail: detail)
             connection.life.finish(verdict.ending, at: context.now)
             if verdict.isCrowded, connection.life.answered > 0 { narrow() }
             lose(waiting, transfer, verdict.fate, cause)
