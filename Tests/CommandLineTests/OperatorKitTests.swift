@@ -30,6 +30,21 @@ import Testing
         #expect(!left.contains { $0.hasPrefix("mistyped") || $0.hasPrefix("copy") }, "\(left)")
     }
 
+    @Test func `containers of other shards do not look as if nothing were set for them`() {
+        let own: JSONValue = [
+            "container": "c.A", "environment": "development", "topics": ["t"], "shard": "s1",
+        ]
+        let other: JSONValue = ["container": "c.B", "environment": "development", "shard": "s2"]
+        func table(_ others: [JSONValue]) -> String {
+            let answer: JSONValue = ["containers": [own], "elsewhere": .array(others)]
+            return ContainersCommand.List.output(of: answer).text(asJSON: false)
+        }
+        let all = table([other])
+        #expect(all.contains("c.A") && all.contains("c.B"))
+        #expect(all.hasSuffix("--shard asks that one."))
+        #expect(!table([]).contains("--shard"))
+    }
+
     @Test func `the help of serve has every setting`() async throws {
         let help = try await BuiltBelfry.run(["serve", "--help"])
         #expect(help.code == 0)

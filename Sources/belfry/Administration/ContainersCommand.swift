@@ -16,19 +16,28 @@ struct ContainersCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { client in
-                let call = AdministrationCall.listContainers
-                let answer = try await client.make(call)
-                guard !options.json, case .object(var object) = answer,
-                    case .array(let own)? = object["containers"],
-                    case .array(let others)? = object["elsewhere"]
-                else { return CommandOutput(answer, to: call) }
-                // Of what lies in other shards, the relay asked knows the names.
-                object["containers"] = .array(own + others)
-                let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
-                return CommandOutput(
-                    .object(object),
-                    .table(AdministrationCall.List(member: "containers", columns: columns)))
+                let answer = try await client.make(.listContainers)
+                return options.json
+                    ? CommandOutput(answer, to: .listContainers) : Self.output(of: answer)
             }
+        }
+
+        /// The answer as a table, which has a column for the shard where there are several.
+        static func output(of answer: JSONValue) -> CommandOutput {
+            let call = AdministrationCall.listContainers
+            guard case .object(var object) = answer,
+                case .array(let own)? = object["containers"],
+                case .array(let others)? = object["elsewhere"]
+            else { return CommandOutput(answer, to: call) }
+            object["containers"] = .array(own + others)
+            let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
+            // Otherwise they look as if nothing were set for them.
+            let remark =
+                "Of what lies in another shard, only the name is known here: --shard asks that one."
+            return CommandOutput(
+                .object(object),
+                .table(AdministrationCall.List(member: "containers", columns: columns)),
+                remark: others.isEmpty ? nil : remark)
         }
     }
 
