@@ -45,6 +45,8 @@ struct MoveCommandTests {
             if point == "commit:2" { continue }
             let started = try await BuiltBelfry.run(ServedBelfry.arguments(on: file, for: gateway))
             #expect(started.code == 69 && started.complaint.contains("run belfry move again"))
+            let half = try await BuiltBelfry.run(["check", "--database", url, "--schema", schema])
+            #expect(half.code == 1 && half.output.contains("are being moved into it"), "\(half)")
         }
         let moved = try await move()
         #expect(moved.code == 0 && moved.output.contains("equal at both ends, sound"), "\(moved)")

@@ -67,6 +67,12 @@ package struct MoveMark: Sendable, Hashable {
             ])
     }
 
+    /// What a check says first of a store into which rows come.
+    var incompleteness: String {
+        "the rows of \(place) are being moved into it, and are not all there: run belfry move "
+            + "again to finish"
+    }
+
     /// Why no relay may have the store at `path`.
     package func refusal(at path: String) -> StorageError {
         Self.refusal(of: direction, otherEnd: place, at: path)

@@ -23,6 +23,10 @@ extension StoreReport {
                 problems.append("\(count) × \(sentence)")
             }
         }
+        // What is moved in by halves looks damaged, and is not.
+        if !problems.isEmpty, let mark = try? MoveMark.find(in: db), mark.direction == .here {
+            problems.insert(mark.incompleteness, at: 0)
+        }
         self.init(
             problems: problems, accounts: accounts, head: LogPosition(stored: row?[0] ?? 0),
             progress: LogPosition(stored: row?[1] ?? 0), schemaVersion: schemaVersion)
