@@ -12,7 +12,7 @@ enum NamedStore: CustomStringConvertible {
 
     /// Reads a path, or what names a database, with a schema beside it.
     ///
-    /// - Throws: ``CommandFailure`` if it names none: nothing was tried, and to try again is no use.
+    /// - Throws: ``CommandFailure`` if it names none: to try again is of no use.
     init(_ text: String, schema: String? = nil) throws {
         guard Self.isServer(text) else {
             self = .file(text)
