@@ -55,6 +55,18 @@ import Testing
         }
     }
 
+    @Test func `what everybody may read is told to all at once`() {
+        var told = LiveGroupFrame(1, LiveFrame(["type": "items"]))
+        told.narrow(to: ["bob", "world"], before: nil)
+        #expect(told.isForAll)
+        told.narrow(to: ["world"], before: ["bob"])
+        #expect(told.readers == nil && told.readersBefore == ["bob"])
+        told.narrow(to: ["bob"], before: ["world"])
+        #expect(told.readers == ["bob"] && told.readersBefore == nil)
+        told.narrow(to: [], before: [])
+        #expect(told.readers == [] && told.readersBefore == [])
+    }
+
     /// Bounds under which ten changes are too much to come back to.
     static let bounds: [@Sendable (inout LiveSettings) -> Void] = [
         { $0.entriesPerResume = 9 }, { $0.entriesReadPerResume = 9 }, { $0.bytesPerResume = 999 },

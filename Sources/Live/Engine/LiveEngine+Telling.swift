@@ -19,11 +19,12 @@ extension LiveEngine {
         }
         var told = LiveGroupFrame(number, first.isSilent ? nil : frame(items))
         guard group.reader == nil else { return told }
-        told.readers = first.record.readers
-        told.readersBefore = first.record.readers
-        guard first.operation == .changed, let before = first.before else { return told }
-        told.readersBefore = before.readers
-        guard told.readers != nil || told.readersBefore != nil else { return told }
+        let before = first.operation == .changed ? first.before : nil
+        told.narrow(to: first.record.readers, before: (before ?? first.record).readers)
+        guard told.readers != nil || told.readersBefore != nil else {
+            return first.isSilent ? nil : told
+        }
+        guard before != nil else { return told }
         told.entered = frame(LiveItems([first.whereEntered]))
         told.left = frame(LiveItems([first.whereLeft]))
         return told
@@ -45,13 +46,10 @@ extension LiveEngine {
         }
         var told = LiveGroupFrame(group.number, frame(showsBefore: true))
         let readers = group.readers(of: change)
-        if readers != nil || change.readersBefore != nil {
-            told.readers = readers
-            told.readersBefore = change.readersBefore ?? readers
-            // By a rule on both images nobody may learn what was there before.
-            if !group.query.subscription.narrowsUpdates {
-                told.entered = frame(showsBefore: false)
-            }
+        told.narrow(to: readers, before: change.readersBefore ?? readers)
+        // By a rule on both images nobody may learn what was there before.
+        if told.readersBefore != nil, !group.query.subscription.narrowsUpdates {
+            told.entered = frame(showsBefore: false)
         }
         let suppression = group.query.subscription.suppress
         if suppression != .none {

@@ -78,6 +78,15 @@ package struct LiveGroupFrame: Sendable {
         self.whole = whole
     }
 
+    /// Says who may read the record, and might before: a list that names everybody is none, so that
+    /// all are told the same at once.
+    mutating func narrow(to readers: [String]?, before: [String]?) {
+        func named(_ list: [String]?) -> [String]? {
+            list.flatMap { $0.contains(RecordChange.everybody) ? nil : $0 }
+        }
+        (self.readers, readersBefore) = (named(readers), named(before))
+    }
+
     /// The bytes of all its forms.
     package var bytes: Int {
         (whole?.bytes.count ?? 0) + (entered?.bytes.count ?? 0) + (left?.bytes.count ?? 0)
