@@ -481,7 +481,8 @@ def five(world):
         took = Histogram(relay, "belfry_live_change_seconds").since(before)
         world.say(5, f"belfry, a record {what}", "engine p50 50, p99 300 µs", windows=count,
                   records=records, changesPerSecond=200, openingSeconds=opened["seconds"], **took,
-                  told=told["messages"], p50ms=round(told["p50"], 1), p99ms=round(told["p99"], 1))
+                  # What slides into a window has the moment of its own change, long ago.
+                  told=told["messages"], p50ms=round(told["p50"], 1))
     load.end()
     world.leave(relay)
 
