@@ -119,6 +119,13 @@ test("The line for the shell has the URL and the body, and never a secret", () =
   assert.ok(!curlOf({ url, verification: { scheme: "none" } }, "{}").includes("Bearer"));
 });
 
+test("The name of a source's header says nothing to the shell", () => {
+  const header = (name) => curlOf({ url: "http://relay/s", verification: { scheme: "header", header: name } }, "{}").split(" -H ")[2];
+  assert.equal(header("X-Secret"), '"X-Secret: $BELFRY_SOURCE_SECRET" --data-binary \'{}\'');
+  assert.equal(header("X-`id`$HOME"), '\'X-`id`$HOME\'": $BELFRY_SOURCE_SECRET" --data-binary \'{}\'');
+  assert.equal(header("X-'"), '\'X-\'\\\'\'\'": $BELFRY_SOURCE_SECRET" --data-binary \'{}\'');
+});
+
 test("The calls of one rehearsal add up", () => {
   const part = (fired, changes, hour, before) => ({
     sentence: "s", fired, pushes: 2 * fired, devices: 2, lookedAt: { changes, before, from: { position: "1" }, to: { position: "9" } }, byOperation: { create: fired, update: 0, delete: 0 },

@@ -49,11 +49,14 @@ export function shownAs(value) {
 export function curlOf({ url, verification }, text) {
   const scheme = verification?.scheme;
   const header = scheme === "bearer" ? [`-H "Authorization: Bearer $BELFRY_SOURCE_SECRET"`]
-    : scheme === "header" ? [`-H "${verification.header ?? "X-Webhook-Secret"}: $BELFRY_SOURCE_SECRET"`] : [];
+    : scheme === "header" ? [`-H ${beginning(verification.header ?? "X-Webhook-Secret")}: $BELFRY_SOURCE_SECRET"`] : [];
   const line = ["curl -sS", quoted(url), "-H 'Content-Type: application/json'", ...header, "--data-binary", quoted(text)].join(" ");
   return header.length || scheme === "none" ? line
     : `${line}\n# This source verifies a signature (${scheme}): Containers, Sources has a program that signs.`;
 }
+
+/** A header field's name at the beginning of a word that ends in double quotes: it may have marks that a shell obeys. */
+const beginning = (name) => (/^[\w-]+$/.test(name) ? `"${name}` : `${quoted(name)}"`);
 
 // MARK: Subscriptions
 
