@@ -212,12 +212,8 @@ private struct PredicateRun {
         let wantsText = !options.jsonl && isatty(STDOUT_FILENO) == 1
         var lines = LineBuffer()
         var output: [UInt8] = []
-        var isFirst = true
         while true {
-            var chunk = try StandardStreams.read()
-            // Some editors put a mark before a text.
-            if isFirst, chunk.starts(with: InputFile.mark) { chunk.removeFirst(3) }
-            isFirst = false
+            let chunk = try StandardStreams.read()
             if chunk.isEmpty { lines.finish() } else { lines.append(chunk) }
             while let next = lines.next() {
                 let answer = line.answer(to: next, now: Self.now)

@@ -112,6 +112,11 @@ struct LineBuffer {
     /// Whether the rest of the current line is to be dropped.
     private var isDropping = false
     private var isFinished = false
+    /// Whether no line has been handed out.
+    private var isAtBeginning = true
+
+    /// What some editors put before a text in UTF-8.
+    private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// Adds what has been read.
     mutating func append(_ chunk: [UInt8]) {
@@ -129,7 +134,11 @@ struct LineBuffer {
     /// The next line, or `nil` until more has been read; lines without content are left out.
     mutating func next() -> Line? {
         while let end = lineEnd() {
-            let content = bytes[start..<end]
+            var content = bytes[start..<end]
+            if isAtBeginning, content.starts(with: Self.mark) {
+                content = content.dropFirst(Self.mark.count)
+            }
+            isAtBeginning = false
             let wasDropping = isDropping
             isDropping = false
             start = min(end + 1, bytes.count)
