@@ -68,8 +68,8 @@ import Testing
         try Data(
             """
             {"operation":"create","recordType":"Todo","recordName":"t1","after":{"priority":5}}
-            {"operation":"create","recordType":"Todo","recordName":"t2","after":{"priority":1}}
-
+            {"operation":"create","recordType":"Todo","recordName":"t2","after":{"priority":1}}\r
+            \r
             {"operation":"create","recordType":"Todo","recordName":"t3","after":{"priority":9},\
             "readers":["dave"]}
             {"operation":"update","recordType":"Todo","recordName":"t1","after":{"priority":7}}

@@ -114,6 +114,7 @@ import Testing
                 (#"{"subscriptionID": "none"}"#, 404, "there is no subscription"),
                 (first + "\n" + good + "\nnonsense", 400, "line 3: "),
                 (first + "\n" + good + "\n\n{}", 400, "line 4: "),
+                (first + "\r\n" + good + "\r\n\r\n{}", 400, "line 4: "),
                 (
                     ([first] + Array(repeating: good, count: 600)).joined(separator: "\n")
                         + "\n\nnonsense\n" + good, 400, "line 603: "

@@ -27,14 +27,19 @@ struct UploadedLines: Sendable {
             var rest = part.readableBytesView[...]
             while let newline = rest.firstIndex(of: UInt8(ascii: "\n")) {
                 try append(rest[..<newline], to: &line, number)
-                if !line.isEmpty, try await !body(line[...], number) { return }
+                if !Self.isEmpty(line), try await !body(line[...], number) { return }
                 line.removeAll(keepingCapacity: true)
                 number += 1
                 rest = rest[(newline + 1)...]
             }
             try append(rest, to: &line, number)
         }
-        if !line.isEmpty { _ = try await body(line[...], number) }
+        if !Self.isEmpty(line) { _ = try await body(line[...], number) }
+    }
+
+    /// Whether a line has nothing but its end, which is two bytes on Windows.
+    private static func isEmpty(_ line: [UInt8]) -> Bool {
+        line.allSatisfy { $0 == UInt8(ascii: "\r") }
     }
 
     private func append(

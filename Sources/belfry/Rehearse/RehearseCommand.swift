@@ -147,7 +147,8 @@ struct RehearseCommand: AsyncParsableCommand {
             let texts = try InputFile(path).bytes()
                 .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             var lines = rehearsal.lines
-            for (index, text) in texts.enumerated() where !text.isEmpty {
+            // An empty line of Windows has the first byte of its end.
+            for (index, text) in texts.enumerated() where text.contains(where: { $0 != 0x0D }) {
                 try Self.judge(await lines.add(Array(text), index + 1), of: path, &rehearsal)
             }
             while let due = await lines.rest() { try Self.judge(due, of: path, &rehearsal) }
