@@ -5,10 +5,10 @@ import Testing
 
 /// The script that posts a webhook to try, which people paste into their shells.
 @Suite struct SenderTrialTests {
-    /// The lines of the script for a source whose sender signs by this recipe.
-    private func lines(
+    /// The script for a source whose sender signs by this recipe.
+    private func trial(
         header: String = "X-S", prefix: String = "", literal: String = "."
-    ) throws -> [String] {
+    ) throws -> String? {
         let verification: JSONValue = [
             "scheme": "signature", "header": .string(header), "prefix": .string(prefix),
             "algorithm": "hmac-sha256", "output": "hex",
@@ -21,7 +21,15 @@ import Testing
             Array(repeating: 7, count: $0)
         }.source
         let guide = SenderGuide(to: source, at: "http://relay/changes/1/c/development/shop")
-        return try #require(guide.trial).split(separator: "\n").map(String.init)
+        return guide.trial
+    }
+
+    /// The lines of that script.
+    private func lines(
+        header: String = "X-S", prefix: String = "", literal: String = "."
+    ) throws -> [String] {
+        let trial = try self.trial(header: header, prefix: prefix, literal: literal)
+        return try #require(trial).split(separator: "\n").map(String.init)
     }
 
     @Test func `a script has the sender's header as it is`() throws {
@@ -37,5 +45,11 @@ import Testing
         #expect(prefix.contains(escaped), "\(prefix)")
         let header = try lines(header: "X-`id`")
         #expect(header.contains(#"  -H 'X-`id`'": $signature" \"#), "\(header)")
+    }
+
+    @Test(arguments: ["\u{3}\nid\n", "\u{1B}[201~\nid\n", "\u{7F}"])
+    func `there is no script with characters that a terminal obeys`(literal: String) throws {
+        #expect(try trial(literal: literal) == nil)
+        #expect(try trial(literal: "a\r\n\tb") != nil)
     }
 }

@@ -190,7 +190,7 @@ package struct SenderGuide: Sendable {
     // MARK: A webhook to try
 
     /// A shell script that posts one change as the sender would; `nil` where only the sender can
-    /// sign.
+    /// sign, or what is signed has control characters.
     ///
     /// It needs `curl`, and `openssl` where there is a signature.
     package var trial: String? {

@@ -18,7 +18,8 @@ struct SenderTrial {
         self.table = table
     }
 
-    /// The whole script; `nil` where only the sender can sign.
+    /// The whole script; `nil` where only the sender can sign, and where a text of the source has
+    /// characters that no shell would get.
     var script: String? {
         var lines = ["url=\(ShellWord.quoted(url))"]
         if source.verification.scheme != .none {
@@ -38,7 +39,17 @@ struct SenderTrial {
         lines.append("curl -sS -X POST \"$url\" \\")
         lines += headers.map { "  -H \(Self.field($0.0, $0.1)) \\" }
         lines.append("  --data-binary \"$body\"")
-        return lines.joined(separator: "\n")
+        let script = lines.joined(separator: "\n")
+        return script.utf8.contains(where: Self.isObeyed) ? nil : script
+    }
+
+    /// Whether terminals obey a byte in what is pasted, whatever quotes stand around it: one ends
+    /// the line, or the command, and what follows begins another.
+    private static func isObeyed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): false
+        default: byte < 0x20 || byte == 0x7F
+        }
     }
 
     // MARK: The body
