@@ -63,12 +63,13 @@ private func recipe(
     }
 
     @Test func `the sender's side is of the table that the mapping names`() throws {
-        func guide(_ preset: String) throws -> SenderGuide {
-            let mapping = #""mapping":{"recordTypes":{"shop.Orders":"Order"}}"#
+        func guide(_ preset: String, _ table: String = "shop.Orders") throws -> SenderGuide {
+            let mapping = #""mapping":{"recordTypes":{"\#(table)":"Order"}}"#
             let source = try defined(#"{"preset":"\#(preset)",\#(mapping)}"#).source
             return SenderGuide(to: source, at: "http://relay/changes/1/c/development/s")
         }
         #expect(try guide("supabase").setup.contains(#"on shop."Orders""#))
+        #expect(try guide("supabase", "2026_orders").setup.contains(#"on public."2026_orders""#))
         let named = #""table":{"schema":"shop","name":"Orders"}"#
         #expect(try guide("hasura").setup.contains(named))
         #expect(try guide("hasura").trial?.contains(named) == true)

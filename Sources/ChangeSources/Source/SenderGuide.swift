@@ -182,9 +182,11 @@ package struct SenderGuide: Sendable {
         }
     }
 
-    /// A plain name as SQL has it, which takes one without quotes for small letters.
+    /// A plain name as SQL has it, which takes one without quotes for small letters, and digits at
+    /// its beginning for a number.
     private static func sqlName(_ name: String) -> String {
-        name == name.lowercased() ? name : "\"\(name)\""
+        let isNumber = name.utf8.first.map { 0x30...0x39 ~= $0 } ?? false
+        return name == name.lowercased() && !isNumber ? name : "\"\(name)\""
     }
 
     // MARK: A webhook to try
