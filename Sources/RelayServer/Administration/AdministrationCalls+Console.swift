@@ -32,7 +32,8 @@ extension AdministrationCall {
 
     package static let createSessionCode = AdministrationCall(
         "POST", "/admin/1/session/codes",
-        "Makes a code with which the console signs in once as the same token.",
+        "Makes a code with which the console signs in once as the same token. A session makes "
+            + "none, and is refused (403).",
         answers: [
             Answer(
                 201,

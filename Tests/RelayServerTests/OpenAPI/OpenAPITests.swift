@@ -59,6 +59,36 @@ import Testing
         #expect(checked > 60)
     }
 
+    @Test func `every member of a saved subscription is in the document`() async throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        let place = ["components", "schemas", "SavedSubscription", "properties"]
+        guard case .object(let known)? = document.json.value(at: place) else {
+            Issue.record("the document has no saved subscription")
+            return
+        }
+        try await TestRelay.with { relay in
+            for subscription in [
+                #"{"subscriptionID":"q","subscriptionType":"query","firesOn":["update"],"#
+                    + #""query":{"recordType":"Artwork"},"firesWhen":"left","#
+                    + #""changedKeys":["price"],"suppress":"none","urgent":true,"#
+                    + #""notificationInfo":{"alertBody":"A"}}"#,
+                #"{"subscriptionID":"z","subscriptionType":"zone","zoneWide":true,"#
+                    + #""recordType":"Artwork"}"#,
+            ] {
+                let saved = try await relay.post(
+                    "subscriptions/modify", SubscriptionScenarioTests.create(subscription))
+                guard case .object(let answer)? = saved.json.value(at: ["subscriptions", "0"])
+                else {
+                    Issue.record("\(saved.text)")
+                    return
+                }
+                #expect(answer["activationPosition"] != nil, "\(saved.text)")
+                let unknown = answer.members.map { $0.name }.filter { known[$0] == nil }
+                #expect(unknown.isEmpty, "\(unknown)")
+            }
+        }
+    }
+
     @Test func `every reference of the document leads somewhere`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         func check(_ value: JSONValue) {
