@@ -212,8 +212,24 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         var life = openLife { $0.draining = .seconds(5) }
         life.handOver(at: at(1000))
         life.retire(.closing)
-        let early = life.tick(at: at(5999))
-        let late = life.tick(at: at(6000))
+        let early = life.tick(at: at(5999), tolerating: .seconds(15))
+        let late = life.tick(at: at(6000), tolerating: .seconds(15))
+        #expect(early == .none)
+        #expect(late == .drop(.silent))
+    }
+
+    /// Whatever was silent before: else what the gateway is about to answer would be sent again.
+    @Test(arguments: [(tolerance: 15, patience: 5), (20, 20), (75, 75)])
+    func `what is open at a goodbye has its time from then on`(tolerance: Int, patience: UInt64) {
+        var life = openLife { $0.draining = .seconds(5) }
+        life.handOver(at: at(1000))
+        life.closing(at: at(9000))
+        #expect(life.state == .draining(.closing))
+        let end = 9000 + patience * 1000
+        let early = life.tick(at: at(end - 1), tolerating: .seconds(tolerance))
+        // Frames that come behind it say the same.
+        life.closing(at: at(end - 1))
+        let late = life.tick(at: at(end), tolerating: .seconds(tolerance))
         #expect(early == .none)
         #expect(late == .drop(.silent))
     }

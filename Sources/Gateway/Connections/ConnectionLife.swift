@@ -202,8 +202,11 @@ struct ConnectionLife: Sendable, Hashable {
     /// The gateway takes no more on this one: it said so, `now`, or libcurl would need another
     /// socket.
     mutating func closing(at now: MonotonicInstant) {
+        guard isUsable else { return }
         noteEnd(.closing, at: now)
         retire(.closing)
+        // It answers what it has taken: that has its time from now on.
+        lastProgress = now
     }
 
     /// Takes nothing new from now on; the first cause stays, except that a peer that has closed is
@@ -268,6 +271,8 @@ struct ConnectionLife: Sendable, Hashable {
         switch state {
         case .connecting: bounds.connecting + bounds.watchdog
         case .draining(.peerClosed): bounds.farewell
+        // One that is known to be slow is so with what it has taken, too.
+        case .draining(.closing) where silence > bounds.watchdog: silence
         case .draining(let cause) where cause.isGoodbye: min(bounds.watchdog, bounds.draining)
         case .probing, .open, .draining: silence
         }
