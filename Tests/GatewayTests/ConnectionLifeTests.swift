@@ -219,19 +219,38 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
     }
 
     /// Whatever was silent before: else what the gateway is about to answer would be sent again.
-    @Test(arguments: [(tolerance: 15, patience: 5), (20, 20), (75, 75)])
-    func `what is open at a goodbye has its time from then on`(tolerance: Int, patience: UInt64) {
+    @Test(arguments: [(15, 5), (20, 20), (75, 75)])
+    func `what is open at a goodbye has its time from then on`(tolerance: Int, patience: Int) {
         var life = openLife { $0.draining = .seconds(5) }
         life.handOver(at: at(1000))
         life.closing(at: at(9000))
         #expect(life.state == .draining(.closing))
-        let end = 9000 + patience * 1000
+        let end = UInt64(9000 + patience * 1000)
         let early = life.tick(at: at(end - 1), tolerating: .seconds(tolerance))
         // Frames that come behind it say the same.
         life.closing(at: at(end - 1))
         let late = life.tick(at: at(end), tolerating: .seconds(tolerance))
         #expect(early == .none)
         #expect(late == .drop(.silent))
+    }
+
+    /// Else whoever says goodbye to all and answers nobody would be opened one after the other, and
+    /// pass for a slow gateway.
+    @Test func `a goodbye before anything was accepted makes doubtful what is open`() {
+        var first = life()
+        first.handOver(at: at(0))
+        first.establish(at: at(10))
+        #expect(!first.isDoubtful && !first.isEnding)
+        first.closing(at: at(20))
+        #expect(first.isDoubtful && first.isEnding)
+        var later = openLife()
+        later.handOver(at: at(30))
+        later.closing(at: at(40))
+        #expect(!later.isDoubtful && later.isEnding)
+        var silent = openLife { $0.watchdog = .seconds(15) }
+        silent.handOver(at: at(1000))
+        _ = silent.tick(at: at(16_000), tolerating: .seconds(75))
+        #expect(silent.isDoubtful && !silent.isEnding)
     }
 
     @Test func `a closed peer is waited for briefly`() {

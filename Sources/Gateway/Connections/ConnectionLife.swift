@@ -136,6 +136,15 @@ struct ConnectionLife: Sendable, Hashable {
     /// Whether new requests may be given to it, now or when it has room.
     var takesRequests: Bool { isUsable && !isSuspect }
 
+    /// Whether nothing may come of what is open: nothing is answered any more, or the gateway said
+    /// goodbye before it had accepted anything.
+    var isDoubtful: Bool { isSuspect || state == .draining(.closing) && !hasAccepted }
+
+    /// Whether the gateway is ending it: that it is silent then is no sign of a slow one.
+    var isEnding: Bool {
+        if case .draining(let cause) = state { cause.isGoodbye } else { false }
+    }
+
     /// Whether it is on its way to its full width.
     var isRamping: Bool { !isSuspect && (state == .connecting || state == .probing) }
 

@@ -118,7 +118,8 @@ final class GatewayPool {
         if !queue.isReady {
             growth.relax()
         } else if pause == .zero,
-            connections.count(where: \.life.isSuspect) <= context.settings.connectionsPerCredential,
+            connections.count(where: \.life.isDoubtful)
+                <= context.settings.connectionsPerCredential,
             growth.opens(
                 usable: usable, ramping: connections.count { $0.life.isRamping },
                 maximum: context.settings.connectionsPerCredential, at: context.now)
@@ -153,7 +154,9 @@ final class GatewayPool {
             case .none: break
             case .close: close(connection)
             case .drop(let cause):
-                if cause == .silent { tolerance.giveUp(after: silence) }
+                if cause == .silent, !connection.life.isEnding {
+                    tolerance.giveUp(after: silence)
+                }
                 drop(connection, cause)
             }
         }
