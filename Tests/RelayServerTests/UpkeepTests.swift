@@ -90,6 +90,34 @@ struct UpkeepTests {
         await store.close()
     }
 
+    /// As where a host answers nothing: each attempt takes as long as connecting may.
+    @Test func `a minute is one of the clock, however long each failure takes`() async throws {
+        let clock = TestClock()
+        var world = World.real
+        world.clock = clock
+        let store = try TemporaryStore().open()
+        let lines = LineCount()
+        let upkeep = Upkeep(
+            store, settings: Upkeep.Settings(), world: world,
+            logger: Logger(label: "test") { _ in CountingHandler(lines: lines) },
+            progress: { .start })
+        let count = Mutex(0)
+        let loop = Task {
+            try await upkeep.every(.seconds(1)) {
+                try await clock.sleep(for: .seconds(9))
+                count.withLock { $0 += 1 }
+                throw Outage.unreachable
+            }
+        }
+        // The line of the seventh turn is there once the eighth has come.
+        let goesOn = await clock.advance(by: .seconds(1)) { count.withLock { $0 } >= 8 }
+        #expect(goesOn)
+        #expect(lines.value >= 2)
+        loop.cancel()
+        await #expect(throws: CancellationError.self) { try await loop.value }
+        await store.close()
+    }
+
     @Test func `what the accounts differ by is kept for whoever asks`() async throws {
         let store = try TemporaryStore().open()
         let standing = AccountsStanding()

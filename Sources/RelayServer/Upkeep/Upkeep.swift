@@ -88,12 +88,15 @@ struct Upkeep: Sendable {
         while true {
             try await world.clock.sleep(for: pause)
             silence += pause
+            let began = world.clock.measureStart()
             do {
                 try await body()
                 told = nil
             } catch let error as CancellationError {
                 throw error
             } catch {
+                // It may fail at once, or wait long for a server that does not answer.
+                silence += began.elapsed()
                 let reason = "\(error)"
                 guard reason != told || silence >= Self.longestSilence else { continue }
                 (told, silence) = (reason, .zero)
