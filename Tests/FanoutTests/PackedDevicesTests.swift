@@ -38,4 +38,18 @@ import Testing
         devices.remove(2)
         #expect(devices.count(of: "ann") == 0)
     }
+
+    @Test func `users of one name in two spellings have lists of their own`() {
+        let names = ["zo\u{E9}", "zoe\u{301}"]
+        var devices = PackedDevices(container: Fixtures.container)
+        for serial in UInt64(1)...5 {
+            devices.insert(Self.version(serial, of: names[serial < 4 ? 0 : 1]))
+        }
+        #expect(names.map { devices.count(of: $0) } == [3, 2])
+        #expect(devices.mostOfOne == 3)
+        devices.remove(4)
+        #expect(names.map { devices.count(of: $0) } == [3, 1])
+        let left = devices.devices(of: Fixtures.identifier(names[1])).map(\.serial)
+        #expect(left == [5])
+    }
 }

@@ -24,6 +24,26 @@ import Testing
         #expect(RecordOrder.places(records[1], records[0]) == .before)
     }
 
+    /// Of forty letters in two spellings there are a million million names, which a dictionary must
+    /// not have in one place.
+    @Test func `spellings of one name have hashes of their own`() throws {
+        func hash(_ value: some Hashable) -> Int {
+            var hasher = Hasher()
+            hasher.combine(value)
+            return hasher.finalize()
+        }
+        let texts = ["Ren\u{E9}e", "Rene\u{301}e"]
+        let users = try texts.map { try #require(UserID(rawValue: $0)) }
+        #expect(hash(users[0]) != hash(users[1]))
+        let zones = try texts.map { try #require(ZoneID(zoneName: $0)) }
+        #expect(hash(zones[0]) != hash(zones[1]))
+        let records = try texts.map { RecordID(recordName: try #require(RecordName(rawValue: $0))) }
+        #expect(hash(records[0]) != hash(records[1]))
+        #expect(hash(users[1]) == hash(try #require(UserID(rawValue: texts[1]))))
+        let plain = try #require(UserID(rawValue: "plain"))
+        #expect(hash(plain) == hash(try #require(UserID(rawValue: "plain"))))
+    }
+
     @Test func `a reader is named by bytes`() throws {
         let composed = try #require(UserID(rawValue: "Ren\u{E9}e"))
         let decomposed = try #require(UserID(rawValue: "Rene\u{301}e"))

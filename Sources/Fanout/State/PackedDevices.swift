@@ -37,6 +37,13 @@ struct PackedDevices: Sendable {
     /// Ends a list.
     private static let none = UInt64.max
 
+    /// The key of a user's list, by the bytes of the name: other spellings of it are other users.
+    private static func hash(_ name: String) -> Int {
+        var hasher = Hasher()
+        hasher.combine(name: name)
+        return hasher.finalize()
+    }
+
     /// Creates the devices of a container that has none.
     init(container: ContainerKey) {
         records = PackedRecords(
@@ -52,7 +59,7 @@ struct PackedDevices: Sendable {
     /// The devices of a user, by ascending serial.
     mutating func devices(of user: UserID) -> [DeviceVersion] {
         var versions: [DeviceVersion] = []
-        var place = heads[user.rawValue.hashValue]?.place
+        var place = heads[Self.hash(user.rawValue)]?.place
         while let here = place {
             if let version = version(at: here, of: user) { versions.append(version) }
             place = next(here)
@@ -62,12 +69,12 @@ struct PackedDevices: Sendable {
     }
 
     /// How many devices a user has, with those of users whose names hash alike.
-    func count(of user: String) -> Int { heads[user.hashValue]?.count ?? 0 }
+    func count(of user: String) -> Int { heads[Self.hash(user)]?.count ?? 0 }
 
     /// Whether a user has a device of this ID, without reading the others.
     func hasDevice(_ id: DeviceID, of user: UserID) -> Bool {
         let (owner, name) = (user.rawValue, id.rawValue)
-        var place = heads[owner.hashValue]?.place
+        var place = heads[Self.hash(owner)]?.place
         while let here = place {
             let ownerLength = length(Offset.ownerLength, here)
             if ownerLength == owner.utf8.count, length(Offset.idLength, here) == name.utf8.count,
@@ -131,7 +138,7 @@ struct PackedDevices: Sendable {
     mutating func insert(_ version: DeviceVersion) {
         remove(version.serial)
         let device = version.device
-        let user = device.owner.rawValue.hashValue
+        let user = Self.hash(device.owner.rawValue)
         var record = ImageWriter()
         record.append(version.serial)
         let before = heads[user]
@@ -164,7 +171,7 @@ struct PackedDevices: Sendable {
     /// Takes a version out.
     mutating func remove(_ serial: UInt64) {
         guard let place = records.places[serial] else { return }
-        unlink(place, of: owner(at: place).hashValue)
+        unlink(place, of: Self.hash(owner(at: place)))
         if records.remove(serial) { linkAll() }
     }
 
@@ -193,7 +200,7 @@ struct PackedDevices: Sendable {
         var found: [Int] = []
         records.heap.forEach { place, _ in found.append(place) }
         for place in found {
-            let user = owner(at: place).hashValue
+            let user = Self.hash(owner(at: place))
             let before = heads[user]
             link(place, to: before?.place)
             put(Head(place: place, count: 1), before, user)

@@ -95,6 +95,12 @@ public struct ZoneID: Sendable, Hashable {
             && left.zoneName.utf8.elementsEqual(right.zoneName.utf8)
             && left.ownerRecordName == right.ownerRecordName
     }
+
+    /// Hashes the bytes, by which zones are compared.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name: zoneName)
+        hasher.combine(ownerRecordName)
+    }
 }
 
 /// Names one record within its database.

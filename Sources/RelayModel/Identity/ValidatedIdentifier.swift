@@ -25,6 +25,26 @@ extension ValidatedIdentifier {
     public static func < (left: Self, right: Self) -> Bool {
         left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
     }
+
+    /// Hashes the bytes, by which identifiers are compared.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name: rawValue)
+    }
+}
+
+extension Hasher {
+    /// Hashes the bytes of a name.
+    ///
+    /// As a text a name has one hash in all of its spellings, of which fifty letters have more than
+    /// anybody can count: who chooses names would have thousands of them in one place of a
+    /// dictionary, where each is compared with all others.
+    package mutating func combine(name: String) {
+        // ASCII has one spelling, and is hashed many bytes at a time.
+        guard !name.utf8.isASCII else { return combine(name) }
+        for byte in name.utf8 { combine(byte) }
+        // No byte of UTF-8: it tells where the name ends.
+        combine(0xFF as UInt8)
+    }
 }
 
 extension String {
