@@ -142,13 +142,15 @@ extension RelayStore {
         ) { row in
             let stored = StoredRow(row: row, table: "retry")
             let name: String = row["subscription"]
-            let parts = name.split(
-                separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            // By bytes: a mark at the beginning of the subscription's ID makes one letter of itself
+            // and the stroke before it.
+            let parts = name.utf8.split(
+                separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false
+            ).map { String(Substring($0)) }
             return HeldCount(
-                database: DatabaseScope(rawValue: String(parts[0])),
+                database: DatabaseScope(rawValue: parts[0]),
                 subscription: try stored.require(
-                    "heldSubscription",
-                    parts.last.flatMap { SubscriptionID(rawValue: String($0)) }),
+                    "heldSubscription", parts.last.flatMap(SubscriptionID.init(rawValue:))),
                 device: try stored.require("heldDevice", DeviceID(rawValue: row["device"])),
                 deliveries: row["deliveries"])
         }

@@ -278,25 +278,29 @@ struct SubscriptionOperationReading {
     }
 }
 
-/// A text in which `*` stands for anything.
+/// A name in which `*` stands for anything; names are bytes.
 struct WildcardPattern {
-    private let parts: [Substring]
+    private let parts: [[UInt8]]
 
     init(_ pattern: String) {
-        parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        parts = pattern.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false)
+            .map { Array($0) }
     }
 
-    /// Whether the whole of `text` fits.
-    func matches(_ text: String) -> Bool {
-        guard let first = parts.first, let last = parts.last else { return text.isEmpty }
-        guard parts.count > 1 else { return text == first }
-        guard text.hasPrefix(first), text.dropFirst(first.count).hasSuffix(last) else {
-            return false
-        }
-        var rest = text.dropFirst(first.count).dropLast(last.count)
+    /// Whether the whole of `name` fits.
+    func matches(_ name: String) -> Bool {
+        guard let first = parts.first, let last = parts.last else { return name.isEmpty }
+        var rest = Array(name.utf8)[...]
+        guard parts.count > 1 else { return rest.elementsEqual(first) }
+        guard rest.count >= first.count + last.count, rest.starts(with: first),
+            rest.suffix(last.count).elementsEqual(last)
+        else { return false }
+        rest = rest.dropFirst(first.count).dropLast(last.count)
         for part in parts.dropFirst().dropLast() where !part.isEmpty {
-            guard let range = rest.firstRange(of: part) else { return false }
-            rest = rest[range.upperBound...]
+            let bytes = rest
+            guard let place = bytes.indices.first(where: { bytes[$0...].starts(with: part) })
+            else { return false }
+            rest = bytes[(place + part.count)...]
         }
         return true
     }

@@ -52,4 +52,22 @@ extension HeldConformance {
         #expect(own?.deliveries == 2)
         #expect(try await bench.store.heldCounts() == [.digest: most + 2])
     }
+
+    /// As letters a mark and what stands before it are one.
+    static func markedName(_ factory: any StoreFactory) async throws {
+        let bench = try await Bench(factory)
+        let id: SubscriptionID = Sample.identifier("\u{301}art/works")
+        var retry = bench.held(1)
+        retry.delivery.delivery.subscriptionID = id
+        retry.judgedBy = nil
+        try await bench.hold([retry])
+        let counts = try await bench.store.held(
+            of: Sample.identifier("ann"), in: Sample.container, limit: 9)
+        #expect(
+            counts == [
+                HeldCount(
+                    database: .public, subscription: id, device: Sample.identifier("phone"),
+                    deliveries: 1)
+            ])
+    }
 }

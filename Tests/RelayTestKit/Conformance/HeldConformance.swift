@@ -9,6 +9,7 @@ enum HeldConformance {
         ConformanceCase("what is held is a retry, until there are too many", check: overflow),
         ConformanceCase("a user has so much held, each for itself", check: rowsOfUser),
         ConformanceCase("a user has so many digests, and shares them then", check: digestsOfUser),
+        ConformanceCase("what is held is told by whatever name", check: markedName),
         ConformanceCase("a digest is closed as it was read, or stays open", check: closing),
         ConformanceCase("an edit makes due what was held", check: release),
         ConformanceCase("a digest that is edited ends by its new span", check: digestEdits),
