@@ -39,6 +39,15 @@ import Testing
         #expect(try DigestTemplate(full, path: "").fields.count == 16)
     }
 
+    @Test func `a brace is one whatever follows it`() throws {
+        let parts = try DigestTemplate("{count}\u{FE0F}\u{20E3} by {who}\u{301}", path: "").parts
+        #expect(
+            parts == [.count, .text("\u{FE0F}\u{20E3} by "), .field("who"), .text("\u{301}")])
+        let names = try DigestTemplate("{{\u{301}}} {\u{301}x}", path: "").parts
+        #expect(names == [.text("{\u{301}} "), .field("\u{301}x")])
+        #expect(throws: JSONContractError.self) { try DigestTemplate("}\u{301}", path: "") }
+    }
+
     static let bad: [(JSONObject, String)] = [
         (
             ["throttle": ["pushes": 0, "seconds": 60]],

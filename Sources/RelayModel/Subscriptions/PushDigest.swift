@@ -87,7 +87,9 @@ public struct DigestTemplate: Sendable, Hashable {
     public init(_ source: String, path: String) throws(JSONContractError) {
         var parts: [Part] = []
         var text = ""
-        let characters = Array(source)
+        // By scalars: behind a brace may stand what makes one letter with it, as in `{count}` and
+        // U+20E3, the number on a key.
+        let characters = Array(source.unicodeScalars)
         var index = 0
         var places = 0
         func failure(_ reason: String) -> JSONContractError {
@@ -98,7 +100,7 @@ public struct DigestTemplate: Sendable, Hashable {
             let isDouble = index + 1 < characters.count && characters[index + 1] == character
             switch character {
             case "{" where isDouble, "}" where isDouble:
-                text.append(character)
+                text.unicodeScalars.append(character)
                 index += 2
             case "}":
                 throw failure("a brace that closes nothing; write }} for a brace")
@@ -106,8 +108,9 @@ public struct DigestTemplate: Sendable, Hashable {
                 guard let end = characters[index...].firstIndex(of: "}") else {
                     throw failure("a brace that is not closed; write {{ for a brace")
                 }
-                let name = String(characters[index + 1..<end])
-                guard name.isPlainName(upTo: Limits.maximumNameBytes), !name.contains("{") else {
+                let inner = characters[index + 1..<end]
+                let name = String(String.UnicodeScalarView(inner))
+                guard name.isPlainName(upTo: Limits.maximumNameBytes), !inner.contains("{") else {
                     throw failure("{count} or the name of a field in braces is expected")
                 }
                 places += 1
@@ -119,7 +122,7 @@ public struct DigestTemplate: Sendable, Hashable {
                 parts.append(name == "count" ? .count : .field(name))
                 index = end + 1
             default:
-                text.append(character)
+                text.unicodeScalars.append(character)
                 index += 1
             }
         }
