@@ -259,6 +259,20 @@ import Testing
         let letters = state.nextStep()?.deadLetters.map(\.reason)
         #expect(letters == ["superseded by a newer change of the record"])
     }
+
+    @Test func `collapse IDs are bytes, as they are to the gateway`() {
+        func delivery(_ position: UInt64, collapsing id: String) -> Delivery {
+            let owed = deliveries(position...position) {
+                $0.notification.collapseID = id
+                $0.collapsingRecord = RecordID(recordName: Fixtures.identifier("a1"))
+            }
+            return owed[0].delivery
+        }
+        var memory = CollapseMemory()
+        memory.insert(delivery(2, collapsing: "e\u{301}"))
+        #expect(memory.supersedes(delivery(1, collapsing: "e\u{301}")))
+        #expect(!memory.supersedes(delivery(1, collapsing: "\u{E9}")))
+    }
 }
 
 extension [DeliveryAction] {

@@ -54,6 +54,17 @@ import Testing
         #expect(!presence.endWait(for: Self.delivery(1).id), "it is over")
     }
 
+    @Test func `a device of a name in another spelling is another client`() {
+        let places = ["zo\u{E9}", "zoe\u{301}"].map {
+            LivePresence.Place(Self.delivery(1, device: $0))
+        }
+        #expect(places[0] != places[1])
+        #expect(places[1] == LivePresence.Place(Self.delivery(2, device: "zoe\u{301}")))
+        #expect(
+            places[1]
+                == LivePresence.Place(Self.delivery(2, device: "zoe\u{301}~token-0123abcd")))
+    }
+
     @Test func `it is over when the last connection has gone, or will not tell`() async {
         let presence = LivePresence()
         let now = Fixtures.moment

@@ -10,7 +10,8 @@ struct CollapseMemory: Sendable {
         let container: ContainerKey
         let token: DeviceToken
         let subscriptionID: SubscriptionID
-        let collapseID: String
+        /// The bytes of the ID, as the gateway compares it.
+        let collapseID: [UInt8]
         let record: RecordID
 
         init?(_ delivery: Delivery) {
@@ -20,7 +21,7 @@ struct CollapseMemory: Sendable {
             container = delivery.container
             token = delivery.token
             subscriptionID = delivery.subscriptionID
-            self.collapseID = collapseID
+            self.collapseID = Array(collapseID.utf8)
             self.record = record
         }
     }

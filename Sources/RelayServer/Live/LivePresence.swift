@@ -22,12 +22,13 @@ final class LivePresence: DevicePresence {
     struct Place: Hashable, Sendable {
         private let container: ContainerKey
         private let owner: UserID
-        private let client: String
+        /// The bytes of its name: two spellings of one letter are two clients.
+        private let client: [UInt8]
 
         init(_ container: ContainerKey, _ owner: UserID, _ device: DeviceID) {
             self.container = container
             self.owner = owner
-            client = String(device.client)
+            client = Array(device.client.utf8)
         }
 
         init(_ delivery: Delivery) {
