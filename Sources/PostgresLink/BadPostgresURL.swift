@@ -9,7 +9,10 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
     /// Takes what libpq says of a text, without what it quotes of it.
     init(said message: String) {
         let line = PostgresError.line(message)
-        let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+        // By scalars: what begins with a mark makes one letter of it and the quotation mark, and
+        // would be told.
+        let parts = line.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false)
+            .map { String($0) }
         // Signs that should be there are quoted too, and are of libpq.
         let first = parts.indices.first { $0 % 2 == 1 && !Self.signs.contains(parts[$0]) }
         // What is quoted may have quotes itself: nothing after it is kept.
@@ -17,7 +20,7 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
             reason: first.map { parts[..<$0].joined(separator: "\"") + "\"…\"" } ?? line)
     }
 
-    private static let signs: Set<Substring> = ["=", ":", "/", "]"]
+    private static let signs: Set<String> = ["=", ":", "/", "]"]
 
     // MARK: Values
 

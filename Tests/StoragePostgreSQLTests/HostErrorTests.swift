@@ -44,6 +44,12 @@ struct WrongValueTests {
         #expect(bad?.reason.contains("geheim") == false)
     }
 
+    @Test(arguments: ["host=h geheim", "host=h \u{301}geheim", "host=h \u{200D}geheim"])
+    func `what libpq quotes is not told, whatever it begins with`(text: String) {
+        let bad = #expect(throws: BadPostgresURL.self) { try PostgresTarget(text) }
+        #expect(bad?.reason.contains("geheim") == false, "\(bad?.reason ?? "")")
+    }
+
     @Test(arguments: [
         "postgresql://belfry@a:5432,b:5433/relay", "postgresql://belfry@a,b/relay",
         "host=a,b port=5432", "host=a,b port=,5433", "postgresql:///relay?service=x",

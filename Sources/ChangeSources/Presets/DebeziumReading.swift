@@ -103,11 +103,11 @@ struct DebeziumEvent {
             let json = try? JSONValue(parsing: text), case .object(let updated) = json
         {
             // Of a field that changed in part, as a dotted name says, nothing whole is known.
-            for member in updated.members where !member.name.contains(".") {
+            for member in updated.members where !DottedName(member.name).isPart {
                 fields[member.name] = ExtendedJSON.value(member.value)
             }
         }
-        for name in try update.strings("removedFields") ?? [] where !name.contains(".") {
+        for name in try update.strings("removedFields") ?? [] where !DottedName(name).isPart {
             fields[name] = .null
         }
         return ReportedImage(fields: fields, completeness: .partial, path: update.path)

@@ -69,8 +69,7 @@ enum MongoDBReading {
         for case .object(let array) in try update.array("truncatedArrays") ?? [] {
             if case .string(let name)? = array["field"] { names.append(name) }
         }
-        let keys = names.map { String($0.prefix { $0 != "." }) }
-        return Set(keys).sorted()
+        return Set(names.map { DottedName($0).field }).sorted()
     }
 
     /// Takes over what is known of whole fields; of a field changed in part nothing is.
@@ -78,10 +77,10 @@ enum MongoDBReading {
         _ update: JSONReader, to fields: inout RecordFields
     ) throws(JSONContractError) {
         for member in try update.reader("updatedFields")?.object.members ?? []
-        where !member.name.contains(".") {
+        where !DottedName(member.name).isPart {
             fields[member.name] = ExtendedJSON.value(member.value)
         }
-        for name in try update.strings("removedFields") ?? [] where !name.contains(".") {
+        for name in try update.strings("removedFields") ?? [] where !DottedName(name).isPart {
             fields[name] = .null
         }
     }

@@ -37,10 +37,11 @@ struct ConsoleCookie: Sendable {
     private static func value(in fields: HTTPFields, at authority: String?) -> Substring? {
         let name = Self.name(at: authority)
         for field in fields[values: .cookie] {
-            for pair in field.split(separator: ";") {
-                let text = pair.drop { $0 == " " }
-                guard text.hasPrefix("\(name)=") else { continue }
-                return text.dropFirst(name.utf8.count + 1).prefix(128)
+            // By bytes, as browsers write it: U+037E is equal to a semicolon as a letter.
+            for pair in field.utf8.split(separator: UInt8(ascii: ";")) {
+                let bytes = pair.drop { $0 == UInt8(ascii: " ") }
+                guard bytes.starts(with: "\(name)=".utf8) else { continue }
+                return Substring(bytes.dropFirst(name.utf8.count + 1)).prefix(128)
             }
         }
         return nil

@@ -11,14 +11,19 @@ package struct QueryParameters: Sendable, Hashable {
     }
 
     /// Reads the parameters of a request target.
+    ///
+    /// By bytes: a target that was not encoded may have a mark behind a sign, and is one letter
+    /// with it then.
     package init(target: String) {
-        guard let mark = target.firstIndex(of: "?") else {
+        let bytes = target.utf8
+        guard let mark = bytes.firstIndex(of: UInt8(ascii: "?")) else {
             pairs = []
             return
         }
-        pairs = target[target.index(after: mark)...].split(separator: "&").map { part in
+        pairs = bytes[bytes.index(after: mark)...].split(separator: UInt8(ascii: "&")).map { part in
             let halves = part.split(
-                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false
+            ).map { Substring($0) }
             return Pair(
                 name: Self.decode(halves[0]), value: halves.count == 2 ? Self.decode(halves[1]) : ""
             )

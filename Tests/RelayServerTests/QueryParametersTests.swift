@@ -1,0 +1,21 @@
+import RelayServer
+import Testing
+
+/// What stands behind the question mark of a request.
+@Suite struct QueryParametersTests {
+    @Test func `parameters are decoded as browsers encode them`() {
+        let query = QueryParameters(target: "/a?x=1+2&y=%C3%A9%2B&&z&w==&x=3")
+        #expect(query["x"] == "1 2" && query["y"] == "é+" && query["z"] == "" && query["w"] == "=")
+        #expect(query["v"] == nil)
+        #expect(QueryParameters(target: "/a")["x"] == nil)
+        #expect(QueryParameters(target: "/a?b?c=1")["b?c"] == "1")
+    }
+
+    /// As letters a sign and the mark behind it are one, and that is no sign.
+    @Test func `a sign is one whatever follows it`() {
+        let query = QueryParameters(target: "/a?\u{301}x=1&prefix=\u{301}b&\u{FE0F}y=2")
+        #expect(query["\u{301}x"] == "1")
+        #expect(query["prefix"] == "\u{301}b")
+        #expect(query["\u{FE0F}y"] == "2")
+    }
+}
