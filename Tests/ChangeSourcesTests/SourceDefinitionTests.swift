@@ -76,6 +76,12 @@ private func recipe(
         #expect(try guide("postgres").setup.contains("--tables shop.Orders"))
     }
 
+    @Test func `a shell gets a secret with an apostrophe as it is`() throws {
+        let source = try defined(#"{"preset":"postgres"}"#).source
+        let guide = SenderGuide(to: source, at: "http://relay/s", secret: "it's one")
+        #expect(guide.setup.contains(#"BELFRY_SOURCE_SECRET='it'\''s one'"#), "\(guide.setup)")
+    }
+
     @Test func `Hasura is told to try again, and where to switch on what Supabase needs`() throws {
         func setup(_ preset: String) throws -> String {
             let source = try defined(#"{"preset": "\#(preset)"}"#).source

@@ -66,9 +66,9 @@ package struct SenderGuide: Sendable {
 
     private var postgres: String {
         """
-        export PGPASSFILE=$HOME/.pgpass BELFRY_SOURCE_SECRET=\(Self.quoted(shownSecret))
+        export PGPASSFILE=$HOME/.pgpass BELFRY_SOURCE_SECRET=\(ShellWord.quoted(shownSecret))
         belfry follow postgres --url postgresql://USER@HOST/DATABASE --publication belfry --make \\
-          --tables \(schema).\(table) --source-url \(Self.quoted(url))
+          --tables \(schema).\(table) --source-url \(ShellWord.quoted(url))
         """
     }
 
@@ -107,7 +107,7 @@ package struct SenderGuide: Sendable {
             curl -X POST https://YOUR-HASURA/v1/metadata \\
               -H "X-Hasura-Admin-Secret: $HASURA_ADMIN_SECRET" \\
               -H "Content-Type: application/json" \\
-              -d \(Self.quoted(call.text, escapedAs: #"'\''"#))
+              -d \(ShellWord.quoted(call.text))
             """
     }
 
@@ -156,9 +156,9 @@ package struct SenderGuide: Sendable {
         return lines.joined(separator: "\n")
     }
 
-    /// A text between SQL's quotes, or a shell's.
-    private static func quoted(_ text: String, escapedAs escape: String = "''") -> String {
-        "'\(text.replacing("'", by: escape))'"
+    /// A text between SQL's quotes.
+    private static func quoted(_ text: String) -> String {
+        "'\(text.replacing("'", by: "''"))'"
     }
 
     /// The name of a table that the mapping names, perhaps with its schema before it.
