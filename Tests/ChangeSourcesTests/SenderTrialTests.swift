@@ -43,6 +43,9 @@ import Testing
         let prefix = try lines(prefix: "\"\u{301};id;`\u{301}id`")
         let escaped = #"  -H "X-S: \""# + "\u{301};id;" + #"\`"# + "\u{301}id" + #"\`$signature" \"#
         #expect(prefix.contains(escaped), "\(prefix)")
+        let former = try lines(prefix: "!rm")
+        #expect(former.contains("prefix='!rm'"), "\(former)")
+        #expect(former.contains(#"  -H "X-S: $prefix$signature" \"#), "\(former)")
         let header = try lines(header: "X-`id`")
         #expect(header.contains(#"  -H 'X-`id`'": $signature" \"#), "\(header)")
     }

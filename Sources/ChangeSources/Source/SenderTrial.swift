@@ -277,7 +277,13 @@ struct SenderTrial {
             Self.signature(
                 of: parts, digest: digest, keyed: recipe.algorithm != .sha256,
                 output: recipe.output))
-        headers.append((recipe.header, "\(ShellWord.escaped(recipe.prefix))$signature"))
+        var prefix = ShellWord.escaped(recipe.prefix)
+        // Between double quotes it stands for an earlier command, where somebody types.
+        if prefix.utf8.contains(UInt8(ascii: "!")) {
+            lines.append("prefix=\(ShellWord.quoted(recipe.prefix))")
+            prefix = "$prefix"
+        }
+        headers.append((recipe.header, "\(prefix)$signature"))
         return (lines, headers)
     }
 
