@@ -5,12 +5,13 @@ import Testing
 
 @Suite struct JSONPointerTests {
     private let document: JSONValue = [
-        "a": ["b": [10, 20]], "x/y": 1, "m~n": 2, "": 3, "n": .null,
+        "a": ["b": [10, 20]], "x/y": 1, "m~n": 2, "": 3, "n": .null, "o": ["\u{301}/\u{301}~": 4],
     ]
 
     @Test(arguments: [
         ("/a/b/1", "20"), ("/a/b", "[10,20]"), ("/x~1y", "1"), ("/m~0n", "2"), ("/", "3"),
         ("/n", "null"), ("/a/b/2", "-"), ("/a/b/-1", "-"), ("/a/c", "-"), ("/a/b/1/0", "-"),
+        ("/o/\u{301}~1\u{301}~0", "4"), ("/o\u{301}", "-"),
     ])
     func `a pointer finds its value`(text: String, expected: String) throws {
         let pointer = try #require(JSONPointer(text))
@@ -18,7 +19,7 @@ import Testing
         #expect(pointer.description == text)
     }
 
-    @Test(arguments: ["a", "/a~", "/a~2", "/a~0~"])
+    @Test(arguments: ["a", "/a~", "/a~2", "/a~0~", "/a~\u{301}"])
     func `a malformed pointer is none`(text: String) {
         #expect(JSONPointer(text) == nil)
     }

@@ -23,7 +23,10 @@ import Testing
     @Test func `a field travels whatever letters its name has`() {
         var query = LiveQuery(.changes, Fixtures.subscription("q"), form: LiveForm())
         query.desiredKeys = ["e", "é", "가", "가x", "가가", "값", "값값"]
-        for key in ["e", "e\u{301}", "가", "가x", "가가", "값", "\u{1100}\u{1161}\u{11B9}", "값값.x"] {
+        for key in [
+            "e", "e\u{301}", "가", "가x", "가가", "값", "\u{1100}\u{1161}\u{11B9}", "값값.x",
+            "e.\u{301}", "e.\u{200D}x.y",
+        ] {
             #expect(query.travels(key), "\(key)")
         }
         for key in ["a", "f", "가나", "각", "값값값", "è"] {

@@ -98,11 +98,13 @@ enum CloudEventReading {
     ) throws(JSONContractError) -> (ReportedTable, String?) {
         let subject = try reader.string("subject")
         if item.source.mapping.table != nil { return (try item.configuredTable(), subject) }
-        let parts = (subject ?? "").split(separator: "/", maxSplits: 1)
+        // By bytes: as letters the slash and a mark that begins the name are one.
+        let parts = (subject ?? "").utf8.split(separator: UInt8(ascii: "/"), maxSplits: 1)
+            .map { String(Substring($0)) }
         guard parts.count == 2 else {
             throw reader.failure("subject", "must be the record type, a slash and the record name")
         }
-        return (ReportedTable(name: String(parts[0])), String(parts[1]))
+        return (ReportedTable(name: parts[0]), parts[1])
     }
 
     // MARK: - The binary mode
@@ -125,14 +127,15 @@ enum CloudEventReading {
 
     /// What stands between double quotes, in which senders by an earlier edition wrap values.
     private static func unquoted(_ text: String) -> String {
-        guard text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
+        let scalars = text.unicodeScalars
+        guard scalars.count >= 2, scalars.first == "\"", scalars.last == "\"" else { return text }
         var value = ""
         var isEscaped = false
-        for character in text.dropFirst().dropLast() {
-            if character == "\\", !isEscaped {
+        for scalar in scalars.dropFirst().dropLast() {
+            if scalar == "\\", !isEscaped {
                 isEscaped = true
             } else {
-                value.append(character)
+                value.unicodeScalars.append(scalar)
                 isEscaped = false
             }
         }

@@ -15,8 +15,11 @@ package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= Limits.maximumNameBytes
         else { return nil }
         var tokens: [String] = []
-        for part in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-            guard let token = Self.unescaped(part) else { return nil }
+        // By bytes and scalars: as letters a slash and a mark that begins a name are one.
+        let parts = text.utf8.dropFirst().split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        for part in parts {
+            guard let token = Self.unescaped(Substring(part)) else { return nil }
             tokens.append(token)
         }
         self.tokens = tokens
@@ -26,11 +29,11 @@ package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         tokens.map { token in
             "/"
-                + token.reduce(into: "") { text, character in
-                    switch character {
+                + token.unicodeScalars.reduce(into: "") { text, scalar in
+                    switch scalar {
                     case "~": text += "~0"
                     case "/": text += "~1"
-                    default: text.append(character)
+                    default: text.unicodeScalars.append(scalar)
                     }
                 }
         }.joined()
@@ -57,15 +60,15 @@ package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
     private static func unescaped(_ part: Substring) -> String? {
         var token = ""
         var isEscape = false
-        for character in part {
-            switch (isEscape, character) {
+        for scalar in part.unicodeScalars {
+            switch (isEscape, scalar) {
             case (false, "~"): isEscape = true
-            case (false, _): token.append(character)
+            case (false, _): token.unicodeScalars.append(scalar)
             case (true, "0"):
-                token.append("~")
+                token += "~"
                 isEscape = false
             case (true, "1"):
-                token.append("/")
+                token += "/"
                 isEscape = false
             default: return nil
             }

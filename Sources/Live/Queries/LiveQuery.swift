@@ -123,7 +123,8 @@ package struct LiveQuery: Sendable, Hashable {
                 if order == 0 { return true }
                 if order < 0 { low = middle + 1 } else { high = middle }
             }
-            guard let dot = name.lastIndex(of: ".") else { return false }
+            // By bytes: as letters the dot and a mark behind it are one.
+            guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")) else { return false }
             name = String(name[..<dot])
         }
     }

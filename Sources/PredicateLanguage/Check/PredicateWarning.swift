@@ -203,9 +203,10 @@ extension RecordPredicate {
     private static func foreignWildcard(_ comparison: Comparison) -> PredicateWarning? {
         guard comparison.comparator == .like,
             case .constant(.string(let pattern)) = comparison.right,
-            pattern.contains("%"), !pattern.contains("*"), !pattern.contains("?")
+            pattern.unicodeScalars.contains("%"),
+            !pattern.unicodeScalars.contains(where: { $0 == "*" || $0 == "?" })
         else { return nil }
-        let meant = pattern.replacing("%", with: "*")
+        let meant = pattern.replacing("%", by: "*")
         return PredicateWarning(
             .foreignWildcard,
             "% is a sign like any other in a pattern of LIKE; * and ? stand for "

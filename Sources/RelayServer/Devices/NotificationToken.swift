@@ -36,8 +36,7 @@ struct NotificationToken: Sendable, Hashable {
         let number = stride(from: UInt64(56), through: 0, by: -8).map {
             UInt8(truncatingIfNeeded: sequence >> $0)
         }
-        return Base64.encode(number + Self.mark(of: owner, store))
-            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        return Base64.encodeToken(number + Self.mark(of: owner, store))
     }
 
     private static func mark(of owner: InboxOwner, _ store: UUIDBytes) -> [UInt8] {

@@ -1,5 +1,6 @@
 import Crypto
 import FoundationEssentials
+import RelayModel
 
 /// How many rows a table has, and a sum over all that is in them: equal tables have equal sums, on
 /// whatever engine they are.
@@ -51,7 +52,7 @@ package struct TableSum: Sendable, Hashable {
         case .real(let number): hash.update(data: Array("r\(number.bitPattern);".utf8))
         case .text(let text):
             // PostgreSQL keeps U+FFFD in the place of U+0000.
-            let kept = text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
+            let kept = text.utf8.contains(0) ? text.replacing("\0", by: "\u{FFFD}") : text
             hash.update(data: Array("t\(kept.utf8.count):\(kept)".utf8))
         case .bytes(let bytes):
             hash.update(data: Array("b\(bytes.count):".utf8))
