@@ -11,6 +11,15 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
         var text: String
         var uses: Int32
         var isShared: Bool
+        /// Whether it is all ASCII, of which a letter has one spelling.
+        let isPlain: Bool
+
+        init(text: String, uses: Int32, isShared: Bool) {
+            self.text = text
+            self.uses = uses
+            self.isShared = isShared
+            isPlain = text.utf8.isASCII
+        }
     }
 
     private var entries: [Entry] = []
@@ -39,16 +48,19 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
 
     /// The number of `value`, which has one use more now.
     mutating func number(of value: Value) -> UInt32 {
-        if let last, last.value == value {
+        if let last, last.value == value, isSpelled(value, last.number) {
             entries[Int(last.number)].uses += 1
             return last.number
         }
-        if let number = numbers[value] {
-            entries[Int(number)].uses += 1
-            last = (value, number)
-            return number
+        let alike = numbers[value]
+        if let alike, isSpelled(value, alike) {
+            entries[Int(alike)].uses += 1
+            last = (value, alike)
+            return alike
         }
-        let isShared = numbers.count < Self.mostShared
+        // Of several spellings the newest is found.
+        if let alike { entries[Int(alike)].isShared = false }
+        let isShared = alike != nil || numbers.count < Self.mostShared
         let entry = Entry(text: write(value), uses: 1, isShared: isShared)
         let number = free.popLast() ?? UInt32(entries.count)
         if Int(number) == entries.count {
@@ -59,6 +71,13 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
         if isShared { numbers[value] = number }
         know(value, number)
         return number
+    }
+
+    /// Whether a value that equals the one with this number is written in the same bytes: texts are
+    /// equal where a letter is spelled in two ways, and nobody's push is to have another's spelling.
+    private func isSpelled(_ value: Value, _ number: UInt32) -> Bool {
+        let entry = entries[Int(number)]
+        return entry.isPlain || entry.text.utf8.elementsEqual(write(value).utf8)
     }
 
     /// The value with this number; `nil` if it cannot be read.
@@ -112,9 +131,11 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
             if uses <= 0 {
                 free.append(UInt32(number))
             } else if numbers.count < Self.mostShared {
-                entry.isShared =
-                    numbers.updateValue(UInt32(number), forKey: try read(entry.text))
-                    == nil
+                // What is there twice is found by the first: what is found must be forgotten when
+                // it goes.
+                let value = try read(entry.text)
+                entry.isShared = numbers[value] == nil
+                if entry.isShared { numbers[value] = UInt32(number) }
             }
             entries.append(entry)
         }

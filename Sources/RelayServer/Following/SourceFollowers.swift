@@ -282,7 +282,8 @@ package final class SourceFollowers: Sendable {
                 return .not(.relayRefuses("the source was deleted"))
             }
             // The source may have been changed since.
-            let current = decoded?.definition == stored.definition ? decoded : nil
+            let isCurrent = decoded?.definition.isSpelled(as: stored.definition) == true
+            let current = isCurrent ? decoded : nil
             let source = try sources.source(stored)
             let results = try await intake.take(
                 current?.batch ?? source.decode(rows), prepared: current?.prepared, from: source,
