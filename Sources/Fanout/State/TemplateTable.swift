@@ -74,7 +74,7 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
     }
 
     /// Whether a value that equals the one with this number is written in the same bytes: texts are
-    /// equal where a letter is spelled in two ways, and nobody's push is to have another's spelling.
+    /// equal where a letter is spelled in two ways, and no push is to have another one's spelling.
     private func isSpelled(_ value: Value, _ number: UInt32) -> Bool {
         let entry = entries[Int(number)]
         return entry.isPlain || entry.text.utf8.elementsEqual(write(value).utf8)
