@@ -90,6 +90,26 @@ import Testing
         }
     }
 
+    /// The gateway would refuse it, and all pushes of the topic would wait.
+    @Test func `a topic in another spelling is another one`() async throws {
+        try await TestRelay.with { relay in
+            let saved = try await relay.admin(
+                .patch, "containers/iCloud.com.example.Art/development",
+                #"{"topics":["com.example.Kiosk"]}"#)
+            #expect(saved.status == 200, "\(saved.text)")
+            // The second begins with the sign of the unit kelvin.
+            for (topic, status) in [("com.example.Kiosk", 200), ("com.example.\u{212A}iosk", 400)] {
+                let answer = try await relay.call(
+                    .post,
+                    "/device/1/iCloud.com.example.Art/development/tokens/register"
+                        + TestRelay.query(),
+                    body: #"{"apnsEnvironment":"development","apnsToken":"\#(Self.token)","#
+                        + #""topic":"\#(topic)"}"#)
+                #expect(answer.status == status, "\(answer.text)")
+            }
+        }
+    }
+
     @Test func `a body over the limit is refused before it is read`() async throws {
         let limits = RequestLimits(requestBytes: 100, webhookBytes: 100)
         try await TestRelay.with(limits: limits) { relay in

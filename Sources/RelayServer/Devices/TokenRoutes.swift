@@ -297,7 +297,9 @@ struct TokenRegistration {
 
     private func topic() throws -> String? {
         guard let topic = try body.string("topic") else { return nil }
-        guard settings.topics.contains(topic) else {
+        // By bytes, as the gateway compares it: U+212A is equal to K as a letter, and what the
+        // gateway refuses of a topic halts all pushes of it.
+        guard settings.topics.contains(where: { $0.utf8.elementsEqual(topic.utf8) }) else {
             throw body.failure(
                 "topic",
                 "\"\(topic.shortened)\" is none of this container's topics: "
