@@ -120,8 +120,9 @@ enum DirectusReading {
     }
 
     private static func unique(_ names: [FieldValue]) -> [FieldValue] {
-        var seen: Set<String> = []
-        return names.filter { seen.insert($0.nameText ?? "").inserted }
+        // By bytes: two spellings of one letter are two records.
+        var seen: Set<[UInt8]> = []
+        return names.filter { seen.insert(Array(($0.nameText ?? "").utf8)).inserted }
     }
 
     /// What lets whoever has it be somebody else, in the rows of users: a new password comes as it
