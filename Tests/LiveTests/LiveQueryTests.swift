@@ -19,6 +19,25 @@ import Testing
         #expect(!query.travels("a"))
     }
 
+    /// Whoever declares changes of the other type first would have everybody told of those.
+    @Test func `the name of a type ends where it ends`() {
+        func identity(_ type: String, where condition: String) -> String {
+            let subscription = Fixtures.subscription("q", on: type, where: condition)
+            return LiveQuery(.changes, subscription, form: LiveForm()).identity(of: nil)
+        }
+        let secret = identity("Secret", where: "a == 1 AND b == 2")
+        #expect(secret != identity("Secret a == 1 AND", where: "b == 2"))
+        #expect(secret == identity("Secret", where: "a == 1 AND b == 2"))
+        var all = Fixtures.subscription("q")
+        all.scope = .database(recordType: nil)
+        var one = all
+        one.scope = .database(recordType: Fixtures.identifier("*"))
+        let identities = [all, one].map {
+            LiveQuery(.changes, $0, form: LiveForm()).identity(of: nil)
+        }
+        #expect(identities[0] != identities[1])
+    }
+
     /// Swift's own order takes a text of Hangul for the same as its beginning, or for less.
     @Test func `a field travels whatever letters its name has`() {
         var query = LiveQuery(.changes, Fixtures.subscription("q"), form: LiveForm())

@@ -49,13 +49,17 @@ extension LiveQuery {
     private static let groupBytes = 2048
 
     /// Two conditions with the same canonical text are the same, whatever they were written in.
+    ///
+    /// A type says how long its name is, which may have blanks: the end of one type's name would be
+    /// the beginning of another's condition, and whoever declares the one be told of the other.
     private var scopeText: String {
         func text(_ zoneID: ZoneID?) -> String { zoneID?.json.text ?? "*" }
+        func text(_ type: RecordType?) -> String { type.map { Self.joined([$0.rawValue]) } ?? "*" }
         switch subscription.scope {
         case .query(let query, let zoneID):
-            return "query \(text(zoneID)) \(query.recordType) \(query.canonical)"
-        case .zone(let zoneID, let type): return "zone \(text(zoneID)) \(type?.rawValue ?? "*")"
-        case .database(let type): return "database \(type?.rawValue ?? "*")"
+            return "query \(text(zoneID)) \(text(query.recordType)) \(query.canonical)"
+        case .zone(let zoneID, let type): return "zone \(text(zoneID)) \(text(type))"
+        case .database(let type): return "database \(text(type))"
         }
     }
 
