@@ -252,6 +252,16 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(verdict(CURLE_OK, .goodbye).fate == .answered)
     }
 
+    @Test func `what was accepted is no lost answer, unless it was refused`() {
+        for code in [CURLE_HTTP2_STREAM, CURLE_RECV_ERROR, CURLE_OPERATION_TIMEDOUT] {
+            let accepted = verdict(code, .none, isAccepted: true)
+            #expect(accepted.fate == .accepted)
+            #expect(accepted.ending == verdict(code, .none).ending)
+            #expect(!accepted.isCrowded)
+            #expect(verdict(code, .stream, isAccepted: true).fate == .moveOn)
+        }
+    }
+
     @Test func `only streams that were refused or reset alone are a sign of too many`() {
         #expect(verdict(CURLE_COULDNT_CONNECT, .stream).isCrowded)
         #expect(!verdict(CURLE_COULDNT_CONNECT, .goodbye).isCrowded)
@@ -264,11 +274,13 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    private func verdict(_ code: CURLcode, _ refusal: StreamRefusal) -> TransferVerdict {
+    private func verdict(
+        _ code: CURLcode, _ refusal: StreamRefusal, isAccepted: Bool = false
+    ) -> TransferVerdict {
         TransferVerdict(
             .init(
                 code: code.rawValue, isPlaced: true, isConnectionEstablished: true,
-                refusal: refusal))
+                refusal: refusal, isAccepted: isAccepted))
     }
 
     @Test func `no code that libcurl knows is called an answer but success`() {

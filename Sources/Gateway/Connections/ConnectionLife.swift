@@ -208,6 +208,12 @@ struct ConnectionLife: Sendable, Hashable {
         }
     }
 
+    /// The gateway accepted a request that did not end as an answer.
+    mutating func noteAccepted() {
+        hasAccepted = true
+        answered += 1
+    }
+
     /// The gateway takes no more on this one: it said so, `now`, or libcurl would need another
     /// socket.
     mutating func closing(at now: MonotonicInstant) {

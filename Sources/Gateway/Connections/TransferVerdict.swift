@@ -25,6 +25,8 @@ struct TransferVerdict: Sendable, Hashable {
     enum Fate: Sendable, Hashable {
         /// There is an answer with a status.
         case answered
+        /// Its status says that it was accepted, although the answer did not come to its end.
+        case accepted
         /// It was not processed, and this connection will not do it: give it to another one.
         case moveOn
         /// It was certainly not processed.
@@ -51,6 +53,8 @@ struct TransferVerdict: Sendable, Hashable {
         var isConnectionEstablished: Bool
         /// How its stream was refused.
         var refusal = StreamRefusal.none
+        /// Whether the status that was read says that the gateway accepted it.
+        var isAccepted = false
     }
 
     /// Judges the end of a transfer (libcurl: `libcurl-errors`).
@@ -79,6 +83,7 @@ struct TransferVerdict: Sendable, Hashable {
         case (_, false):
             (fate, ending) = (.notSent, .broke(.connectFailed))
         }
+        if fate == .unknown, evidence.isAccepted { (fate, isCrowded) = (.accepted, false) }
     }
 
     private static func isCrowded(_ code: CURLcode, _ evidence: Evidence) -> Bool {
@@ -99,8 +104,11 @@ enum TransferCause {
     ///
     /// On a connection that stood, libcurl says that it could not connect when the gateway refused
     /// the stream (REFUSED_STREAM) or takes no more (GOAWAY): it would go to a second socket then.
-    static func text(code: UInt32, isEstablished: Bool, detail: String) -> PushCause {
-        if isEstablished, CURLcode(rawValue: code) == CURLE_COULDNT_CONNECT {
+    static func text(
+        code: UInt32, isEstablished: Bool, isRefused: Bool = false, detail: String
+    ) -> PushCause {
+        let isClosing = isEstablished && CURLcode(rawValue: code) == CURLE_COULDNT_CONNECT
+        if isRefused || isClosing {
             return PushCause("the gateway closes the connection or refused the stream")
         }
         return PushCause(words[code] ?? "libcurl's error \(code)", detail: detail)

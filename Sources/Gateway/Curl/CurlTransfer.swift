@@ -44,7 +44,7 @@ final class CurlTransfer {
     private let problem = UnsafeMutablePointer<CChar>.allocate(capacity: problemCapacity)
 
     /// An answer's body is a short JSON text; what is longer is a proxy's, and its beginning is
-    /// enough.
+    /// enough. (It is less than `CCURL_ANSWER_LIMIT`, so that a longer one is seen to be cut.)
     private static let answerCapacity = 1024
     private static let problemCapacity = Int(CURL_ERROR_SIZE)
 
@@ -121,6 +121,9 @@ final class CurlTransfer {
         _ = ccurl_easy_get_long(easy, CURLINFO_RESPONSE_CODE, &value)
         return value
     }
+
+    /// Whether the gateway accepted the request, however its transfer ends.
+    var isAccepted: Bool { isPlaced && isHTTP2 && status == 200 }
 
     /// Whether the answer came over HTTP/2.
     var isHTTP2: Bool {

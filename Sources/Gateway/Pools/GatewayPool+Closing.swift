@@ -8,9 +8,11 @@ extension GatewayPool {
             guard let waiting = transfer.unload() else { continue }
             connection.free.append(transfer)
             noteEnd(of: waiting.request)
-            connection.life.finish(.broke(cause), at: context.now)
             let isLost = transfer.isPlaced && !transfer.refusal.isProof
-            let fate: TransferVerdict.Fate = isLost ? .unknown : .moveOn
+            let fate: TransferVerdict.Fate =
+                isLost ? (transfer.isAccepted ? .accepted : .unknown) : .moveOn
+            if fate == .accepted { connection.life.noteAccepted() }
+            connection.life.finish(.broke(cause), at: context.now)
             lose(
                 waiting, transfer, fate, PushCause("the connection was given up: \(cause.rawValue)")
             )

@@ -27,15 +27,18 @@ extension GatewayPool: TransferOwner {
         let verdict = TransferVerdict(
             .init(
                 code: result, isPlaced: transfer.isPlaced,
-                isConnectionEstablished: connection.isEstablished, refusal: transfer.refusal))
+                isConnectionEstablished: connection.isEstablished, refusal: transfer.refusal,
+                isAccepted: transfer.isAccepted))
         switch verdict.fate {
         case .answered: answered(waiting, transfer, on: connection)
-        case .moveOn, .notSent, .unknown:
+        case .accepted, .moveOn, .notSent, .unknown:
             let detail = transfer.isPlaced ? "" : transfer.problemText
             let cause =
                 connection.objection
                 ?? TransferCause.text(
-                    code: result, isEstablished: connection.isEstablished, detail: detail)
+                    code: result, isEstablished: connection.isEstablished,
+                    isRefused: transfer.refusal.isProof, detail: detail)
+            if verdict.fate == .accepted { connection.life.noteAccepted() }
             connection.life.finish(verdict.ending, at: context.now)
             if verdict.isCrowded, connection.life.answered > 0 { narrow() }
             lose(waiting, transfer, verdict.fate, cause)
@@ -119,6 +122,7 @@ extension GatewayPool: TransferOwner {
                 WaitingPush(request: waiting.request, moves: waiting.moves + 1))
         case .moveOn, .notSent, .answered:
             context.complete(waiting.request, .notSent(cause: cause), latency: latency)
+        case .accepted: context.complete(waiting.request, .accepted, latency: latency)
         case .unknown:
             context.complete(waiting.request, .unknown(cause: cause), latency: latency)
         }
