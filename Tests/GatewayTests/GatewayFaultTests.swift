@@ -102,6 +102,31 @@ import Testing
         }
     }
 
+    @Test func `a refused stream does not wait for a push that is never answered`() async throws {
+        let (silent, refused) = ("ab", "cd")
+        func token(_ digits: String) -> String { String(repeating: digits, count: 32) }
+        try await GatewayRig.run {
+            $0.script = AnswerScript([
+                ScriptRule(.device(token(silent)), [ScriptedAnswer(.silence)]),
+                ScriptRule(
+                    .device(token(refused)), [ScriptedAnswer(.resetStream(.refused), times: 1)]),
+            ])
+        } settings: {
+            $0.watchdog = .seconds(60)
+            $0.requestTimeout = .patience
+        } _: { rig in
+            _ = try await rig.outcome(of: .sample(ticket: 1))
+            rig.gateway.send([try .sample(ticket: 2, token: token(silent))])
+            _ = try await rig.simulator.pushes(count: 2, within: .patience)
+            let outcome = try await rig.outcome(of: .sample(ticket: 3, token: token(refused)))
+            #expect(outcome == .accepted)
+            #expect(try await rig.outcome(of: .sample(ticket: 4)) == .accepted)
+            _ = await rig.ends.wait(for: [2])
+            // What waited would have gone on when the silence was over.
+            #expect(rig.events.retirements.first == .closing)
+        }
+    }
+
     @Test func `what waits goes round a black hole, and what fell in is unknown`()
         async throws
     {

@@ -60,6 +60,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [3000, 5000, 12_000])
+    func `of long header fields nothing is lost but themselves`(length: Int) async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(
+                    .raw(
+                        status: 400, contentType: String(repeating: "x", count: length),
+                        body: #"{"reason":"BadDeviceToken"}"#), times: 1))
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            #expect(refusal.status == 400)
+            #expect(refusal.reason == "BadDeviceToken")
+            #expect(try await rig.outcome(of: .sample(ticket: 2)) == .accepted)
+            #expect(rig.simulator.totals.connections == 1)
+        }
+    }
+
     @Test func `a dead token comes with the moment of its death`() async throws {
         try await GatewayRig.run {
             $0.devices[String(repeating: "ab", count: 32)] = .unregistered(

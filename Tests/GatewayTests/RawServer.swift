@@ -5,8 +5,18 @@ import NIOSSL
 import Synchronization
 
 /// An HTTP/2 server that knows frames and nothing more: it keeps the bytes that it is sent, as they
-/// are after TLS, and answers the end of each request with status 200.
+/// are after TLS, and answers the end of each request with status 200, or as it is told.
 final class RawServer: Sendable {
+    /// What follows the end of a request: the `number` of the connection's, on `stream`.
+    typealias Answering = @Sendable (_ number: Int, _ stream: UInt32) -> Answer
+
+    /// Frames that leave together, so that they are read together.
+    struct Answer: Sendable {
+        var frames: [RawFrame] = []
+        /// Whether the connection is closed behind them.
+        var isLast = false
+    }
+
     /// What one connection sent, and what TLS knows of it.
     struct Connection: Sendable {
         var bytes: [UInt8] = []
@@ -15,14 +25,14 @@ final class RawServer: Sendable {
 
     private let kept = Mutex<[Connection]>([])
     private let channel: any Channel
+    let answering: Answering
 
     /// Serves on a free port of the loopback with the simulator's certificate of `folder`;
     /// `trusting` is the PEM text of the client certificate that it asks for.
     static func start(
-        certificatesIn folder: String, trusting: String? = nil
-    ) async throws
-        -> RawServer
-    {
+        certificatesIn folder: String, trusting: String? = nil,
+        answering: @escaping Answering = { _, stream in Answer(frames: [.status(200, stream)]) }
+    ) async throws -> RawServer {
         var tls = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMFile("\(folder)/server.pem")
                 .map { .certificate($0) },
@@ -44,13 +54,14 @@ final class RawServer: Sendable {
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        let server = RawServer(channel)
+        let server = RawServer(channel, answering)
         box.server.withLock { $0 = server }
         return server
     }
 
-    private init(_ channel: any Channel) {
+    private init(_ channel: any Channel, _ answering: @escaping Answering) {
         self.channel = channel
+        self.answering = answering
     }
 
     var port: Int { channel.localAddress?.port ?? 0 }
@@ -77,13 +88,32 @@ final class RawServer: Sendable {
 }
 
 /// One frame of HTTP/2 (RFC 9113 §4.1).
-struct RawFrame {
+struct RawFrame: Sendable {
     static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
     var kind: UInt8
     var flags: UInt8
     var stream: UInt32
     var payload: [UInt8]
+
+    /// HEADERS with nothing but a status: the name is entry 8 of the static table.
+    static func status(_ status: Int, _ stream: UInt32, isLast: Bool = true) -> RawFrame {
+        RawFrame(
+            kind: 1, flags: isLast ? 5 : 4, stream: stream,
+            payload: [0x08, 3] + Array(String(status).utf8))
+    }
+
+    /// RST_STREAM.
+    static func reset(_ code: UInt8, _ stream: UInt32) -> RawFrame {
+        RawFrame(kind: 3, flags: 0, stream: stream, payload: [0, 0, 0, code])
+    }
+
+    /// The frame as it is on the wire.
+    var bytes: [UInt8] {
+        let count = [16, 8, 0].map { UInt8(truncatingIfNeeded: payload.count >> $0) }
+        let place = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: stream >> UInt32($0)) }
+        return count + [kind, flags] + place + payload
+    }
 
     /// The whole frames after the connection preface.
     static func frames(of bytes: [UInt8]) -> [RawFrame] {
@@ -112,6 +142,7 @@ private final class RawAnswerer: ChannelInboundHandler {
     private var number: Int?
     private var bytes: [UInt8] = []
     private var answered = 0
+    private var requests = 0
 
     init(_ box: RawServer.Box) {
         self.box = box
@@ -128,17 +159,21 @@ private final class RawAnswerer: ChannelInboundHandler {
         if let number { server.keep(buffer.readableBytesView, of: number) }
         bytes.append(contentsOf: buffer.readableBytesView)
         let frames = RawFrame.frames(of: bytes)
-        for frame in frames.dropFirst(answered) {
-            // The end of a request: HEADERS with `:status` 200, entry 8 of the static table.
+        var isLast = false
+        for frame in frames.dropFirst(answered) where !isLast {
+            // The end of a request.
             if frame.kind <= 1, frame.flags & 1 == 1 {
-                let stream = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: frame.stream >> $0) }
-                write([0, 0, 1, 1, 5] + stream + [0x88], context)
+                requests += 1
+                let answer = server.answering(requests, frame.stream)
+                write(answer.frames.flatMap(\.bytes), context)
+                isLast = answer.isLast
             }
             let isSettings = frame.kind == 4 && frame.flags & 1 == 0
             if isSettings { write([0, 0, 0, 4, 1, 0, 0, 0, 0], context) }
         }
         answered = frames.count
         context.flush()
+        if isLast { context.close(promise: nil) }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {

@@ -53,6 +53,9 @@ enum {
     /* The stream is above the last one of a GOAWAY. */
     CCURL_BEYOND_GOAWAY = 2,
 };
+/* How many bytes of an answer's body reach libcurl. The transfer must end before that: what is kept
+ * of a body is less. */
+#define CCURL_ANSWER_LIMIT 2048
 /* Takes note out of the refusal of what `easy` carried on this thread, if there was one. */
 int ccurl_take_refusal(CURL *easy);
 /* Whether a connection whose libcurl was called on this thread since the last time takes no more
