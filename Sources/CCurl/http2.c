@@ -47,6 +47,7 @@ static struct {
     int (*requests_allowed)(nghttp2_session *);
     ssize_t (*mem_recv)(nghttp2_session *, const uint8_t *, size_t);
     int32_t (*received)(nghttp2_session *, int32_t);
+    int (*consume)(nghttp2_session *, int32_t, size_t);
 } real;
 
 static pthread_once_t looked_up = PTHREAD_ONCE_INIT;
@@ -74,6 +75,7 @@ static void look_up(void) {
         dlsym(RTLD_NEXT, "nghttp2_session_callbacks_set_on_data_chunk_recv_callback");
     *(void **)&real.received =
         dlsym(RTLD_NEXT, "nghttp2_session_get_stream_effective_recv_data_length");
+    *(void **)&real.consume = dlsym(RTLD_NEXT, "nghttp2_session_consume");
 }
 
 /* MARK: Streams that have ended are not reset */
@@ -276,9 +278,12 @@ static int hear_chunk(nghttp2_session *session, uint8_t flags, int32_t stream,
                       const uint8_t *bytes, size_t count, void *context) {
     int32_t received = real.received(session, stream);
     size_t before = received > 0 && (size_t)received > count ? (size_t)received - count : 0;
-    if (before >= CCURL_ANSWER_LIMIT) return 0;
-    size_t shown = count < CCURL_ANSWER_LIMIT - before ? count : CCURL_ANSWER_LIMIT - before;
-    return heard_chunks(session, flags, stream, bytes, shown, context);
+    size_t room = before < CCURL_ANSWER_LIMIT ? CCURL_ANSWER_LIMIT - before : 0;
+    size_t shown = count < room ? count : room;
+    /* Newer releases of libcurl give room again themselves, for what they have seen. (Of others
+     * nghttp2 does not take it.) */
+    if (shown < count && real.consume) real.consume(session, stream, count - shown);
+    return shown > 0 ? heard_chunks(session, flags, stream, bytes, shown, context) : 0;
 }
 
 __attribute__((visibility("default"))) void
