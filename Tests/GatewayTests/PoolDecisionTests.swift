@@ -308,6 +308,9 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
                     "the gateway's certificate is not trusted", detail: "self-signed certificate"))
         #expect(
             TransferCause.text(code: 98, isEstablished: true, detail: "") == "libcurl's error 98")
+        let refused = TransferCause.text(
+            code: CURLE_HTTP2_STREAM.rawValue, isEstablished: true, isRefused: true, detail: "")
+        #expect(refused == "the gateway closes the connection or refused the stream")
         let texts = [true, false].map { isEstablished in
             TransferCause.text(
                 code: CURLE_COULDNT_CONNECT.rawValue, isEstablished: isEstablished, detail: "")
