@@ -1,0 +1,58 @@
+import RelayModel
+
+/// What values take on the heap, in bytes: what the allocator gives out for them, reckoned rather
+/// too high than too low.
+package enum HeapRoom {
+    /// A block of so many bytes, as glibc gives it out.
+    static func block(_ bytes: Int) -> Int { max(32, (bytes + 23) & ~15) }
+
+    /// An object, or what an indirect case of an enumeration holds.
+    package static func object(_ bytes: Int) -> Int { block(16 + bytes) }
+
+    /// An array that has room for so many elements.
+    package static func array(_ count: Int, _ stride: Int) -> Int {
+        count == 0 ? 0 : block(32 + count * stride)
+    }
+
+    /// An array that has grown to so many elements: up to half of it is empty.
+    package static func grownArray(_ count: Int, _ stride: Int) -> Int {
+        array(count > 1 ? 2 * count : count, stride)
+    }
+
+    /// A set, or a dictionary, of so many elements.
+    package static func table(_ count: Int, _ stride: Int) -> Int {
+        guard count > 0 else { return 0 }
+        var places = 2
+        while places * 3 < count * 4 { places *= 2 }
+        return block(64 + places * stride + places / 8 + 8)
+    }
+
+    /// A text of so many bytes; short ones lie in their place.
+    package static func text(_ bytes: Int) -> Int { bytes > 15 ? array(bytes + 1, 1) : 0 }
+
+    static func text(_ text: String) -> Int { Self.text(text.utf8.count) }
+}
+
+extension FieldValue {
+    /// Bytes on the heap besides the value's own place.
+    var heapRoom: Int {
+        let stride = MemoryLayout<FieldValue>.stride
+        switch self {
+        case .null, .bool, .integer, .double, .timestamp, .location, .uuid: return 0
+        case .string(let text): return HeapRoom.text(text)
+        case .bytes(let bytes), .objectID(let bytes): return HeapRoom.array(bytes.count, 1)
+        case .reference(let reference):
+            let id = reference.recordID
+            return HeapRoom.object(MemoryLayout<RecordReference>.size)
+                + HeapRoom.text(id.recordName.rawValue) + HeapRoom.text(id.zoneID.zoneName)
+                + HeapRoom.text(id.zoneID.ownerRecordName?.rawValue ?? "")
+        case .list(let values):
+            return values.reduce(HeapRoom.grownArray(values.count, stride)) { $0 + $1.heapRoom }
+        case .set(let values):
+            return values.reduce(HeapRoom.table(values.count, stride)) { $0 + $1.heapRoom }
+        case .map(let members):
+            let own = HeapRoom.table(members.count, stride + MemoryLayout<String>.stride)
+            return members.reduce(own) { $0 + HeapRoom.text($1.key) + $1.value.heapRoom }
+        }
+    }
+}
