@@ -223,6 +223,7 @@ let package = Package(
             name: "MatchingTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "RelayTestKit",
+                "CMalloc",
             ]),
         .testTarget(
             name: "ChangeSourcesTests",

@@ -61,7 +61,8 @@ final class IndexCore {
         if count == 0 || word >> PostingWord.firesShift == 0 {
             releaseDrafts(filing)
             serials.set(id, SerialDirectory.unfiled)
-            return MatchingCost(candidatesPerChange: 0, isResidual: false, keys: 0)
+            return MatchingCost(
+                candidatesPerChange: 0, isResidual: false, keys: 0, unplaced: planner.unplaced)
         }
         var isInDirectory = false
         var crowd = 0
@@ -82,7 +83,7 @@ final class IndexCore {
         if filing.isResidual { residuals += 1 }
         return MatchingCost(
             candidatesPerChange: expectation(of: filing, id, plan, crowded: share),
-            isResidual: filing.isResidual, keys: count, crowd: crowd)
+            isResidual: filing.isResidual, keys: count, crowd: crowd, unplaced: planner.unplaced)
     }
 
     /// Candidates to be expected: where many stand under a key, and nothing is known of it yet, the

@@ -48,12 +48,18 @@ package struct MatchingCost: Sendable, Hashable {
     /// What else has to be verified under the fullest of its keys; 0 if it is not verified by
     /// itself there.
     package var crowd: Int
+    /// Its comparisons that only the evaluator judges because the record type's conditions name too
+    /// many fields already.
+    package var unplaced: Int
 
     /// States a cost.
-    package init(candidatesPerChange: Double, isResidual: Bool, keys: Int, crowd: Int = 0) {
+    package init(
+        candidatesPerChange: Double, isResidual: Bool, keys: Int, crowd: Int = 0, unplaced: Int = 0
+    ) {
         self.candidatesPerChange = candidatesPerChange
         self.isResidual = isResidual
         self.keys = keys
         self.crowd = crowd
+        self.unplaced = unplaced
     }
 }

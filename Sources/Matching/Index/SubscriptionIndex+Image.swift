@@ -2,8 +2,8 @@ import RelayModel
 
 extension SubscriptionIndex {
     /// Raised whenever the bytes of ``image`` mean something else than before: how predicates are
-    /// planned, keys hashed or postings laid out.
-    package static let imageVersion: UInt32 = 7
+    /// planned, keys hashed or postings laid out; or those of what lies beside it in a snapshot.
+    package static let imageVersion: UInt32 = 8
 
     /// The index as bytes, for a snapshot; it holds the seed, and is as secret as that.
     ///

@@ -124,6 +124,7 @@ extension Planner {
     ) {
         // Across record types fields have no numbers.
         guard plan != 0, let leaf = Leaf(comparison), let path = path(of: leaf, &catalog) else {
+            if catalog.isCrowded(plan) { unplaced += 1 }
             item.kind = .opaque
             item.test = .reference
             item.source = tree.keep(node)

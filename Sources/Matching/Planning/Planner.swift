@@ -64,6 +64,9 @@ final class Planner {
     let programs: ProgramStore
     /// Estimates made so far.
     @exclusivity(unchecked) var work = 0
+    /// Comparisons of the predicate in hand whose field has no number, because the record type's
+    /// conditions name too many.
+    @exclusivity(unchecked) var unplaced = 0
     /// While keys are written only to be weighed, nothing is taken into use.
     @exclusivity(unchecked) var isEstimating = false
     @exclusivity(unchecked) private(set) var compartment: UInt32 = 0
@@ -84,6 +87,7 @@ final class Planner {
         keys.count = 0
         encoder.removeAll()
         work = 0
+        unplaced = 0
         tree.removeAll()
         guard let predicate else { return every(&catalog, Filing()) }
         let root = predicate.root

@@ -151,6 +151,7 @@ final class ProgramStore {
             references[number].uses -= 1
             if references[number].uses == 0 {
                 referenceNumbers[references[number].text] = nil
+                references[number] = .unused
                 freeReferences.append(number)
             }
         }
@@ -208,15 +209,15 @@ extension ProgramStore {
         for number in 0..<(try image.count(0...Int(UInt32.max))) {
             let uses = try image.count(0...Int(UInt32.max))
             let text = try image.text()
-            let source = uses > 0 ? try RecordPredicate(format: text) : .everyRecord
-            var row = ReferenceRow(source, text: Array(text.utf8))
+            guard uses > 0 else {
+                references.append(.unused)
+                freeReferences.append(number)
+                continue
+            }
+            var row = ReferenceRow(try RecordPredicate(format: text), text: Array(text.utf8))
             row.uses = uses
             references.append(row)
-            if uses > 0 {
-                referenceNumbers[row.text] = number
-            } else {
-                freeReferences.append(number)
-            }
+            referenceNumbers[row.text] = number
         }
     }
 }

@@ -14,12 +14,17 @@ struct ReferenceRow: Sendable {
     private let systemFields: [String]
     /// How many programs name it.
     var uses = 0
-    /// Bytes held, roughly: a tree of enumerations costs about so much for each letter of its text.
+    /// Bytes held, about.
     let bytes: Int
+
+    /// The place of a part that nobody names any more.
+    static let unused = ReferenceRow(.everyRecord, text: [])
 
     init(_ source: RecordPredicate, text: [UInt8]) {
         self.text = text
-        bytes = 256 + text.count * 25
+        bytes =
+            text.isEmpty
+            ? MemoryLayout<Self>.stride : Self.room(of: source.root, textBytes: text.count)
         var fields: Set<String> = []
         self.fields = source.root.collectFields(&fields) ? fields.sorted() : nil
         systemFields = fields.filter { SystemField(named: $0) != nil }.sorted()
@@ -28,6 +33,17 @@ struct ReferenceRow: Sendable {
         } catch {
             predicate = nil
         }
+    }
+
+    /// Bytes that a part takes, rather too many than too few.
+    static func room(of node: RecordPredicate.Node) -> Int {
+        let predicate = RecordPredicate(node)
+        return room(of: predicate.root, textBytes: predicate.canonicalText.utf8.count)
+    }
+
+    /// The list of the rows, and the table of their texts, may have grown to twice what they hold.
+    private static func room(of node: RecordPredicate.Node, textBytes: Int) -> Int {
+        node.preparedRoom + HeapRoom.array(textBytes, 1) + 2 * MemoryLayout<Self>.stride + 128
     }
 
     /// What the part says of a change; adds to `steps` what that took.

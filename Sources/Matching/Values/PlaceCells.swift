@@ -16,7 +16,7 @@ struct PlaceCells {
 
     static let deepest = 24
     /// Cells of one circle at most.
-    private static let most = 6
+    static let most = 6
     /// What the circle's box is widened by: far more than arithmetic can be wrong.
     private static let slack = 1e-9
 
