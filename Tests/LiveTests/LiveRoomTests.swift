@@ -328,6 +328,35 @@ import Testing
         }
     }
 
+    @Test("what a condition takes in memory counts wherever it is filed")
+    func countsConditions() async throws {
+        let scenario = try await LiveScenario()
+        var (result, changes) = (
+            LiveScenario.query(.result, where: "price < 100", owner: "bob"),
+            LiveScenario.query(.changes, where: "price < 100", owner: "bob")
+        )
+        let (ofResult, ofChanges) = (result.ownBytes, changes.ownBytes)
+        result.conditionBytes = 100_000
+        changes.conditionBytes = 100_000
+        #expect(result.ownBytes == ofResult + 100_000)
+        #expect(changes.ownBytes == ofChanges + 200_000)
+        var settings = LiveSettings()
+        settings.queryBytesPerUser = 150_000
+        let (client, other) = (
+            ModelClient(1, as: Self.reader("bob")), ModelClient(2, as: Self.reader("alice"))
+        )
+        try await scenario.withEngine(settings) { [result, changes] engine in
+            try await Self.come(client, ["result": result], to: engine)
+            await #expect(throws: APIError.self) {
+                try await engine.declare(
+                    ["result": result, "changes": changes], version: 2, by: client)
+            }
+            let own = LiveScenario.query(.result, where: "price < 200", owner: "alice")
+            try await Self.come(other, ["own": own], to: engine)
+            #expect(other.state.withLock { $0.shown["own"]?.count } != nil)
+        }
+    }
+
     @Test("who has gone does not pay for what others go on to see")
     func paysForNobody() async throws {
         let scenario = try await LiveScenario()

@@ -129,6 +129,57 @@ import Testing
         }
     }
 
+    @Test func `what conditions take in memory is bounded, of a user and of a container`()
+        async throws
+    {
+        let settings = [
+            "--limits-condition-megabytes-per-user", "1",
+            "--limits-condition-megabytes-per-container", "2",
+        ]
+        try await RunningRelay.with(settings) { relay in
+            // Found by a value, so that it costs other changes nothing; some 0.8 MB in memory.
+            func heavy(_ name: String) -> String {
+                let parts = (0..<300).map { "title LIKE[c] '\(name)\($0)'" }
+                return "artist = 'artist \(name)' AND (" + parts.joined(separator: " OR ") + ")"
+            }
+            let (user, all) = (
+                "limits.conditionMegabytesPerUser", "limits.conditionMegabytesPerContainer"
+            )
+            #expect(try await save(heavy("a"), "a", as: "alice", relay) == "saved")
+            #expect(try await save(heavy("b"), "b", as: "alice", relay) == user)
+            // Others are not told, nor are ordinary conditions.
+            #expect(try await save(heavy("c"), "c", as: "bob", relay) == "saved")
+            #expect(try await save("artist = 'x'", "d", as: "alice", relay) == "saved")
+            #expect(try await save(heavy("e"), "e", as: "carol", relay) == all)
+            // Queries of connected clients take from the same.
+            let page = try await LiveScenarioTests.open(relay)
+            try await page.send([
+                "type": "set", "version": 1,
+                "queries": [
+                    [
+                        "id": "q", "kind": "changes", "recordType": "Artwork",
+                        "query": ["predicate": .string(heavy("g"))],
+                    ]
+                ],
+            ])
+            var state = ""
+            while let frame = await page.frame("state") {
+                state = JSONValue.object(frame).text
+                if state.contains(user) || frame["state"] == "complete" { break }
+            }
+            #expect(state.contains(user), "\(state)")
+            // What is deleted is free again.
+            let deletion: JSONValue = [
+                "operations": [["operationType": "delete", "subscription": ["subscriptionID": "a"]]]
+            ]
+            _ = try await relay.container.call(
+                "subscriptions/modify", deletion, as: "alice", in: "public"
+            ).expect(200)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            #expect(try await save(heavy("a"), "h", as: "alice", relay) == "saved")
+        }
+    }
+
     /// Conditions that no value finds, saved by one request.
     private func request(_ kind: String, _ conditions: [(id: String, text: String)]) -> JSONValue {
         let operations = conditions.map { condition -> JSONValue in
@@ -302,10 +353,11 @@ import Testing
         let reply = try await relay.container.call(
             "subscriptions/modify", body, as: user, in: "public"
         ).expect(200)
-        for name in ["limits.predicateCost", "limits.userCost", "limits.recordTypeCost"]
-        where reply.text.contains(name) {
-            return name
-        }
+        let names = [
+            "limits.predicateCost", "limits.userCost", "limits.recordTypeCost",
+            "limits.conditionMegabytesPerUser", "limits.conditionMegabytesPerContainer",
+        ]
+        for name in names where reply.text.contains(name) { return name }
         guard !reply.text.contains("serverErrorCode") else { return reply.text }
         try await relay.relay.waitUntilSettled(within: .patience)
         return "saved"

@@ -11,12 +11,17 @@ package struct ConditionWeight: Sendable, Hashable {
     var cost: Float
     /// Tells equal conditions, which the index evaluates once, from others.
     var condition: UInt64
+    /// Bytes that it takes in memory; 0 if they are few.
+    package var memory: UInt32
 
-    /// Whether it adds to the time of ordinary changes at all.
-    package var isNoticeable: Bool { cost > 0 }
+    /// Whether it adds to the time of ordinary changes, or takes much memory.
+    package var isNoticeable: Bool { cost > 0 || memory > 0 }
+
+    /// Bytes up to which a condition takes few: how many there may be of one user bounds those.
+    package static let fewBytes = 4096
 
     /// A condition that weighs nothing.
-    static let none = ConditionWeight(cost: 0, condition: 0)
+    static let none = ConditionWeight(cost: 0, condition: 0, memory: 0)
 }
 
 extension ConditionWeight {
@@ -28,9 +33,12 @@ extension ConditionWeight {
     /// Weighs a condition whose cost is known.
     package init(_ expected: PredicateCost, in subscription: Subscription) {
         self = .none
-        guard expected.isNoticeable, case .query(let query, _) = subscription.scope else { return }
-        self.cost = Float(expected.comparisonsPerChange)
-        condition = Self.digest(query.canonical)
+        guard case .query(let query, _) = subscription.scope else { return }
+        // What asks for the record before is filed once more, to be judged on that.
+        let bytes = subscription.firesWhen == .matches ? expected.memory : 2 * expected.memory
+        if bytes > Self.fewBytes { memory = UInt32(clamping: bytes) }
+        if expected.isNoticeable { cost = Float(expected.comparisonsPerChange) }
+        if isNoticeable { condition = Self.digest(query.canonical) }
     }
 
     private static func digest(_ text: String) -> UInt64 {
@@ -48,6 +56,8 @@ package struct PredicateCost: Sendable, Hashable {
     package let isResidual: Bool
     /// What else is looked at wherever it is.
     package let crowd: Int
+    /// Bytes that it takes in memory, each time that it is filed.
+    package let memory: Int
 
     /// What a comparison counts for that only the reference evaluation can judge.
     private static let slowComparison = 8
@@ -62,6 +72,7 @@ package struct PredicateCost: Sendable, Hashable {
         candidatesPerChange = cost.candidatesPerChange
         isResidual = cost.isResidual
         crowd = cost.crowd
+        memory = ConditionRoom.bytes(of: predicate) + cost.unplaced * ConditionRoom.unplaced
         let comparisons = predicate.map { Self.comparisons(of: $0.root) } ?? 0
         comparisonsPerChange = cost.candidatesPerChange * Double(comparisons)
     }
@@ -95,22 +106,53 @@ package struct PredicateCost: Sendable, Hashable {
     }
 }
 
-/// What the conditions of a container's subscriptions add to its ordinary changes, by record type.
+/// What the conditions of a container's subscriptions add to its ordinary changes, by record type,
+/// and what those of them take in memory that take much.
 ///
 /// Equal conditions count once, because the index evaluates them once. What a key finds that few
 /// changes have does not count: those subscriptions cost the changes that they are about.
 ///
 /// Concurrency: a lock; the follower writes, whoever saves reads.
 package final class ConditionLedger: Sendable {
+    /// One account, in comparisons of a change, or in bytes.
     private struct Account {
         var sum: Double = 0
-        var uses: [UInt64: Int] = [:]
+        /// How often there is a condition, and what it added to the sum when it came.
+        var uses: [UInt64: (count: Int, amount: Double)] = [:]
         /// What each user's conditions weigh, shared or not.
         var owners: [UserID: Double] = [:]
+
+        mutating func add(_ amount: Double, _ condition: UInt64, of owner: UserID) {
+            owners[owner, default: 0] += amount
+            if let use = uses[condition] {
+                uses[condition] = (use.count + 1, use.amount)
+                return
+            }
+            uses[condition] = (1, amount)
+            sum += amount
+        }
+
+        mutating func remove(_ amount: Double, _ condition: UInt64, of owner: UserID) {
+            guard let use = uses[condition] else { return }
+            let left = owners[owner, default: 0] - amount
+            owners[owner] = left > 1e-6 ? left : nil
+            guard use.count == 1 else {
+                uses[condition] = (use.count - 1, use.amount)
+                return
+            }
+            uses[condition] = nil
+            sum -= use.amount
+        }
     }
 
-    /// The accounts by record type; `nil` is for subscriptions to all.
-    private let accounts = Mutex<[RecordType?: Account]>([:])
+    private struct Accounts {
+        /// The accounts by record type; `nil` is for subscriptions to all.
+        var costs: [RecordType?: Account] = [:]
+        /// Bytes, whatever the record type.
+        var memory = Account()
+    }
+
+    private let accounts = Mutex<Accounts>(Accounts())
 
     /// Begins a ledger with nothing in it.
     init() {}
@@ -118,15 +160,23 @@ package final class ConditionLedger: Sendable {
     /// Comparisons that changes of `recordType` are expected to cost beyond what they match.
     package func comparisonsPerChange(of recordType: RecordType?) -> Double {
         accounts.withLock { accounts in
-            let common = accounts[nil]?.sum ?? 0
+            let common = accounts.costs[nil]?.sum ?? 0
             guard let recordType else { return common }
-            return common + (accounts[recordType]?.sum ?? 0)
+            return common + (accounts.costs[recordType]?.sum ?? 0)
         }
     }
 
     /// Comparisons that the conditions of one user are expected to add to changes of `recordType`.
     package func comparisonsPerChange(of recordType: RecordType?, by owner: UserID) -> Double {
-        accounts.withLock { $0[recordType]?.owners[owner] ?? 0 }
+        accounts.withLock { $0.costs[recordType]?.owners[owner] ?? 0 }
+    }
+
+    /// Bytes that all conditions take in memory that take much.
+    package var memory: Int { accounts.withLock { Int($0.memory.sum) } }
+
+    /// The same of one user's conditions, shared with others or not.
+    package func memory(of owner: UserID) -> Int {
+        accounts.withLock { Int($0.memory.owners[owner] ?? 0) }
     }
 
     /// Enters what the condition of `subscription` weighs.
@@ -136,14 +186,14 @@ package final class ConditionLedger: Sendable {
 
     /// Enters what the condition of somebody weighs, on records of a type.
     package func add(_ weight: ConditionWeight, of owner: UserID, on type: RecordType?) {
-        guard weight.cost > 0 else { return }
+        guard weight.isNoticeable else { return }
         accounts.withLock { accounts in
-            var account = accounts[type] ?? Account()
-            accounts[type] = nil
-            account.uses[weight.condition, default: 0] += 1
-            account.owners[owner, default: 0] += Double(weight.cost)
-            if account.uses[weight.condition] == 1 { account.sum += Double(weight.cost) }
-            accounts[type] = account
+            if weight.memory > 0 {
+                accounts.memory.add(Double(weight.memory), weight.condition, of: owner)
+            }
+            guard weight.cost > 0 else { return }
+            accounts.costs[type, default: Account()].add(
+                Double(weight.cost), weight.condition, of: owner)
         }
     }
 
@@ -154,16 +204,16 @@ package final class ConditionLedger: Sendable {
 
     /// Takes out what the condition of somebody weighs, on records of a type.
     package func remove(_ weight: ConditionWeight, of owner: UserID, on type: RecordType?) {
-        guard weight.cost > 0 else { return }
+        guard weight.isNoticeable else { return }
         accounts.withLock { accounts in
-            guard var account = accounts.removeValue(forKey: type),
-                let uses = account.uses[weight.condition]
-            else { return }
-            account.uses[weight.condition] = uses > 1 ? uses - 1 : nil
-            let left = account.owners[owner, default: 0] - Double(weight.cost)
-            account.owners[owner] = left > 1e-6 ? left : nil
-            if uses == 1 { account.sum -= Double(weight.cost) }
-            if !account.uses.isEmpty { accounts[type] = account }
+            if weight.memory > 0 {
+                accounts.memory.remove(Double(weight.memory), weight.condition, of: owner)
+            }
+            guard weight.cost > 0, var account = accounts.costs.removeValue(forKey: type) else {
+                return
+            }
+            account.remove(Double(weight.cost), weight.condition, of: owner)
+            if !account.uses.isEmpty { accounts.costs[type] = account }
         }
     }
 }

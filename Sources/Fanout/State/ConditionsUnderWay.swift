@@ -23,6 +23,8 @@ package final class ConditionsUnderWay: Sendable {
         let type: RecordType?
         /// Comparisons that it is expected to add to a change of its record type.
         package var comparisonsPerChange: Double { Double(weight.cost) }
+        /// Bytes that it takes in memory; 0 if they are few.
+        package var memory: Int { Int(weight.memory) }
 
         /// What the condition of a subscription weighs; `nil` where that is nothing.
         package init?(_ subscription: Subscription, _ cost: PredicateCost) {
@@ -113,6 +115,15 @@ package final class ConditionsUnderWay: Sendable {
             if line.has(entry) { return 0 }
             return entry.comparisonsPerChange
                 - (line.former(of: entry)?.comparisonsPerChange ?? 0)
+        }
+    }
+
+    /// Bytes that a condition would add: none if the same is being saved for the same subscription.
+    package func memoryGrowth(by entry: Entry, in container: ContainerKey) -> Int {
+        lines.withLock { lines in
+            guard let line = lines[container] else { return entry.memory }
+            if line.has(entry) { return 0 }
+            return entry.memory - (line.former(of: entry)?.memory ?? 0)
         }
     }
 

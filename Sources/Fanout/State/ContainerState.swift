@@ -79,7 +79,7 @@ struct ContainerState: Sendable {
     /// Ends a subscription.
     mutating func removeSubscription(_ serial: UInt64) {
         guard let weight = subscriptions.weight(serial) else { return }
-        if weight.cost > 0, let subscription = subscriptions.subscription(serial) {
+        if weight.isNoticeable, let subscription = subscriptions.subscription(serial) {
             costs.remove(weight, of: subscription)
         }
         subscriptions.remove(serial)

@@ -6,7 +6,8 @@ import RelayModel
 ///
 /// A record is
 /// ```
-/// | serial 8 | template 4 | cost 4 | condition 8 | owner's length 2 | ID's length 2 | owner | ID |
+/// | serial 8 | template 4 | cost 4 | condition 8 | memory 4 | owner's length 2 | ID's length 2 |
+/// | owner | ID |
 /// ```
 /// where the template is the subscription without its name, its owner and its condition.
 struct PackedSubscriptions: Sendable {
@@ -16,9 +17,10 @@ struct PackedSubscriptions: Sendable {
         static let template = 8
         static let cost = 12
         static let condition = 16
-        static let ownerLength = 24
-        static let idLength = 26
-        static let owner = 28
+        static let memory = 24
+        static let ownerLength = 28
+        static let idLength = 30
+        static let owner = 32
     }
 
     /// Creates the subscriptions of a container that has none.
@@ -53,6 +55,7 @@ struct PackedSubscriptions: Sendable {
         record.append(records.number(of: subscription.template))
         record.append(weight.cost.bitPattern)
         record.append(weight.condition)
+        record.append(weight.memory)
         let (owner, id) = (subscription.owner.rawValue.utf8, subscription.id.rawValue.utf8)
         record.append(UInt16(owner.count))
         record.append(UInt16(id.count))
@@ -97,14 +100,15 @@ struct PackedSubscriptions: Sendable {
     private func weight(at place: Int) -> ConditionWeight {
         ConditionWeight(
             cost: Float(bitPattern: records.heap.word(Offset.cost, of: place)),
-            condition: records.heap.word(Offset.condition, of: place))
+            condition: records.heap.word(Offset.condition, of: place),
+            memory: records.heap.word(Offset.memory, of: place))
     }
 
     /// The serials of the subscriptions whose conditions weigh anything.
     var weighty: [UInt64] {
         var serials: [UInt64] = []
         records.heap.forEach { place, _ in
-            if weight(at: place).cost > 0 { serials.append(records.heap.word(0, of: place)) }
+            if weight(at: place).isNoticeable { serials.append(records.heap.word(0, of: place)) }
         }
         return serials
     }

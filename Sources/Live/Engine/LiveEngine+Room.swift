@@ -100,7 +100,8 @@ extension LiveEngine {
         throw APIError(
             .quotaExceeded,
             "the different queries of one user have at most \(most) bytes, of which each takes "
-                + "2048 and its text; what was asked for of late counts for a while")
+                + "2048, its text, and what its condition takes in memory; what was asked for of "
+                + "late counts for a while")
     }
 
     /// Ends the results of which a reading has found more than there may be.

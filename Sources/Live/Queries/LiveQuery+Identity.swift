@@ -40,9 +40,14 @@ extension LiveQuery {
         Hexadecimal.encode(SHA256.hash(data: Array(joined(parts).utf8)))
     }
 
-    /// What it takes in memory besides what it shows, about: a group, and all that it says.
+    /// What it takes in memory besides what it shows, about: a group, all that it says, and its
+    /// condition wherever that is filed.
     var ownBytes: Int {
-        parts(for: nil).reduce(Self.groupBytes) { $0 + $1.utf8.count }
+        // Changes are judged on the record before, too.
+        let filings = kind == .changes ? 2 : 1
+        return parts(for: nil).reduce(Self.groupBytes + filings * conditionBytes) {
+            $0 + $1.utf8.count
+        }
     }
 
     /// What a group takes that shows nothing, about.

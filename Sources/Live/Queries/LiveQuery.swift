@@ -49,6 +49,8 @@ package struct LiveQuery: Sendable, Hashable {
     package var coalesces = false
     /// The database whose subscriptions' notifications are shown; `nil` shows all.
     package var inboxDatabase: DatabaseScope?
+    /// Bytes that the condition takes in memory each time that it is filed.
+    package var conditionBytes = 0
     /// How records are written.
     package var form: LiveForm
 
@@ -74,6 +76,7 @@ package struct LiveQuery: Sendable, Hashable {
             own.canonical.utf8.elementsEqual(asked.canonical.utf8)
         {
             other.subscription.scope = .query(own, zoneID: zoneID)
+            other.conditionBytes = conditionBytes
         }
         return self == other
     }

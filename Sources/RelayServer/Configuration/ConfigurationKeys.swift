@@ -194,5 +194,12 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "limits.recordTypeCost", number: \.limits.costs.perRecordType, 1...10_000_000,
             "The same for all predicates on one record type, equal ones counted once."),
+        ConfigurationKey(
+            "limits.conditionMegabytesPerUser", number: \.limits.costs.userMegabytes, 1...953_674,
+            "The memory that one user's conditions take in a container, of those that take more "
+                + "than 4 KiB."),
+        ConfigurationKey(
+            "limits.conditionMegabytesPerContainer", number: \.limits.costs.containerMegabytes,
+            1...953_674, "The same for all conditions of a container, equal ones counted once."),
     ]
 }

@@ -40,7 +40,7 @@ extension RequestLimits {
 }
 
 /// What predicates may add to an ordinary change, in comparisons: the change of a record that they
-/// are not about.
+/// are not about; and what they may take in memory.
 package struct CostLimits: Sendable, Hashable {
     /// One predicate.
     package var perPredicate = 500
@@ -48,6 +48,11 @@ package struct CostLimits: Sendable, Hashable {
     package var perUser = 2000
     /// All of one record type, equal ones counted once.
     package var perRecordType = 20_000
+    /// Megabytes of memory that one user's conditions may take which take more than a few kilobytes
+    /// each.
+    package var userMegabytes = 64
+    /// The same of a container's, equal ones counted once.
+    package var containerMegabytes = 4096
 
     /// Creates limits of the usual size.
     package init() {}

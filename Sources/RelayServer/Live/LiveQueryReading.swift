@@ -102,6 +102,7 @@ final class LiveQueryReading: Sendable {
         let definition = type.flatMap { schema.recordTypes[$0] }
         let predicate = try IndexedSubscription(subscription, serial: 0).predicate
         var query = LiveQuery(kind, subscription, form: client.form)
+        query.conditionBytes = ConditionRoom.bytes(of: predicate)
         query.desiredKeys = try desiredKeys(reader)
         query.showsBefore = try reader.bool("before") ?? false
         query.beginning = try reader.choice("initial") ?? .current

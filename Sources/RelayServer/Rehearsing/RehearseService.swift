@@ -228,6 +228,8 @@ private extension CostLimits {
         limits.perPredicate = .max
         limits.perUser = .max
         limits.perRecordType = .max
+        limits.userMegabytes = 953_674
+        limits.containerMegabytes = 953_674
         return limits
     }
 }

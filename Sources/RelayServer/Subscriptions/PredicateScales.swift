@@ -2,8 +2,8 @@ import Fanout
 import Matching
 import RelayModel
 
-/// Weighs what a subscription's predicate would cost every change of its record type, and refuses
-/// what is too heavy.
+/// Weighs what a subscription's predicate would cost every change of its record type, and what it
+/// would take in memory, and refuses what is too heavy.
 ///
 /// The accounts know of what is saved once the follower has it. What is being saved bears the same
 /// bounds by itself (``begin(_:costing:path:)``): so both together are twice as much at the most.
@@ -22,7 +22,10 @@ struct PredicateScales: Sendable {
         let index = indexes.index(of: subscription.container) ?? indexes.empty
         let indexed = try IndexedSubscription(subscription, serial: 0)
         let cost = PredicateCost(index.cost(of: indexed), of: indexed.predicate)
-        if cost.isNoticeable, !isCharged(cost) { try check(cost, of: subscription, path: path) }
+        let weight = ConditionWeight(cost, in: subscription)
+        guard weight.isNoticeable, !isCharged(cost) else { return cost }
+        if cost.isNoticeable { try check(cost, of: subscription, path: path) }
+        if weight.memory > 0 { try checkMemory(weight, of: subscription, path: path) }
         return cost
     }
 
@@ -47,6 +50,11 @@ struct PredicateScales: Sendable {
             try check(
                 growth + costs.comparisonsPerChange(of: type), limits.perRecordType, path,
                 "all that is being saved for a record type", "limits.recordTypeCost")
+        }
+        let bytes = underWay.memoryGrowth(by: entry, in: container)
+        if bytes > 0, let costs = underWay.costs(of: container) {
+            try checkMemory(
+                bytes + costs.memory(of: subscription.owner), all: bytes + costs.memory, path)
         }
         underWay.begin(entry, in: container)
         return entry
@@ -76,6 +84,36 @@ struct PredicateScales: Sendable {
         try check(
             own + all, limits.perRecordType, path, "all predicates of a record type",
             "limits.recordTypeCost")
+    }
+
+    private func checkMemory(
+        _ weight: ConditionWeight, of subscription: Subscription, path: String
+    ) throws {
+        var (users, all) = (Int(weight.memory), Int(weight.memory))
+        let ledgers = [
+            indexes.costs(of: subscription.container),
+            indexes.connectedCosts(of: subscription.container),
+        ].compactMap { $0 }
+        for ledger in ledgers {
+            users += ledger.memory(of: subscription.owner)
+            all += ledger.memory
+        }
+        try checkMemory(users, all: all, path)
+    }
+
+    private func checkMemory(_ users: Int, all: Int, _ path: String) throws {
+        let bounds = [
+            (users, limits.userMegabytes, "the conditions of one user", "PerUser"),
+            (all, limits.containerMegabytes, "all conditions of a container", "PerContainer"),
+        ]
+        for (bytes, megabytes, whose, name) in bounds where bytes > megabytes << 20 {
+            throw APIError(
+                .badRequest,
+                "\(path.isEmpty ? "query" : "\(path).query"): with it, \(whose) would take "
+                    + "\((bytes >> 20) + 1) MiB of memory; allowed are \(megabytes) "
+                    + "(limits.conditionMegabytes\(name)). Long lists, and comparisons that ignore "
+                    + "case or calculate, take most")
+        }
     }
 
     private func check(
