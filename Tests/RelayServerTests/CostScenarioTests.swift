@@ -169,9 +169,10 @@ import Testing
             }
             #expect(state.contains(user), "\(state)")
             // What is deleted is free again.
-            let deletion: JSONValue = [
-                "operations": [["operationType": "delete", "subscription": ["subscriptionID": "a"]]]
+            let operation: JSONValue = [
+                "operationType": "delete", "subscription": ["subscriptionID": "a"],
             ]
+            let deletion: JSONValue = ["operations": [operation]]
             _ = try await relay.container.call(
                 "subscriptions/modify", deletion, as: "alice", in: "public"
             ).expect(200)

@@ -64,12 +64,12 @@ extension RecordPredicate.Comparison {
         }
         for constant in [left.literal, right.literal] {
             switch constant {
-            case .string(let text)?: room += self.room(ofText: text)
+            case .string(let text)?: room += textRoom(text)
             case .bytes(let bytes)? where rules == .realm:
                 room += HeapRoom.grownArray(bytes.count, 4)
-            case .list(let values)? where comparator == .in: room += self.room(ofMembers: values)
+            case .list(let values)? where comparator == .in: room += membersRoom(values)
             case .set(let values)? where comparator == .in:
-                room += self.room(ofMembers: Array(values))
+                room += membersRoom(Array(values))
             default: continue
             }
         }
@@ -77,7 +77,7 @@ extension RecordPredicate.Comparison {
     }
 
     /// What is made of a text that others are compared with.
-    private func room(ofText text: String) -> Int {
+    private func textRoom(_ text: String) -> Int {
         var room = 0
         let bytes = foldedBytes(text)
         if rules == .realm {
@@ -117,7 +117,7 @@ extension RecordPredicate.Comparison {
     }
 
     /// What ``ConstantMembers`` sorts them into.
-    private func room(ofMembers values: [FieldValue]) -> Int {
+    private func membersRoom(_ values: [FieldValue]) -> Int {
         var counts = (numbers: 0, texts: 0, others: 0)
         var room = HeapRoom.object(80)
         for value in values {
