@@ -114,7 +114,7 @@ enum RoomMeasurement {
     private static func predicate(_ kind: String, _ number: Int) throws -> RecordPredicate {
         let parts = kind.split(separator: "|")
         let count = Int(parts[1]) ?? 1
-        var text = parts[0].replacing("#", with: "\(number)")
+        var text = String(parts[0]).replacing("#", with: "\(number)")
         if text.contains("LIST") {
             let texts = (0..<count).map { "'a text \(number)-\($0)'" }.joined(separator: ", ")
             return try RecordPredicate(format: text.replacing("LIST", with: "{\(texts)}"))
