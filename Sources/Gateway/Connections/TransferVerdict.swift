@@ -103,8 +103,8 @@ enum TransferCause {
     /// What `code` means; `detail` is libcurl's own text, where it left one: addresses, times.
     ///
     /// On a connection that stood, libcurl says that it could not connect when the gateway takes no
-    /// more (GOAWAY): it would go to a second socket then. Of a stream that `isRefused` it says that
-    /// it was reset, or the same where it is not told otherwise.
+    /// more (GOAWAY): it would go to a second socket then. Of a stream that `isRefused` it says
+    /// that it was reset, or the same where it is not told otherwise.
     static func text(
         code: UInt32, isEstablished: Bool, isRefused: Bool = false, detail: String
     ) -> PushCause {

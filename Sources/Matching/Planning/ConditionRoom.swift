@@ -194,7 +194,7 @@ package struct ConditionRoom {
 
 extension FieldValue {
     /// Bytes of a scalar behind its kind and its order.
-    fileprivate var rowSize: Int {
+    var rowSize: Int {
         switch self {
         case .null, .bool, .integer, .double, .timestamp: 0
         default: keySize + 4
@@ -202,7 +202,7 @@ extension FieldValue {
     }
 
     /// Bytes of a scalar in a key, about.
-    fileprivate var keySize: Int {
+    var keySize: Int {
         switch self {
         case .string(let text): text.utf8.count
         case .bytes(let bytes), .objectID(let bytes): bytes.count

@@ -31,7 +31,7 @@ extension RecordPredicate.Node {
     }
 
     /// Both as they were read and as they are made ready.
-    fileprivate var room: Int {
+    var room: Int {
         switch self {
         case .constant: return 2 * HeapRoom.object(1)
         case .comparison(let comparison):
@@ -55,7 +55,7 @@ extension RecordPredicate.Comparison {
                 + MemoryLayout<(any RegularExpressionEngine)?>.stride
                 + MemoryLayout<(any ForeignComparison)?>.stride + 5 * 8)
 
-    fileprivate var room: Int {
+    var room: Int {
         var room = Self.prepared + left.room + right.room
         if rules != .apple {
             room += HeapRoom.object(
@@ -140,7 +140,7 @@ extension RecordPredicate.Comparison {
 
 extension RecordPredicate.Expression {
     /// Both as it was read and as it is made ready; texts are shared.
-    fileprivate var room: Int {
+    var room: Int {
         switch self {
         case .anyKey: return 0
         case .constant(let value):
@@ -173,7 +173,7 @@ extension RecordPredicate.Expression {
 
 extension RecordPredicate.RecordPath {
     /// The steps, as they were read and as they are made ready.
-    fileprivate var room: Int {
+    var room: Int {
         let stride = MemoryLayout<Component>.stride
         let own =
             HeapRoom.grownArray(components.count, stride)
