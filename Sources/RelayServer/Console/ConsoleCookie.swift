@@ -37,7 +37,7 @@ struct ConsoleCookie: Sendable {
     private static func value(in fields: HTTPFields, at authority: String?) -> Substring? {
         let name = Self.name(at: authority)
         for field in fields[values: .cookie] {
-            // By bytes, as browsers write it: U+037E is equal to a semicolon as a letter.
+            // By bytes, as browsers write it.
             for pair in field.utf8.split(separator: UInt8(ascii: ";")) {
                 let bytes = pair.drop { $0 == UInt8(ascii: " ") }
                 guard bytes.starts(with: "\(name)=".utf8) else { continue }
