@@ -141,8 +141,9 @@ import Testing
             gateway.send([try .sample(ticket: 2), try .sample(ticket: 3)])
             let ended = await ends.wait(for: [2, 3])
             #expect(ended.values.count { if case .unknown = $0 { true } else { false } } == 2)
-            // Else it would have been the silence.
-            #expect(events.retirements.first == .closing)
+            // Else it would have been the silence; libcurl 8 says by itself that it is broken.
+            let cause = try #require(events.retirements.first)
+            #expect(cause == .closing || cause == .broken)
             gateway.send([try .sample(ticket: 4)])
             #expect(await ends.wait(for: [4])[4] == .accepted)
             #expect(server.connections.count == 2)
