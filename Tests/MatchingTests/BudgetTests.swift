@@ -138,15 +138,25 @@ import Testing
         #expect(index.matches(for: change) == [77])
     }
 
-    @Test func `what takes longer than its steps counts by the time that it takes`() throws {
-        let time = Mutex<UInt64>(0)
-        // Each look at the clock is a second after the one before.
-        let index = SubscriptionIndex(seed: 3) {
+    /// An index for which each look at the clock is a second after the one before.
+    private static func indexByTime() -> SubscriptionIndex {
+        let clock = SteppingClock()
+        return SubscriptionIndex(seed: 3) { clock.next() }
+    }
+
+    private final class SteppingClock: Sendable {
+        private let time = Mutex<UInt64>(0)
+
+        func next() -> UInt64 {
             time.withLock { time in
                 time += 1_000_000_000
                 return time
             }
         }
+    }
+
+    @Test func `what takes longer than its steps counts by the time that it takes`() throws {
+        let index = Self.indexByTime()
         for serial in 1...5 as ClosedRange<UInt64> {
             let format = "title MATCHES 'x+\(serial)'"
             index.insert(try subscription(serial, RecordPredicate(format: format)))
@@ -164,14 +174,7 @@ import Testing
     }
 
     @Test func `of a long text too the time counts that evaluations take`() throws {
-        let time = Mutex<UInt64>(0)
-        // Each look at the clock is a second after the one before.
-        let index = SubscriptionIndex(seed: 3) {
-            time.withLock { time in
-                time += 1_000_000_000
-                return time
-            }
-        }
+        let index = Self.indexByTime()
         for serial in 1...5 as ClosedRange<UInt64> {
             let format = "title == 'x' AND NOT text TOKENMATCHES 'word\(serial)'"
             index.insert(try subscription(serial, RecordPredicate(format: format)))
@@ -201,14 +204,7 @@ import Testing
 
     /// Each of them passes the list once more.
     @Test func `values behind members are looked for in bounded time`() throws {
-        let time = Mutex<UInt64>(0)
-        // Each look at the clock is a second after the one before.
-        let index = SubscriptionIndex(seed: 3) {
-            time.withLock { time in
-                time += 1_000_000_000
-                return time
-            }
-        }
+        let index = Self.indexByTime()
         let forms = [
             "ANY list.a% == 'x'", "title == 'x' AND NOT list.a% ==[c] 'y'",
             "title == 'x' AND list.a% >= 1 AND list.a% < 2", "list.a% >= 1 AND list.a% < 2",

@@ -58,19 +58,26 @@ struct UpkeepTests {
         func add() { count.withLock { $0 += 1 } }
     }
 
+    /// Upkeep by a clock of the test's, of whose log the lines are counted.
+    private static func upkeep(
+        of store: RelayStore, _ clock: TestClock, _ lines: LineCount
+    ) -> Upkeep {
+        var world = World.real
+        world.clock = clock
+        return Upkeep(
+            store, settings: Upkeep.Settings(), world: world,
+            logger: Logger(label: "test") { _ in CountingHandler(lines: lines) },
+            progress: { .start })
+    }
+
     /// Two lines a second for as long as a database is away fill a log.
     @Test func `a failure that goes on is told once a minute, and another one at once`()
         async throws
     {
         let clock = TestClock()
-        var world = World.real
-        world.clock = clock
         let store = try TemporaryStore().open()
         let lines = LineCount()
-        let upkeep = Upkeep(
-            store, settings: Upkeep.Settings(), world: world,
-            logger: Logger(label: "test") { _ in CountingHandler(lines: lines) },
-            progress: { .start })
+        let upkeep = Self.upkeep(of: store, clock, lines)
         let count = Mutex(0)
         let loop = Task {
             try await upkeep.every(.seconds(1)) {
@@ -93,14 +100,9 @@ struct UpkeepTests {
     /// As where a host answers nothing: each attempt takes as long as connecting may.
     @Test func `a minute is one of the clock, however long each failure takes`() async throws {
         let clock = TestClock()
-        var world = World.real
-        world.clock = clock
         let store = try TemporaryStore().open()
         let lines = LineCount()
-        let upkeep = Upkeep(
-            store, settings: Upkeep.Settings(), world: world,
-            logger: Logger(label: "test") { _ in CountingHandler(lines: lines) },
-            progress: { .start })
+        let upkeep = Self.upkeep(of: store, clock, lines)
         let count = Mutex(0)
         let loop = Task {
             try await upkeep.every(.seconds(1)) {
