@@ -21,6 +21,24 @@ import Testing
             })
     }
 
+    private static var shop: ChangeSource {
+        get throws {
+            try ChangeSource(
+                json: ["name": "shop", "preset": "belfry", "verification": ["scheme": "none"]])
+        }
+    }
+
+    /// An intake into which another container writes, too.
+    private static func intakeBesideOthers(
+        _ store: RelayStore, _ clock: TestClock
+    ) async throws -> (ChangeIntake, IntakeTurns) {
+        let turns = IntakeTurns(clock: clock)
+        _ = try await turns.run(quiet, changes: 1) { ((), nil) }
+        let intake = ChangeIntake(
+            log: store, shadow: store, registry: store, turns: ContainerTurns(turns: turns))
+        return (intake, turns)
+    }
+
     @Test func `beside others a webhook of changes that may be dear goes in part by part`()
         async throws
     {
@@ -28,12 +46,8 @@ import Testing
         try await store.save(
             ContainerSettings(key: Fixtures.container, topics: []), at: Fixtures.moment)
         let clock = TestClock()
-        let turns = IntakeTurns(clock: clock)
-        _ = try await turns.run(Self.quiet, changes: 1) { ((), nil) }
-        let intake = ChangeIntake(
-            log: store, shadow: store, registry: store, turns: ContainerTurns(turns: turns))
-        let source = try ChangeSource(
-            json: ["name": "shop", "preset": "belfry", "verification": ["scheme": "none"]])
+        let (intake, turns) = try await Self.intakeBesideOthers(store, clock)
+        let source = try Self.shop
         let post: @Sendable () async throws -> ChangeResults = {
             try await intake.take(
                 Self.keyed(40), from: source, of: Fixtures.container, at: Fixtures.moment)
@@ -74,12 +88,8 @@ import Testing
                 source: Sample.source, at: Fixtures.moment)
         }
         let clock = TestClock()
-        let turns = IntakeTurns(clock: clock)
-        _ = try await turns.run(Self.quiet, changes: 1) { ((), nil) }
-        let intake = ChangeIntake(
-            log: store, shadow: store, registry: store, turns: ContainerTurns(turns: turns))
-        let source = try ChangeSource(
-            json: ["name": "shop", "preset": "belfry", "verification": ["scheme": "none"]])
+        let (intake, _) = try await Self.intakeBesideOthers(store, clock)
+        let source = try Self.shop
         let batch = DecodedBatch(
             items: names.map { name in
                 var change = Fixtures.change(.update, name)
