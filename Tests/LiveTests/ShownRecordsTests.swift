@@ -53,6 +53,7 @@ import Testing
     @Test func `frames are kept as long as there is room, which comes back with the result`() {
         let room = PartsRoom(megabytes: 1)
         var results = [ShownRecords([]), ShownRecords([])]
+        for result in results { result.sharers.store(2, ordering: .relaxed) }
         var made = 0
         func take(_ number: Int, of result: ShownRecords) {
             let place = LiveResult.Place(number: number, index: number)
@@ -73,5 +74,19 @@ import Testing
         #expect(made == 5)
         results = []
         #expect(room.bytes == 0)
+    }
+
+    @Test func `a frame that one alone is sent is not kept`() {
+        let room = PartsRoom(megabytes: 1)
+        let result = ShownRecords([])
+        result.sharers.store(1, ordering: .relaxed)
+        var made = 0
+        for _ in 0..<2 {
+            _ = result.part(at: LiveResult.Place(), in: room) {
+                made += 1
+                return (Self.frame(kilobytes: 1), nil)
+            }
+        }
+        #expect(made == 2 && room.bytes == 0)
     }
 }

@@ -315,3 +315,15 @@ struct LiveWaiter: Hashable {
         query.hasPrefix(Self.getMark) ? String(query.dropFirst(Self.getMark.count)) : nil
     }
 }
+
+extension Set {
+    /// Takes an element out, and with the last one the room that the set has: of thousands of
+    /// clients nearly none waits.
+    @discardableResult
+    mutating func removeWithRoom(_ element: Element) -> Element? {
+        guard count == 1 else { return remove(element) }
+        guard let index = firstIndex(of: element) else { return nil }
+        defer { self = [] }
+        return self[index]
+    }
+}

@@ -27,7 +27,7 @@ extension LiveEngine {
         else { return }
         clients[number]?.fences = []
         client.hub.post([
-            .send(number, client.fences), .close(number, FrameWriter.at(token), position),
+            .send(number, client.fences), .close(number, at, position),
         ])
     }
 
@@ -40,7 +40,7 @@ extension LiveEngine {
     ///
     /// Of thousands it is told in a few posts, between which others of a loop have their turns.
     package func beat(_ numbers: [UInt64]) {
-        let at = FrameWriter.at(token)
+        let at = at
         var posts: [ObjectIdentifier: (hub: any LiveHub, commands: [LiveCommand])] = [:]
         for number in numbers {
             guard let hub = clients[number]?.hub else { continue }

@@ -212,7 +212,7 @@ extension LiveEngine {
             groups.compactMap { container.groups[$0] }, in: container, seed: seed, settings)
         meter.countReading()
         do {
-            let reading = try await self.reading(tableKey, waiting, for: groups, in: container)
+            var reading = try await self.reading(tableKey, waiting, for: groups, in: container)
             guard !reading.isGivenUp else {
                 return give(up: groups, tableKey, in: container, .unasked)
             }
@@ -225,7 +225,7 @@ extension LiveEngine {
             }
             // What was read may be ahead of what has been followed.
             await reach(try await log.head())
-            take(reading.found, tableKey, groups, in: container)
+            take(&reading.found, tableKey, groups, in: container)
         } catch {
             logger.error("could not read records", metadata: ["reason": "\(error)"])
             end(dear: waiting.dear.take(), in: container)
@@ -292,8 +292,11 @@ extension LiveEngine {
     }
 
     /// Makes members of what was read, as of the position that the engine has reached.
+    ///
+    /// What was read is let go of: the numbers of the results of a hundred thousand records take
+    /// megabytes, and stand with the members by then.
     private func take(
-        _ found: [Found], _ tableKey: LiveContainer.TableKey, _ groups: Set<UInt32>,
+        _ found: inout [Found], _ tableKey: LiveContainer.TableKey, _ groups: Set<UInt32>,
         in container: LiveContainer
     ) {
         guard let loading = container.tables[tableKey]?.loading else { return }
@@ -352,6 +355,7 @@ extension LiveEngine {
             let count = max(table.records.count, found.count)
             table.records.reserveCapacity(count)
         }
+        found = []
         for (number, order) in orders.sorted(by: { $0.key < $1.key }) {
             // Not all of them twice: each is let go of once it has been taken over.
             let found = members.removeValue(forKey: number) ?? []

@@ -141,7 +141,7 @@ extension LiveEngine {
         guard let client = clients[number],
             let declared = clients[number]?.queries.removeValue(forKey: id)
         else { return }
-        clients[number]?.waiting.remove(id)
+        clients[number]?.waiting.removeWithRoom(id)
         guard let group = containers[client.container]?.groups[declared.group] else { return }
         leave(group, LiveWaiter(client: number, query: id))
     }
@@ -157,7 +157,7 @@ extension LiveEngine {
     private func leave(_ group: LiveGroup, _ waiter: LiveWaiter, isLast: Bool) {
         group.once.remove(waiter)
         // Who comes back no more is not looked for with each change.
-        if group.waiting.remove(waiter)?.since != nil { forgetIfAllTold(group) }
+        if group.waiting.removeWithRoom(waiter)?.since != nil { forgetIfAllTold(group) }
         if isLast { group.clients.remove(waiter.client) }
     }
 
@@ -196,11 +196,17 @@ extension LiveEngine {
         clients[number]?.isToldComplete = true
         client.hub.post([
             .send(number, [client.state(.complete)]),
-            .close(number, FrameWriter.at(token), position),
+            .close(number, at, position),
         ])
     }
 
-    var token: String { LiveToken(store: store, position: position).text }
+    /// What closes all that has been told until now: one frame for all who stand here.
+    var at: LiveFrame {
+        if let closing, closing.position == position { return closing.frame }
+        let frame = FrameWriter.at(LiveToken(store: store, position: position).text)
+        closing = (position, frame)
+        return frame
+    }
 
     // MARK: Groups
 
@@ -297,7 +303,7 @@ extension LiveEngine {
         guard let client = clients[number],
             let group = container.groups[client.queries[declared.id]?.group ?? 0]
         else {
-            clients[number]?.waiting.remove(declared.id)
+            clients[number]?.waiting.removeWithRoom(declared.id)
             return nil
         }
         // What has not been written yet was told by another store, or by this one before it was
@@ -356,8 +362,8 @@ extension LiveEngine {
         _ result: LiveResult? = nil
     ) {
         guard let client = clients[waiter.client] else { return }
-        group.waiting.remove(waiter)
-        clients[waiter.client]?.waiting.remove(waiter.query)
+        group.waiting.removeWithRoom(waiter)
+        clients[waiter.client]?.waiting.removeWithRoom(waiter.query)
         clients[waiter.client]?.queries[waiter.query]?.begun = position
         var commands: [LiveCommand] = frames.isEmpty ? [] : [.send(waiter.client, frames)]
         if let progress = clients[waiter.client]?.progress() {

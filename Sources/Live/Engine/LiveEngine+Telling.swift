@@ -219,7 +219,7 @@ extension LiveEngine {
             clients[number]?.queries[id]?.group = 0
             // Nothing closes it: who stands here may not have heard it.
             clients[number]?.queries[id]?.finished = position.next
-            clients[number]?.waiting.remove(id)
+            clients[number]?.waiting.removeWithRoom(id)
             let getID = LiveWaiter(client: number, query: id).getID
             if getID != nil { clients[number]?.queries[id] = nil }
             var object: JSONObject = ["type": getID == nil ? "gone" : "refused"]

@@ -53,6 +53,8 @@ package actor LiveEngine {
     /// Those who wait until the engine has come so far.
     var waiters: [(position: LogPosition, continuation: CheckedContinuation<Void, Never>)] = []
     var frames: [LiveGroupFrame] = []
+    /// What closed what was told last.
+    var closing: (position: LogPosition, frame: LiveFrame)?
     /// What has been written of the change that is told now.
     var written = WrittenRecords()
     /// How much of it waits.
@@ -187,7 +189,6 @@ package actor LiveEngine {
         guard position > self.position || !frames.isEmpty else { return }
         self.position = position
         if !frames.isEmpty {
-            let at = FrameWriter.at(LiveToken(store: store, position: position).text)
             meter.count(frames: frames.count)
             for (hub, _) in hubs.values { hub.post([.deliver(frames, at, position)]) }
             frames.removeAll(keepingCapacity: true)

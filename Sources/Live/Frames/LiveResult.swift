@@ -45,11 +45,15 @@ final class ShownRecords: Sendable {
     }
 
     /// The part at a place, made once for as long as there is `room`.
+    ///
+    /// What one alone is sent is not kept: ten thousand who are welcomed together, each with a
+    /// result of their own, would have all frames in memory at once.
     func part(
         at place: LiveResult.Place, in room: PartsRoom, _ make: () -> LiveResult.Part
     ) -> LiveResult.Part {
         if let known = parts.withLock({ $0.made[place] }) { return known }
         let made = make()
+        guard sharers.load(ordering: .relaxed) > 1 else { return made }
         let bytes = made.frame.bytes.count
         guard room.enter(bytes) else { return made }
         let isKept = parts.withLock { parts -> Bool in

@@ -14,7 +14,7 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     /// A connection keeps it for as long as it stands, be it for hours and read of hardly ever;
     /// what comes in larger pieces has it grow.
     private static let reading = AdaptiveRecvByteBufferAllocator(
-        minimum: 64, initial: 1024, maximum: 65_536)
+        minimum: 64, initial: 512, maximum: 65_536)
 
     private let limiter: ConnectionLimiter
     private var guest: GuestHandler?
