@@ -33,6 +33,8 @@ package struct Follower: ~Copyable {
     var edits = 0
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
+    /// What registrations that were worked set the numbers on icons to.
+    private var pendingBadges: [BadgeHolder: Int64] = [:]
     /// What the entries that were worked did to subscriptions.
     var pendingFirings = PendingFirings()
     var handedOver = LogPosition.start
@@ -147,7 +149,8 @@ package struct Follower: ~Copyable {
                 // Nobody's push waits long for what follows it.
                 let isAwaited =
                     turns.isContended && pending.count >= Self.deliveriesBesideOthers
-                if isAwaited || pendingFirings.isMany {
+                // A badge that was set comes before what raises it.
+                if isAwaited || pendingFirings.isMany || !pendingBadges.isEmpty {
                     try await handOver(finished: position)
                 }
             }
@@ -171,9 +174,11 @@ package struct Follower: ~Copyable {
         guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
         let batch = OwedBatch(
             deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox,
-            ranges: ranges, firings: pendingFirings.take(), behind: putOff.first)
+            ranges: ranges, firings: pendingFirings.take(),
+            badges: isProgress ? pendingBadges : [:], behind: putOff.first)
         pending.removeAll(keepingCapacity: true)
         pendingInbox.removeAll(keepingCapacity: true)
+        if isProgress { pendingBadges = [:] }
         handedOver = max(handedOver, position)
         CrashPoint.handOver.reach()
         // Whoever waits for room does not stand still.
@@ -207,6 +212,10 @@ package struct Follower: ~Copyable {
             meter.show(subscriptions: state.subscriptionCount)
         case .deviceSaved(let version, let replaced):
             state.insert(version, replacing: replaced)
+            guard let badge = version.badge else { break }
+            let holder = BadgeHolder(
+                container: container, deviceID: version.device.id, owner: version.device.owner)
+            pendingBadges[holder] = badge
         case .devicesEnded(let serials):
             state.removeDevices(serials, of: container)
         case .change:

@@ -82,6 +82,10 @@ import Testing
             #"{"apnsEnvironment":"development","apnsToken":"\#(token)","topic":"com.evil"}"#, 400,
             "topic: \"com.evil\" is none of this container's topics: com.example.Art, "
                 + "com.example.Art.clip"),
+        register(
+            "a badge below nothing",
+            #"{"apnsEnvironment":"development","apnsToken":"\#(token)","badge":-1}"#, 400,
+            "badge: must be 0 to 1000000"),
     ]
 
     @Test func `each bad request is told what is wrong`() async throws {

@@ -123,6 +123,37 @@ import Testing
         }
     }
 
+    @Test func `an application says what its icon shows, and it is counted on from there`()
+        async throws
+    {
+        let steps: [(name: String, badge: JSONValue?)] = [
+            ("a1", nil), ("a2", nil), ("a3", 0), ("a4", nil), ("a5", 40),
+        ]
+        try await RunningRelay.with { relay in
+            let container = relay.container
+            try await container.save(
+                .query("q", info: ["alertBody": "New", "shouldBadge": true]), as: "bob")
+            let device = try #require(SampleDevice.usual.last)
+            for (name, badge) in steps {
+                var registration: JSONObject = [
+                    "apnsToken": .string(device.token), "apnsEnvironment": "development",
+                    "deviceID": .string(device.name),
+                ]
+                registration["badge"] = badge
+                let reply = try await container.call(
+                    "tokens/register", .object(registration), as: "bob", in: nil
+                ).expect(200)
+                #expect(reply["badge"] == badge, "\(reply.text)")
+                try await container.post(.change("create", name))
+                _ = try await relay.arrivals()
+            }
+            let badges: [JSONValue?] = relay.gateway.simulated.pushes.map {
+                $0.json.value(at: ["aps", "badge"])
+            }
+            #expect(badges == [1, 2, 1, 2, 41])
+        }
+    }
+
     @Test func `a payload that is too large is pruned, marked, and arrives`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(

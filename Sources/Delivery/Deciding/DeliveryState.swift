@@ -87,8 +87,10 @@ struct DeliveryState: ~Copyable, Sendable {
     mutating func add(firings: [FiringNote]) -> Bool { tracker.add(firings: firings) }
 
     /// Learns that every delivery of every entry up to `position` has been admitted.
-    mutating func finish(_ position: LogPosition, ranges: [NewRange]) -> [DeliveryAction] {
-        tracker.finish(position, ranges: ranges)
+    mutating func finish(
+        _ position: LogPosition, ranges: [NewRange], badges: [BadgeHolder: Int64]
+    ) -> [DeliveryAction] {
+        tracker.finish(position, ranges: ranges, badges: badges)
         return [.wake(.steps)]
     }
 

@@ -32,6 +32,7 @@ package struct DeliveryTracker: Sendable {
         /// The number of the first delivery that is not of this entry or an earlier one.
         let end: UInt64
         var ranges: [NewRange]
+        let badges: [BadgeHolder: Int64]
     }
 
     private struct InboxGroup: Sendable {
@@ -128,8 +129,12 @@ package struct DeliveryTracker: Sendable {
 
     /// Learns that every delivery of every entry up to `position` has been admitted.
     ///
-    /// `new` is what the entry owes besides: written when the progress passes it.
-    package mutating func finish(_ position: LogPosition, ranges new: [NewRange] = []) {
+    /// `new` is what the entry owes besides, and `badges` what entries up to it set the numbers on
+    /// icons to: written when the progress passes it.
+    package mutating func finish(
+        _ position: LogPosition, ranges new: [NewRange] = [],
+        badges: [BadgeHolder: Int64] = [:]
+    ) {
         if let last = finished.last {
             precondition(last.position < position, "finished out of order")
         } else if position <= mark.position {
@@ -138,7 +143,7 @@ package struct DeliveryTracker: Sendable {
             return
         }
         finished.append(
-            FinishedEntry(position: position, end: window.end, ranges: new))
+            FinishedEntry(position: position, end: window.end, ranges: new, badges: badges))
     }
 
     /// Learns that the next entry, at `position`, is judged beside the log: the progress stays
@@ -234,10 +239,10 @@ package struct DeliveryTracker: Sendable {
         guard stepOnItsWay == nil else { return nil }
         var step = SettledStep(from: mark, to: mark)
         deliveriesOnTheirWay = window.count
-        passSettledDeliveries(into: &step)
+        let raised = passSettledDeliveries(into: &step)
         deliveriesOnTheirWay -= window.count
         passInboxes(into: &step)
-        passFinishedEntries(into: &step)
+        passFinishedEntries(into: &step, raised)
         step.firings += firings.pass(upTo: step.to.position)
         ranges.pass(into: &step)
         recordSettledRetries(in: &step)
@@ -266,13 +271,19 @@ package struct DeliveryTracker: Sendable {
         step.retries.removeAll { ended.contains($0.delivery.delivery.id) }
     }
 
-    private mutating func passSettledDeliveries(into step: inout SettledStep) {
+    /// - Returns: By which changes they have raised badges, of each the last.
+    private mutating func passSettledDeliveries(
+        into step: inout SettledStep
+    ) -> [BadgeHolder: LogPosition] {
+        var raised: [BadgeHolder: LogPosition] = [:]
         while let settled = window.passFirst() {
             settled.record(in: &step)
             let (position, offset) = (settled.ordinal.position, settled.ordinal.offset)
+            if let badge = settled.badge { raised[badge.holder] = position }
             step.to = ProgressMark(
                 position: LogPosition(position.rawValue - 1), offset: offset + 1)
         }
+        return raised
     }
 
     private mutating func passInboxes(into step: inout SettledStep) {
@@ -283,10 +294,17 @@ package struct DeliveryTracker: Sendable {
         }
     }
 
-    private mutating func passFinishedEntries(into step: inout SettledStep) {
+    /// `raised` says by which changes deliveries that the step passes have raised badges: what was
+    /// set before those is not what they count to.
+    private mutating func passFinishedEntries(
+        into step: inout SettledStep, _ raised: [BadgeHolder: LogPosition]
+    ) {
         while let entry = finished.first, entry.end <= window.first {
             finished.removeFirst()
             step.newRanges += entry.ranges
+            for (holder, badge) in entry.badges where raised[holder] ?? .start <= entry.position {
+                step.badges[holder] = badge
+            }
             // Deliveries of a later entry may have been passed already.
             step.to = max(step.to, ProgressMark(position: entry.position, offset: 0))
         }

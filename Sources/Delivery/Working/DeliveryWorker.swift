@@ -61,7 +61,7 @@ package final class DeliveryWorker: Sendable {
         if batch.putsOff {
             ledger.withState { $0.putOff(position) }
         } else {
-            ledger.decide { $0.finish(position, ranges: batch.ranges) }
+            ledger.decide { $0.finish(position, ranges: batch.ranges, badges: batch.badges) }
         }
     }
 

@@ -119,10 +119,11 @@ struct ContainerState: Sendable {
 
     /// Makes a device active, and ends the versions that it replaces.
     ///
-    /// Its badge stays if the same user had it before.
+    /// Its badge stays if the same user had it before, unless the registration sets it.
     mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64]) {
         removeDevices(serials, keepingBadgeOf: version.device.holder)
         devices.insert(version)
+        if let badge = version.badge { badges.set(badge, of: version.device.holder, in: key) }
     }
 
     /// Ends devices, and forgets their badges.

@@ -86,6 +86,7 @@ struct TokenRoutes: Sendable {
         answer["deviceID"] = .string(version.device.id.rawValue)
         answer["quietHours"] = version.device.kindness.quietHours?.json
         if version.device.kindness.isUnlessConnected { answer["unlessConnected"] = true }
+        answer["badge"] = version.badge.map { .integer($0) }
         answer["activationPosition"] = .string(version.activation.description)
         return RelayAnswer(json: .object(answer))
     }
@@ -249,8 +250,10 @@ struct TokenRegistration {
         return (device, naming)
     }
 
-    /// The members that say how the device wants to be spared.
-    private static let sparingMembers = ["quietHours", "unlessConnected"]
+    /// The members that say how the device wants to be spared, and what its icon shows.
+    private static let sparingMembers = ["quietHours", "unlessConnected", "badge"]
+    /// What an icon may show: more than anybody reads, and far from what cannot be counted on.
+    private static let badges: ClosedRange<Int64> = 0...1_000_000
 
     /// What it says of how the device wants to be spared: a member that is absent leaves what an
     /// earlier registration said, and `null` takes it back.
@@ -258,6 +261,10 @@ struct TokenRegistration {
     /// - Throws: `JSONContractError`, also for a time zone that nobody knows.
     func sparing() throws(JSONContractError) -> DeviceSparing {
         var sparing = DeviceSparing()
+        sparing.badge = try body.integer("badge")
+        if let badge = sparing.badge, !Self.badges.contains(badge) {
+            throw body.failure("badge", "must be 0 to \(Self.badges.upperBound)")
+        }
         if body.object["unlessConnected"] == .null {
             sparing.isUnlessConnected = .now(false)
         } else if let isSo = try body.bool("unlessConnected") {

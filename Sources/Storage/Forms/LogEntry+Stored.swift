@@ -130,6 +130,7 @@ extension DeviceVersion {
         ]
         form["topic"] = device.topic.map { .string($0) }
         form["kindness"] = device.kindness.storedForm.map { .object($0) }
+        form["badge"] = badge.map { .integer($0) }
         return form
     }
 
@@ -154,6 +155,7 @@ extension DeviceVersion {
             registeredAt: Timestamp(
                 stored: try reader.require("registeredAt", try reader.integer("registeredAt"))),
             activation: LogPosition(try reader.serial("activation")))
+        badge = try reader.integer("badge")
     }
 }
 

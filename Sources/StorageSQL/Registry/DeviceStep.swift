@@ -22,7 +22,7 @@ struct DeviceStep {
         let before = rivals.first { ($0.device.id, $0.device.owner) == (device.id, device.owner) }
         device.kindness = spared.applied(to: before?.device.kindness ?? device.kindness)
         if let same = rivals.first(where: { $0.device == device }) {
-            return try refresh(same, in: &commit)
+            return try refresh(same, spared.badge, in: &commit)
         }
         // Another user must not inherit what the icon showed, nor another name of the same user.
         for rival in rivals
@@ -33,7 +33,8 @@ struct DeviceStep {
         try end(serials, in: commit)
         let surplus = try endSurplus(before: device, in: commit)
         for rival in rivals { try release(rival.device, followedBy: device, in: commit) }
-        let version = try insert(device, in: commit)
+        var version = try insert(device, in: commit)
+        version.badge = spared.badge
         try forgetYoungCouriers(of: serials + surplus, in: commit)
         let body = LogEntryBody.deviceSaved(version, replaced: serials + surplus)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
@@ -133,10 +134,11 @@ struct DeviceStep {
     }
 
     private func refresh(
-        _ version: DeviceVersion, in commit: inout OpenCommit
+        _ version: DeviceVersion, _ badge: Int64?, in commit: inout OpenCommit
     ) throws -> DeviceVersion {
         var version = version
         version.registeredAt = now
+        version.badge = badge
         try commit.db.cachedStatement(sql: "UPDATE device SET registeredAt = ? WHERE serial = ?")
             .execute(arguments: [now.stored, version.serial.stored])
         let body = LogEntryBody.deviceSaved(version, replaced: [])

@@ -8,6 +8,7 @@ package enum DeviceConformance {
     package static let cases = [
         ConformanceCase("a registered device reads as it was registered", check: registering),
         ConformanceCase("the same registration refreshes its moment only", check: refreshing),
+        ConformanceCase("a registration says what the icon shows, once", check: badges),
         ConformanceCase("a token has one live owner", check: oneOwner),
         ConformanceCase("a device has one live token", check: oneToken),
         ConformanceCase("a device's ID is its user's own", check: ownIDs),
@@ -49,6 +50,29 @@ package enum DeviceConformance {
         #expect(entries.map(\.body) == [.deviceSaved(version, replaced: [])])
         #expect(
             try await store.devices(of: Sample.container, owner: nil, limit: 10) == [version])
+    }
+
+    static func badges(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let device = Sample.device("phone", of: "ann", token: 1)
+        var sparing = DeviceSparing()
+        sparing.badge = 3
+        let first = try await store.register(
+            device, named: .device, sparing, at: Sample.moment(5))
+        sparing.badge = 0
+        let again = try await store.register(
+            device, named: .device, sparing, at: Sample.moment(6))
+        let plain = try await store.register(device, at: Sample.moment(7))
+        #expect([first.badge, again.badge, plain.badge] == [3, 0, nil])
+        #expect(first.serial == again.serial)
+        let entries = try await store.entries(after: .start, limit: 10)
+        #expect(
+            entries.map(\.body) == [
+                .deviceSaved(first, replaced: []), .deviceSaved(again, replaced: []),
+                .deviceSaved(plain, replaced: []),
+            ])
+        #expect(
+            try await store.devices(of: Sample.container, owner: nil, limit: 10) == [plain])
     }
 
     static func oneOwner(_ factory: any StoreFactory) async throws {

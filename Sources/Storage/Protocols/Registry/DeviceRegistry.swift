@@ -12,7 +12,8 @@ package protocol DeviceRegistry: Sendable {
     /// same time: the later one gets an ID of its own then.
     ///
     /// How the device wants to be spared stays as an earlier registration of it said, but for what
-    /// `spared` says; a device that was not known says it itself.
+    /// `spared` says; a device that was not known says it itself. A badge that `spared` says counts
+    /// from the entry of the log on.
     func register(
         _ device: Device, named naming: DeviceNaming, _ spared: DeviceSparing, at now: Timestamp
     ) async throws -> DeviceVersion
@@ -57,6 +58,8 @@ package struct DeviceSparing: Sendable, Hashable {
     package var quietHours: Word<QuietHours?> = .asBefore
     /// Whether it is not to be pushed to while it is connected.
     package var isUnlessConnected: Word<Bool> = .asBefore
+    /// The number that its icon shows, from which on is counted; `nil` leaves it.
+    package var badge: Int64?
 
     /// Nothing is mentioned.
     package static let asBefore = DeviceSparing()

@@ -26,6 +26,9 @@ package struct DeviceVersion: Sendable, Hashable {
     package var registeredAt: Timestamp
     /// The log position at which it was registered.
     package var activation: LogPosition
+    /// What the registration set the number on its icon to, if it did: the log's entry knows it,
+    /// and no row.
+    package var badge: Int64?
 
     package init(
         serial: UInt64, device: Device, registeredAt: Timestamp, activation: LogPosition

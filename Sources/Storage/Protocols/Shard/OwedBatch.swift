@@ -17,6 +17,9 @@ package struct OwedBatch: Sendable, Hashable {
     /// What the entries up to `finished` did to subscriptions, by ascending position: all of it,
     /// except what ranges do.
     package var firings: [FiringNote]
+    /// What entries up to `finished` set the numbers on icons to, before anything that comes after
+    /// this batch.
+    package var badges: [BadgeHolder: Int64]
     /// Whether the entry `finished` is judged beside the log still: the progress does not pass it
     /// before a later batch has it in ``madeUp``.
     package var putsOff: Bool
@@ -27,9 +30,11 @@ package struct OwedBatch: Sendable, Hashable {
 
     package init(
         deliveries: [OwedDelivery], finished: LogPosition?, inbox: [InboxEntry] = [],
-        ranges: [NewRange] = [], firings: [FiringNote] = [], putsOff: Bool = false,
+        ranges: [NewRange] = [], firings: [FiringNote] = [],
+        badges: [BadgeHolder: Int64] = [:], putsOff: Bool = false,
         madeUp: MadeUpChange? = nil, behind: [ContainerKey: LogPosition] = [:]
     ) {
+        self.badges = badges
         self.putsOff = putsOff
         self.madeUp = madeUp
         self.behind = behind

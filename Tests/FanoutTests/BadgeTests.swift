@@ -1,0 +1,79 @@
+import Fanout
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQL
+import StorageSQLite
+import Testing
+
+/// What an application says of its icon counts from its place in the log on.
+@Suite struct BadgeTests {
+    private struct Finished: Error {}
+
+    private actor Taker {
+        private(set) var batches: [OwedBatch] = []
+        private let head: LogPosition
+
+        init(head: LogPosition) {
+            self.head = head
+        }
+
+        func take(_ batch: OwedBatch) throws {
+            batches.append(batch)
+            if batch.finished == head { throw Finished() }
+        }
+    }
+
+    private static let settings = ContainerSettings(
+        key: Fixtures.container, topics: ["com.example.Art"])
+
+    private func post(_ name: String, to store: RelayStore) async throws {
+        _ = try await store.append(
+            [ChangeToAppend(Fixtures.change(.create, name), key: nil)],
+            container: Fixtures.container, source: Fixtures.identifier("test"),
+            at: Fixtures.moment)
+    }
+
+    /// All that is handed over from the beginning of a log.
+    private func handedOver(by store: RelayStore) async throws -> [OwedBatch] {
+        let taker = Taker(head: try await store.head())
+        var follower = Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in Self.settings },
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            take: { try await taker.take($0) })
+        try await follower.recover(at: .start, from: store)
+        do {
+            try await follower.follow(from: .start)
+        } catch is Finished {}
+        return await taker.batches
+    }
+
+    @Test func `a badge is set after what came before it, and before what raises it`()
+        async throws
+    {
+        let store = try TemporaryStore().open()
+        try await store.save(Self.settings, at: Fixtures.moment)
+        let phone = Fixtures.device("phone")
+        _ = try await store.register(phone, at: Fixtures.moment)
+        var subscription = Fixtures.subscription("s")
+        subscription.notificationInfo.shouldBadge = true
+        let owner = SubscriptionOwner(
+            container: Fixtures.container, database: .public, user: phone.owner)
+        _ = try await store.edit(
+            [.create(subscription)], of: owner, atomicity: .independent, at: Fixtures.moment)
+        try await post("a1", to: store)
+        try await post("a2", to: store)
+        var sparing = DeviceSparing()
+        sparing.badge = 0
+        _ = try await store.register(phone, named: .device, sparing, at: Fixtures.moment)
+        try await post("a3", to: store)
+        let batches = try await handedOver(by: store)
+        #expect(batches.map { $0.deliveries.map(\.delivery.badge) } == [[1, 2], [1]])
+        let holder = BadgeHolder(
+            container: Fixtures.container, deviceID: phone.id, owner: phone.owner)
+        #expect(batches.map(\.badges) == [[holder: 0], [:]])
+        await store.close()
+    }
+}
