@@ -175,6 +175,22 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("1", ["create"], false), ("6", ["update", "delete"], false),
+        ("11", ["create", "update"], true), (#"11,"firesOnce":false"#, ["create", "update"], false),
+    ] as [(String, [JSONValue], Bool)])
+    func `the bits of native options mean what their names mean`(
+        bits: String, names: [JSONValue], isOnce: Bool
+    ) async throws {
+        try await TestRelay.with { relay in
+            let saved = try await relay.post(
+                "subscriptions/modify", Self.create(Self.query("q1", firesOn: bits)))
+            let entry = entries(saved).first
+            #expect(member(entry, "firesOn") == .array(names), "\(saved.text)")
+            #expect(member(entry, "firesOnce") == .bool(isOnce))
+        }
+    }
+
     @Test func `a subscription that shows nothing wakes the application`() async throws {
         try await TestRelay.with { relay in
             let saved = try await relay.post(
@@ -281,6 +297,12 @@ import Testing
             query("q", firesOn: #"["Create"]"#), "BAD_REQUEST",
             "operations[0].subscription.firesOn[0]: \"Create\" is unknown; allowed are "
                 + "\"create\", \"update\", \"delete\""
+        ),
+        (
+            query("q", firesOn: "8"), "BAD_REQUEST",
+            "operations[0].subscription.firesOn: 8 is no set of options: 1 is \"create\", "
+                + "2 \"update\", 4 \"delete\", at least one of which is required, and 8 that it "
+                + "fires once"
         ),
         (
             query("", type: "Artwork"), "BAD_REQUEST",

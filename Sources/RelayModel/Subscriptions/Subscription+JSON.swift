@@ -34,12 +34,11 @@ extension Subscription {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members + Self.otherSpellings + Self.answerMembers)
         let scope = try SubscriptionScope(reader, database: database)
+        let options = try FiringOptions(reader, scope: scope)
         self.init(
             id: try reader.identifier("subscriptionID") ?? assignedID, container: container,
-            database: database, owner: owner, scope: scope,
-            firesOn: try FiresOn(reader, scope: scope),
-            firesOnce: try reader.bool(
-                reader.value("firesOnce") == nil ? "fireOnce" : "firesOnce") ?? false)
+            database: database, owner: owner, scope: scope, firesOn: options.firesOn,
+            firesOnce: options.firesOnce)
         guard !firesOnce || scope.isQuery else {
             throw reader.failure("firesOnce", "only a query subscription can fire once")
         }
@@ -161,6 +160,35 @@ extension SubscriptionScope {
     /// `database` is CloudKit's native type; its web clients write `zone` with `zoneWide`.
     private enum WireType: String, CaseIterable {
         case query, zone, database
+    }
+}
+
+/// Which changes fire, and whether only one does: by names, or by the bits of CloudKit's native
+/// options, which ports of native clients have at hand.
+private struct FiringOptions {
+    let firesOn: FiresOn
+    let firesOnce: Bool
+
+    /// The native option that stands beside ``FiresOn``.
+    private static let once: Int64 = 8
+
+    init(_ reader: JSONReader, scope: SubscriptionScope) throws(JSONContractError) {
+        let isOnce = try reader.bool(
+            reader.value("firesOnce") == nil ? "fireOnce" : "firesOnce")
+        guard scope.isQuery, case .integer(let bits)? = reader.value("firesOn") else {
+            firesOn = try FiresOn(reader, scope: scope)
+            firesOnce = isOnce ?? false
+            return
+        }
+        let set = FiresOn(rawValue: UInt8(clamping: bits & ~Self.once))
+        guard !set.isEmpty, set.isSubset(of: .all) else {
+            throw reader.failure(
+                "firesOn",
+                "\(bits) is no set of options: 1 is \"create\", 2 \"update\", 4 \"delete\", at "
+                    + "least one of which is required, and 8 that it fires once")
+        }
+        firesOn = set
+        firesOnce = isOnce ?? (bits & Self.once != 0)
     }
 }
 

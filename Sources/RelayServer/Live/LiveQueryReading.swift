@@ -201,6 +201,8 @@ final class LiveQueryReading: Sendable {
             query["recordType"] = type
         }
         form["query"] = .object(query)
+        // By names alone: among CloudKit's bits is one that ends a subscription.
+        _ = try reader.strings("firesOn")
         form["firesOn"] = reader.value("firesOn") ?? ["create", "update", "delete"]
         form["suppress"] = reader.value("suppress") ?? "none"
         for name in ["zoneID", "firesWhen", "changedKeys"] { form[name] = reader.value(name) }
