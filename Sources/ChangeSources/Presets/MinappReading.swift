@@ -24,6 +24,20 @@ enum MinappReading {
         if case .integer(let seconds)? = reader.value("updated_at") {
             change.occurredAt = Timestamp(seconds: seconds).plausible
         }
+        change.readers = try readers(reader)
         return .changes([change])
+    }
+
+    /// Whom the row lets read it: the IDs of users, `gid:…`, or `world` for anybody.
+    ///
+    /// Nobody where it lets none; `nil` where the row does not say.
+    private static func readers(_ reader: JSONReader) throws(JSONContractError) -> [String]? {
+        // Triggers and events call it so, and the answers of some calls have no underscore.
+        let name = reader.value("_read_perm") == nil ? "read_perm" : "_read_perm"
+        return try reader.strings(name)?.map { permission in
+            guard permission.hasPrefix("user:") else { return permission }
+            let user = permission.dropFirst(5)
+            return user == "*" || user == "anonymous" ? "world" : String(user)
+        }
     }
 }
