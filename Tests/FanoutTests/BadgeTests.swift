@@ -70,10 +70,12 @@ import Testing
         _ = try await store.register(phone, named: .device, sparing, at: Fixtures.moment)
         try await post("a3", to: store)
         let batches = try await handedOver(by: store)
-        #expect(batches.map { $0.deliveries.map(\.delivery.badge) } == [[1, 2], [1]])
+        let raised: [[Int64?]] = batches.map { $0.deliveries.map(\.delivery.badge) }
+        #expect(raised == [[1, 2], [1]])
         let holder = BadgeHolder(
             container: Fixtures.container, deviceID: phone.id, owner: phone.owner)
-        #expect(batches.map(\.badges) == [[holder: 0], [:]])
+        let set: [[BadgeHolder: Int64]] = batches.map(\.badges)
+        #expect(set == [[holder: 0], [:]])
         await store.close()
     }
 }
