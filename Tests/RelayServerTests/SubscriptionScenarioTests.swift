@@ -175,10 +175,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [
+    static let bits: [(String, [JSONValue], Bool)] = [
         ("1", ["create"], false), ("6", ["update", "delete"], false),
-        ("11", ["create", "update"], true), (#"11,"firesOnce":false"#, ["create", "update"], false),
-    ] as [(String, [JSONValue], Bool)])
+        ("11", ["create", "update"], true),
+        (#"11,"firesOnce":false"#, ["create", "update"], false),
+    ]
+
+    @Test(arguments: bits)
     func `the bits of native options mean what their names mean`(
         bits: String, names: [JSONValue], isOnce: Bool
     ) async throws {
