@@ -169,6 +169,10 @@ import Testing
             let answer = await connection.hearAll()
             #expect(answer.hasPrefix("HTTP/1.1 408"), "\(answer)")
             #expect(answer.contains("the body of the request came too slowly"))
+            // The name of the request stands where every other answer has it, and in its body.
+            let fields = answer.split(separator: "\r\n")
+            let uuid = try #require(fields.first { $0.hasPrefix("X-Apple-Request-UUID: ") })
+            #expect(answer.contains("\"uuid\":\"\(uuid.dropFirst(22))\""))
         }
     }
 

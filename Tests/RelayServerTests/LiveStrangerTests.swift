@@ -37,11 +37,13 @@ import Testing
 
     @Test func `a socket that is refused for now is told in the head when to come back`() throws {
         let error = APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 3)
-        let fields = LiveUpgrade.fields(refusing: error, by: .serviceUnavailable)
+        let fields = LiveUpgrade.fields(refusing: error, by: .serviceUnavailable, uuid: "u-1")
         let version = try #require(HTTPField.Name("Sec-WebSocket-Version"))
         #expect(fields[.retryAfter] == "3" && fields[version] == nil)
         let old = LiveUpgrade.fields(
-            refusing: APIError(.badRequest, "13 is expected"), by: .upgradeRequired)
+            refusing: APIError(.badRequest, "13 is expected"), by: .upgradeRequired, uuid: "u-2")
+        let uuid = try #require(HTTPField.Name("X-Apple-Request-UUID"))
+        #expect(fields[uuid] == "u-1" && old[uuid] == "u-2")
         #expect(old[.retryAfter] == nil && old[version] == "13")
         #expect(old[.upgrade] == "websocket" && fields[.upgrade] == nil)
         #expect(old[values: .connection] == ["close", "Upgrade"])

@@ -36,7 +36,8 @@ struct UnroutedAnswer: Sendable {
             ]
             + (error.retryAfter.map { [("Retry-After", "\($0)")] } ?? [])
             + [
-                ("Connection", "close"), ("Cache-Control", "no-store"),
+                ("X-Apple-Request-UUID", uuid), ("Connection", "close"),
+                ("Cache-Control", "no-store"),
                 ("Access-Control-Allow-Origin", "*"),
             ]
     }

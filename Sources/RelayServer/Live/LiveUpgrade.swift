@@ -214,8 +214,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         _ status: HTTPResponse.Status, _ error: APIError, _ identifiers: RandomIdentifiers,
         _ context: ChannelHandlerContext
     ) {
-        let body = JSONValue.object(error.json(uuid: identifiers.uuid())).utf8
-        var fields = Self.fields(refusing: error, by: status)
+        let uuid = identifiers.uuid()
+        let body = JSONValue.object(error.json(uuid: uuid)).utf8
+        var fields = Self.fields(refusing: error, by: status, uuid: uuid)
         fields[.contentLength] = String(body.count)
         context.write(
             wrapOutboundOut(.head(HTTPResponse(status: status, headerFields: fields))),
@@ -227,8 +228,11 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
 
 extension LiveUpgrade {
     /// The header fields of a refusal, but for the length of its body.
-    static func fields(refusing error: APIError, by status: HTTPResponse.Status) -> HTTPFields {
+    static func fields(
+        refusing error: APIError, by status: HTTPResponse.Status, uuid: String
+    ) -> HTTPFields {
         var fields = HTTPFields()
+        fields[.appleRequestUUID] = uuid
         fields[.contentType] = "application/json; charset=utf-8"
         fields[.connection] = "close"
         if let seconds = error.retryAfter { fields[.retryAfter] = String(seconds) }
