@@ -22,4 +22,35 @@ extension TidyTests {
         }
         #expect(finds == [])
     }
+
+    /// Without `retryAfter` clients take it that a repetition does not succeed (docs/errors.md), and
+    /// give up what they were told to bring again.
+    @Test func `who is told to come again is told when`() {
+        var finds: [String] = []
+        for file in Repository.sources {
+            for (number, line) in file.numbered where !isComment(line) && line.has("APIError(") {
+                let call = Self.call(at: number, in: file)
+                guard call.has(".tryAgainLater,") || call.has(".throttled,") else { continue }
+                if !call.has("retryAfter:") {
+                    finds.append(place(file, number, "an error to come again without retryAfter"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    /// The lines of a call that begins at one of them, until its parentheses are closed.
+    private static func call(at number: Int, in file: Repository.File) -> String {
+        var text = ""
+        var depth = 0
+        for line in file.lines[(number - 1)...].prefix(16) {
+            text += line
+            for byte in line.utf8 {
+                if byte == UInt8(ascii: "(") { depth += 1 }
+                if byte == UInt8(ascii: ")") { depth -= 1 }
+            }
+            if depth <= 0 { break }
+        }
+        return text
+    }
 }

@@ -210,7 +210,8 @@ private extension APIError {
         "you had no such notification, it is not settled yet, or its receipts are kept no more; "
             + "with its position (belfry.seq) a notificationID is known at once, and for good")
     static let notLookedFor = APIError(
-        .tryAgainLater, "the request's time was over before it was looked for; ask again")
+        .tryAgainLater, "the request's time was over before it was looked for; ask again",
+        retryAfter: 1)
 }
 
 /// Counts what clients say of notifications.
