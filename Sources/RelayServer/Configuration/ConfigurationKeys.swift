@@ -116,7 +116,7 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "delivery.maxAttempts", number: \.delivery.maximumAttempts,
             1...Limits.maximumDeliveryAttempts,
-            "The sends of one delivery before it becomes a dead letter."),
+            "The answered sends of one delivery before it becomes a dead letter."),
         ConfigurationKey(
             "delivery.silentPushesPerHour", number: \.delivery.silentPushesPerHour, 0...3600,
             "The background pushes of one device in an hour, 0 for any number; Apple asks for 3."),

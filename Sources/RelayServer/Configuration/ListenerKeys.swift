@@ -53,7 +53,8 @@ extension ConfigurationKeys {
                 + "Unless given 10000, and any number of this machine's own addresses."),
         ConfigurationKey(
             "rates.key", number: \.listening.rates.key, 0...1_000_000,
-            "The requests with one key, or of one change source, in a second; 0 for any number."),
+            "The requests with one key, or of one change source, in a second, twice as many at "
+                + "once; 0 for any number."),
         ConfigurationKey(
             "rates.user", number: \.listening.rates.user, 0...1_000_000,
             "The requests of one user in a second, ten times as many at once; 0 for any number."),

@@ -73,7 +73,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var rangeInFlight = DeliverySettings().rangeWindow
         /// The retries that are sent and not yet settled.
         package var retryInFlight = DeliverySettings().retryWindow
-        /// The sends of one delivery before it becomes a dead letter.
+        /// The answered sends of one delivery before it becomes a dead letter.
         package var maximumAttempts = RetryPolicy().maximumAttempts
         /// The background pushes of one device in an hour; 0 for any number.
         package var silentPushesPerHour = DeliverySettings().silentPushesPerHour
