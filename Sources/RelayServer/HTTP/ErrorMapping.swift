@@ -95,11 +95,13 @@ struct ErrorMapping {
         case .noRoom:
             apiError = APIError(
                 .tryAgainLater, "the relay has no room left to store this durably",
-                retryAfter: 60, httpStatus: 507)
+                retryAfter: 60, httpStatus: 507,
+                details: ["bound": .string(IntakeBound.disk.rawValue)])
             logLevel = .error
         case .overloaded:
             apiError = APIError(
-                .throttled, "too much is waiting to be written", retryAfter: 1)
+                .throttled, "too much is waiting to be written", retryAfter: 1,
+                details: ["bound": .string(IntakeBound.waiting.rawValue)])
             logLevel = .warning
         case .unavailable:
             apiError = APIError(

@@ -1,0 +1,26 @@
+import RelayModel
+import Storage
+import Testing
+
+@testable import RelayServer
+
+/// What becomes of errors on the wire.
+@Suite struct ErrorMappingTests {
+    static let refusals: [(error: StorageError, status: Int, bound: String)] = [
+        (.overloaded("50 changes are waiting to be written"), 429, "waiting"),
+        (.noRoom("the disk is full"), 507, "disk"),
+        (.bounded(.logLag, reason: "too many entries"), 503, "logLag"),
+        (.bounded(.share, reason: "more than its share"), 429, "share"),
+    ]
+
+    /// As the metric does that counts them (docs/guarantees.md, promise 12).
+    @Test(arguments: refusals)
+    func `a refusal beyond a bound names it, and says when to come again`(
+        error: StorageError, status: Int, bound: String
+    ) {
+        let answer = ErrorMapping(error).apiError
+        #expect(answer.httpStatus == status)
+        #expect(answer.details["bound"] == .string(bound))
+        #expect(answer.retryAfter != nil)
+    }
+}
