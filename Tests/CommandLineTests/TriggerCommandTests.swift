@@ -85,7 +85,7 @@ import Testing
         let position = try #require(first.output.firstMatch(of: /[0-9]+/)).0
         for (user, told) in [
             ([], "new-artworks of alice"), (["--user", "alice"], "new-artworks of alice"),
-            (["--user", "bob"], "bob had no subscription when the change came."),
+            (["--user", "bob"], "bob had no subscription in the public database when the change"),
         ] as [([String], String)] {
             let question = ["changes", "show", String(position), "-c", "iCloud.com.example.Art"]
             var shown = try await BuiltBelfry.run(

@@ -121,13 +121,15 @@ struct ExplainService: Sendable {
         guard answer.explanations.isEmpty, let user = question.user else {
             return answer.concluded(of: changes.count, question)
         }
-        answer.sentence = "\(user) had no subscription when the change came."
-        if let asked = question.database, let found = changes.first?.change?.database,
-            asked != found
-        {
+        let found = changes.first?.change?.database
+        if let asked = question.database, let found, asked != found {
             answer.sentence =
                 "The change was in the \(found.rawValue) database, and \(user) had no "
                 + "subscription in the \(asked.rawValue) one when it came."
+        } else {
+            // The user may have some in another database.
+            let place = (question.database ?? found).map { " in the \($0.rawValue) database" } ?? ""
+            answer.sentence = "\(user) had no subscription\(place) when the change came."
         }
         return answer
     }
