@@ -47,7 +47,8 @@ struct CheckCommand: AsyncParsableCommand {
         abstract: "Checks a relay's store: its pages, its references, and that nothing is lost.",
         discussion: """
             For every container, the deliveries that were owed must be those that are delivered, \
-            pending, dead or dropped. Ends with 1 if anything is wrong. A relay may be running.
+            pending, dead or dropped, were told with others, or were seen over a connection. Ends \
+            with 1 if anything is wrong. A relay may be running.
             """)
 
     @OptionGroup var file: StoreFileOptions
