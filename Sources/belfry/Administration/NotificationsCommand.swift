@@ -60,7 +60,7 @@ struct SessionsCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists sessions until their time is over, revoked ones included, newest first.")
+            abstract: "Lists sessions until their time is over, revoked ones included.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Option(help: "Those of this user.") var user: String?
