@@ -23,8 +23,8 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// Without `retryAfter` clients take it that a repetition does not succeed (docs/errors.md), and
-    /// give up what they were told to bring again.
+    /// Without `retryAfter` clients take it that a repetition does not succeed, as docs/errors.md
+    /// says, and give up what they were told to bring again.
     @Test func `who is told to come again is told when`() {
         var finds: [String] = []
         for file in Repository.sources {
