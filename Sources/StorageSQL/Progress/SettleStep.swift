@@ -51,8 +51,9 @@ struct SettleStep: Sendable {
             try deleteRetry.execute(arguments: [letter.delivery.delivery.id.stored])
             try save(letter, delivery, containers, commit.db)
         }
-        try forgetDeadTokens(in: &commit)
+        // What a device that ends showed goes with it.
         try saveBadges(containers, in: commit.db)
+        try forgetDeadTokens(in: &commit)
         for place in step.places {
             let container = try Self.number(of: place.line.container, containers)
             try ThrottleRow(place).save(of: container, in: commit.db)

@@ -77,6 +77,7 @@ struct DeviceStep {
             }
             try dropCourierNotifications(of: surplus, in: commit)
             try end(surplus, in: commit)
+            for serial in surplus { try Self.dropBadge(ofEnded: serial.stored, in: commit.db) }
         }
         if let refusal = try ledger.refusal(of: .devices, growingBy: Growth(number: 1)) {
             throw StorageError.overQuota(refusal)
@@ -189,6 +190,7 @@ struct DeviceStep {
         guard !serials.isEmpty else { return }
         try dropCourierNotifications(of: serials, in: commit)
         try end(serials, in: commit)
+        for serial in serials { try Self.dropBadge(ofEnded: serial.stored, in: commit.db) }
         try forgetYoungCouriers(of: serials, in: commit)
         let body = LogEntryBody.devicesEnded(serials: serials)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
@@ -214,6 +216,24 @@ struct DeviceStep {
 }
 
 extension DeviceStep {
+    /// Forgets what the icon of a device showed whose version ended, as the walk does, unless its
+    /// user has registered it again.
+    static func dropBadge(ofEnded serial: Int64, in db: Database) throws {
+        try db.cachedStatement(sql: endedBadgeStatement).execute(arguments: [serial])
+    }
+
+    /// Compares its key with one row, not with all that a question finds: of these SQLite looks
+    /// for the container's alone.
+    static let endedBadgeStatement = """
+        DELETE FROM badge
+        WHERE (container, deviceID, owner) = (
+                SELECT container, deviceID, owner FROM device WHERE serial = ?)
+            AND NOT EXISTS (
+                SELECT 1 FROM device
+                WHERE device.container = badge.container AND device.deviceID = badge.deviceID
+                    AND device.owner = badge.owner AND device.ended IS NULL)
+        """
+
     /// Finds the live devices of a container with a user's ID or a token: the container's number,
     /// the ID, the token, the user.
     ///

@@ -34,6 +34,8 @@ struct PastStep {
         let delete = try db.cachedStatement(sql: "DELETE FROM \(table.rawValue) WHERE serial = ?")
         for row in rows {
             let serial: Int64 = row[0]
+            // What was on its way when the device ended has noted its badge again.
+            if table == .device { try DeviceStep.dropBadge(ofEnded: serial, in: db) }
             try keep.execute(arguments: [serial])
             try delete.execute(arguments: [serial])
         }

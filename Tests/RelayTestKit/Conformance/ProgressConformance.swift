@@ -16,6 +16,7 @@ package enum ProgressConformance {
         ConformanceCase("a retry reads as it was settled", check: retryRoundTrip),
         ConformanceCase("a dead token ends earlier registrations only", check: deadTokens),
         ConformanceCase("badges stand as the last step left them", check: badges),
+        ConformanceCase("a badge goes with its device", check: endedBadges),
         ConformanceCase("a once subscription is claimed for one change", check: claims),
         ConformanceCase("of racing claims one position wins", check: racingClaims),
         ConformanceCase("a version that ended is still owed earlier changes", check: lateClaims),
@@ -215,6 +216,29 @@ package enum ProgressConformance {
         step.badges = [holder(of: phone): 5]
         try await store.settle(step)
         #expect(try await factory.reopen(store).badges() == [holder(of: phone): 5])
+    }
+
+    static func endedBadges(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let phone = Sample.device("phone", of: "ann", token: 1)
+        let pad = Sample.device("pad", of: "ann", token: 2)
+        _ = try await store.register(phone, at: Sample.moment(1))
+        _ = try await store.register(pad, at: Sample.moment(1))
+        var step = SettledStep(from: .start, to: mark(2, 0))
+        step.badges = [holder(of: phone): 3, holder(of: pad): 4]
+        step.deadTokens = [deadToken(phone, since: 20)]
+        try await store.settle(step)
+        #expect(try await store.badges() == [holder(of: pad): 4])
+        // Another push of the phone's was on its way, and the pad got another token.
+        _ = try await store.register(
+            Sample.device("pad", of: "ann", token: 3), at: Sample.moment(30))
+        step = SettledStep(from: mark(2, 0), to: mark(4, 0))
+        step.badges = [holder(of: phone): 5]
+        try await store.settle(step)
+        let counts = try await store.prune(Retention(), at: Sample.moment(100))
+        #expect(counts.endedVersions == 2)
+        let reopened = try await factory.reopen(store)
+        #expect(try await reopened.badges() == [holder(of: pad): 4])
     }
 
     static func claims(_ factory: any StoreFactory) async throws {
