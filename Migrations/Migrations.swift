@@ -134,6 +134,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0030_listSessions",
             sql: EmbeddedFile("v0030_listSessions.sql").text,
             checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
+        Migration(
+            name: "v0031_pruneSessions",
+            sql: EmbeddedFile("v0031_pruneSessions.sql").text,
+            checksum: "6479557592df19f33d7e9189ef1cac039666ea266430697dbbd6603f5ab94abb"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -188,5 +192,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0012_listSessions",
             sql: EmbeddedFile("p0012_listSessions.sql").text,
             checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
+        Migration(
+            name: "p0013_pruneSessions",
+            sql: EmbeddedFile("p0013_pruneSessions.sql").text,
+            checksum: "e6745de81e69b26636d3203ff8a57d9f02277d6f8402238d007fcbde79e7a5a7"),
     ]
 }

@@ -78,11 +78,13 @@ extension RelayStore {
     }
 
     package func pruneSessions(at now: Timestamp, limit: Int = 1000) async throws -> Int {
-        try await write { commit in
-            return try commit.db.deleteRows(
-                of: "userSession", by: ["container", "id"],
-                "WHERE endsAt <= ?1 AND coalesce(tokenEndsAt, 0) <= ?1 LIMIT ?2",
-                [now.stored, max(0, limit)])
+        let sessions = AgingRows.sessions
+        // Whoever writes begins with what is there, as whoever prunes the log does.
+        let first = try await read { db in try sessions.first(from: .min, in: db) }
+        guard let first, first <= now.stored else { return 0 }
+        return try await write { commit in
+            return try sessions.delete(
+                from: first, to: now.stored, limit: max(0, limit), in: commit.db)
         }
     }
 

@@ -41,8 +41,12 @@ struct PruningCostTests {
             FROM generate_series(1, 20000) AS n;
             INSERT INTO courier (token, createdAt, polledAt)
             SELECT lpad(to_hex(n), 64, '0'), n, n FROM generate_series(1, 20000) AS n;
+            INSERT INTO userSession (container, id, owner, startedAt, endsAt, tokenEndsAt)
+            SELECT 1 + n % 20, decode(lpad(to_hex(n), 32, '0'), 'hex'), n, n, n,
+                CASE WHEN n > 20 THEN 99999999 END
+            FROM generate_series(1, 20000) AS n;
             """)
-        for table in ["digest", "deadLetter", "pastSubscription", "courier"] {
+        for table in ["digest", "deadLetter", "pastSubscription", "courier", "userSession"] {
             try test.server.sql("VACUUM ANALYZE \(test.schema).\(table)")
         }
     }
@@ -61,6 +65,10 @@ struct PruningCostTests {
                     + "FROM pastSubscription \(AgingRows.past(.subscription).selection))",
                 values: [0, 9, 9]),
             Pruning(sql: RelayStore.orphanStatement, values: [9, 9]),
+            Pruning(
+                sql: "DELETE FROM userSession WHERE (container, id) IN (SELECT container, id "
+                    + "FROM userSession \(AgingRows.sessions.selection))",
+                values: [0, 9, 9]),
         ]
         for (number, pruning) in prunings.enumerated() {
             // The writer itself is asked: as it prepares them, without a word of how many.

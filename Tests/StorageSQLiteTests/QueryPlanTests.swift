@@ -113,6 +113,32 @@ import Testing
         }
     }
 
+    /// Whose token lives for years is known for as long, though the session has ended.
+    @Test func `sessions that are over are found without those that have ended`() async throws {
+        let sessions = AgingRows.sessions
+        for statement in [
+            sessions.firstStatement,
+            "SELECT container, id FROM userSession \(sessions.selection)",
+        ] {
+            let steps = try await plan(of: statement)
+            #expect(steps.count == 1, "\(steps)")
+            #expect(
+                steps.allSatisfy {
+                    $0.hasPrefix("SEARCH userSession USING INDEX userSessionOver (<expr>")
+                }, "\(steps)")
+        }
+    }
+
+    /// The badges of a container are as many as its devices.
+    @Test func `the badge of a device that ended is found by the device`() async throws {
+        let steps = try await plan(of: DeviceStep.endedBadgeStatement)
+        #expect(
+            steps.contains(
+                "SEARCH badge USING PRIMARY KEY (container=? AND deviceID=? AND owner=?)"),
+            "\(steps)")
+        #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
+    }
+
     /// What goes with a courier is looked for in all that was queued, for each that ends.
     @Test func `what was queued for a courier is found by it`() async throws {
         for statement in [

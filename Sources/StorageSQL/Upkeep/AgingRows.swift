@@ -5,7 +5,7 @@ struct AgingRows: Sendable {
     let table: String
     /// The columns of its primary key.
     let key: [String]
-    /// The column with the moment or the place, which has an index.
+    /// The column with the moment or the place, or what is made of columns; it has an index.
     let moment: String
 
     static let dedupeKeys = AgingRows(
@@ -19,6 +19,11 @@ struct AgingRows: Sendable {
         table: "clientReceipt", key: ["owner", "position", "deviceID", "subscriptionSerial"],
         moment: "markedAt")
 
+    /// Each is known until the token of which it began has ended too.
+    static let sessions = AgingRows(
+        table: "userSession", key: ["container", "id"],
+        moment: "max(endsAt, coalesce(tokenEndsAt, 0))")
+
     /// What has ended before all that the log still has.
     static func past(_ table: VersionTable) -> AgingRows {
         AgingRows(table: PastStep.table(of: table), key: ["serial"], moment: "ended")
@@ -26,9 +31,12 @@ struct AgingRows: Sendable {
 
     /// The first moment from another one on; `nil` if there is none.
     func first(from start: Int64, in db: Database) throws -> Int64? {
-        try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT min(\(moment)) FROM \(table) WHERE \(moment) >= ?"),
-            arguments: [start])
+        try Int64.fetchOne(db.cachedStatement(sql: firstStatement), arguments: [start])
+    }
+
+    /// What finds the first moment.
+    var firstStatement: String {
+        "SELECT min(\(moment)) FROM \(table) WHERE \(moment) >= ?"
     }
 
     /// Deletes the first rows between two moments, at most so many; returns how many.
