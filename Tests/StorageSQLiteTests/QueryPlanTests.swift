@@ -124,7 +124,7 @@ import Testing
             #expect(steps.count == 1, "\(steps)")
             #expect(
                 steps.allSatisfy {
-                    $0.hasPrefix("SEARCH userSession ") && $0.contains("INDEX userSessionOver (<expr>")
+                    $0.hasPrefix("SEARCH userSession ") && $0.contains("userSessionOver (<expr>")
                 }, "\(steps)")
         }
     }
