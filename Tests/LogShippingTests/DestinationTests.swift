@@ -31,6 +31,22 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
     }
 
+    @Test func `what a crash left half written goes with its folder`() async throws {
+        let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
+        let destination = FolderDestination(folder)
+        for name in ["a/b/c", "a/d"] { try await destination.put(name, [1]) }
+        let files = FileManager.default
+        try files.createDirectory(
+            atPath: "\(folder)/a/e", withIntermediateDirectories: false)
+        for name in ["a/b/f.partial", "a/e/g.partial"] {
+            #expect(files.createFile(atPath: "\(folder)/\(name)", contents: Data([1])))
+        }
+        try await destination.remove("a/b/c")
+        #expect(try files.contentsOfDirectory(atPath: "\(folder)/a").sorted() == ["d", "e"])
+        try await destination.remove("a/d")
+        #expect(try files.contentsOfDirectory(atPath: folder) == [])
+    }
+
     @Test(arguments: [
         (ENOSPC, DestinationFailure.Kind.away, "there is no room left; make room on its disk"),
         (EIO, .away, "its disk does not work"),

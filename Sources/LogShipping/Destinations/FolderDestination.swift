@@ -101,10 +101,28 @@ package struct FolderDestination: BackupDestination {
             }
             // Folders go when they are empty.
             var folder = Self.parent(of: name)
-            while !folder.isEmpty, unsafe rmdir("\(path)/\(folder)") == 0 {
+            while !folder.isEmpty, Self.removeForsaken("\(path)/\(folder)") {
                 folder = Self.parent(of: folder)
             }
         }
+    }
+
+    /// Removes a folder in which nothing is but what a crash left half written; says whether it
+    /// did.
+    private static func removeForsaken(_ folder: String) -> Bool {
+        if unsafe rmdir(folder) == 0 { return true }
+        guard isForsaken(folder) else { return false }
+        return (try? FileManager.default.removeItem(atPath: folder)) != nil
+    }
+
+    private static func isForsaken(_ folder: String) -> Bool {
+        let files = FileManager.default
+        // A link leads to what is somebody else's.
+        let attributes = try? files.attributesOfItem(atPath: folder)
+        guard attributes?[.type] as? FileAttributeType == .typeDirectory,
+            let names = try? files.contentsOfDirectory(atPath: folder)
+        else { return false }
+        return names.allSatisfy { $0.hasSuffix(partial) || isForsaken("\(folder)/\($0)") }
     }
 
     package func close() async {}
