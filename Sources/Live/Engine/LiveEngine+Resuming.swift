@@ -362,14 +362,19 @@ extension LiveEngine {
         welcome(waiter, group, [reset], isOfChanges ? nil : result(of: group, for: waiter))
     }
 
-    /// Counts queries of a group that begin anew, and says so in a line.
+    /// Counts queries of a group that begin anew, and says so in a line: one in a while, because
+    /// clients choose how often they do.
     func note(_ reason: LiveReset, of group: LiveGroup, queries: Int = 1) {
         meter.count(reset: reason, of: queries)
+        let container = "\(group.query.place.container)"
+        let kind = "\(container) \(reason.rawValue)"
+        guard let unlogged = resetLines.take(kind, at: elapsed()) else { return }
         logger.info(
             "live queries begin anew",
             metadata: [
-                "container": "\(group.query.place.container)", "group": "\(group.number)",
+                "container": "\(container)", "group": "\(group.number)",
                 "queries": "\(queries)", "reason": "\(reason.rawValue)",
+                "unloggedBefore": "\(unlogged)",
             ])
     }
 

@@ -35,6 +35,8 @@ struct ErrorMapping {
     var headers: HTTPFields = [:]
     /// `error` only where somebody has to look.
     var logLevel: Logger.Level = .debug
+    /// Whether the wire form says that the log has it.
+    var isPromised = false
     /// What the log says; more than the wire form for errors of the relay's own.
     var logReason: String
 
@@ -79,6 +81,7 @@ struct ErrorMapping {
         apiError = APIError(
             .internalError, "an error of the relay's own; its log has it under this uuid")
         logLevel = .error
+        isPromised = true
         logReason = String(reflecting: error)
     }
 

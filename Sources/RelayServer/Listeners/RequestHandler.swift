@@ -17,6 +17,7 @@ struct RequestHandler: Sendable {
     let limits: RequestLimits
     let meter: RequestMeter
     let accessLog: AccessLog
+    let refusals = RefusalLog()
     let now: @Sendable () -> Timestamp
     let identifiers: RandomIdentifiers
     /// Whether clients call here, and so pages: on the operator's own port none has any business,
@@ -207,12 +208,7 @@ struct RequestHandler: Sendable {
 
     private func refusal(_ error: any Error, uuid: String, logger: Logger) -> RelayAnswer {
         let mapped = ErrorMapping(error)
-        logger.log(
-            level: mapped.logLevel, "refused a request",
-            metadata: [
-                "uuid": .string(uuid), "code": .string(mapped.apiError.code.rawValue),
-                "reason": .string(mapped.logReason),
-            ])
+        refusals.write(mapped, uuid: uuid, at: now(), to: logger)
         var answer = RelayAnswer(mapped.apiError, uuid: uuid)
         answer.headers.append(contentsOf: mapped.headers)
         return answer

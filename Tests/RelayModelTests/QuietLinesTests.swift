@@ -1,0 +1,16 @@
+import RelayModel
+import Testing
+
+/// Lines of a log that say the same again and again.
+@Suite struct QuietLinesTests {
+    @Test func `of each kind one is written in a while, and the others are counted`() {
+        var lines = QuietLines<String>(pause: .seconds(10))
+        var written: [Int?] = []
+        for second in [0, 1, 2, 10, 12] { written.append(lines.take("a", at: .seconds(second))) }
+        #expect(written == [0, nil, nil, 2, nil])
+        let other = lines.take("b", at: .seconds(12))
+        #expect(other == 0)
+        let afterClock = lines.take("a", at: .seconds(3))
+        #expect(afterClock == 1)
+    }
+}
