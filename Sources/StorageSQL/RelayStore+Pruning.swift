@@ -154,12 +154,77 @@ extension RelayStore {
     private func pruneQuarantine(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
-        guard let age = retention.quarantineAge else { return 0 }
-        let changes = try await delete(
-            "quarantine", "position", from: "quarantinedAt", olderThan: age, at: now, portion)
-        return try await changes
-            + delete(
+        var count = 0
+        if let age = retention.quarantineAge {
+            count += try await delete(
+                "quarantine", "position", from: "quarantinedAt", olderThan: age, at: now, portion)
+            count += try await delete(
                 "quarantinedRange", "id", from: "quarantinedAt", olderThan: age, at: now, portion)
+        }
+        guard let bytes = retention.quarantineBytes else { return count }
+        return try await count + pruneQuarantine(beyond: bytes, portion)
+    }
+
+    /// Leaves `bytes` of the changes that were set aside, as of those that are parked: whoever may
+    /// save dear conditions and make changes has as many set aside as they like.
+    private func pruneQuarantine(beyond bytes: Int, _ portion: Int) async throws -> Int {
+        let newest = try await read { db in
+            try Int64.fetchOne(db, sql: "SELECT max(position) FROM quarantine")
+        }
+        // To know how large they are all of them are read, for which there is seldom a reason.
+        guard let newest, newest != setAsideLookedAt.withLock({ $0 }) else { return 0 }
+        let shares = try await read { db -> [Int64: Int] in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT container, sum(\(Self.setAsideBytes(db))) AS bytes
+                    FROM quarantine GROUP BY container
+                    """)
+            return Dictionary(
+                rows.map { ($0["container"] as Int64, $0["bytes"] as Int) },
+                uniquingKeysWith: { $0 + $1 })
+        }
+        var count = 0
+        if let level = EvenLevel(of: Array(shares.values), within: bytes).level {
+            for (container, share) in shares where share > level {
+                count += try await dropSetAside(of: container, beyond: level, portion)
+            }
+        }
+        setAsideLookedAt.withLock { $0 = newest }
+        return count
+    }
+
+    /// Deletes the oldest of a container's changes that were set aside, but for `bytes`.
+    ///
+    /// What the progress has not passed stays: after a crash it says what was set aside.
+    private func dropSetAside(
+        of container: Int64, beyond bytes: Int, _ portion: Int
+    ) async throws -> Int {
+        let last = try await read { db in
+            try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(position) FROM (
+                        SELECT position,
+                            sum(\(Self.setAsideBytes(db))) OVER (ORDER BY position DESC) AS kept
+                        FROM quarantine WHERE container = ?) AS summed
+                    WHERE kept > ?
+                    """, arguments: [container, bytes])
+        }
+        guard let last else { return 0 }
+        return try await delete(
+            """
+            DELETE FROM quarantine WHERE position IN (
+                SELECT position FROM quarantine
+                WHERE container = ?
+                    AND position <= min(?, (SELECT position FROM progress WHERE shard = 0))
+                ORDER BY position LIMIT ?)
+            """, [container, last, portion], portion)
+    }
+
+    /// The bytes of a change that was set aside: its body, and about what else the row has.
+    private static func setAsideBytes(_ db: Database) -> String {
+        "\(db.dialect.bytes(of: "body")) + 256"
     }
 
     /// Deletes the rows of `table` whose `moment` is older than `age`.

@@ -35,6 +35,8 @@ package final class RelayStore: Sendable {
     package let unreadable = UnreadableRows()
     /// When all records were looked through last for those that nothing changed for long.
     let shadowsLookedThrough = Mutex<Timestamp?>(nil)
+    /// The last change that was set aside when it was looked how large these are.
+    let setAsideLookedAt = Mutex<Int64?>(nil)
     /// What was read of containers: what every request asks for comes from memory.
     let schemas = ContainerMemory<ContainerSchema>()
     let containerSettings = ContainerMemory<ContainerSettings>()

@@ -32,6 +32,11 @@ package struct Retention: Sendable, Hashable {
     /// How long changes and ranges are kept that were set aside, because they cannot be read or
     /// worked; `nil` forever.
     package var quarantineAge: Duration? = .seconds(90 * 86_400)
+    /// The size of the changes that were set aside; the oldest go first, of the containers that
+    /// have most.
+    ///
+    /// `nil` is no bound.
+    package var quarantineBytes: Int? = 1024 * 1024 * 1024
     /// How long the last version of a record is known after its last change; `nil` forever.
     ///
     /// A record that is forgotten has no image before its next change, and an older version of it

@@ -11,6 +11,9 @@ package enum UpkeepConformance {
             "records that nothing changed for long are looked for now and then, not in each round",
             check: shadows),
         ConformanceCase(
+            "what was set aside is kept up to a size, and until the progress has passed it",
+            check: setAside),
+        ConformanceCase(
             "dropping and redriving dead letters keeps the accounts balanced", check: accounts),
         ConformanceCase("the backlog is counted as it comes and goes", check: backlog),
         ConformanceCase(
@@ -59,6 +62,28 @@ package enum UpkeepConformance {
         #expect(second.shadows == 0)
         let third = try await store.prune(retention, at: Sample.moment(7550), portion: 10)
         #expect(third.shadows == 1)
+    }
+
+    private static func setAside(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        for number in 0..<6 as Range<Int64> { try await append(number, to: store) }
+        func setAside(_ position: UInt64) async throws {
+            let entry = UnreadableEntry(
+                position: LogPosition(position), isChange: true, reason: "why")
+            try await store.quarantine(entry, at: Sample.moment(1))
+        }
+        for position in 1...5 as ClosedRange<UInt64> { try await setAside(position) }
+        let four = ProgressMark(position: LogPosition(4), offset: 0)
+        try await store.settle(SettledStep(from: .start, to: four))
+        var retention = Retention()
+        let none = try await store.prune(retention, at: Sample.moment(14), portion: 3)
+        #expect(none.quarantined == 0)
+        try await setAside(6)
+        retention.quarantineBytes = 0
+        let settled = try await store.prune(retention, at: Sample.moment(14), portion: 3)
+        #expect(settled.quarantined == 4)
+        #expect(try await store.backlog().quarantined == 2)
+        #expect(try await store.positionsSetAside(after: .start).count == 2)
     }
 
     private static func accounts(_ factory: any StoreFactory) async throws {
