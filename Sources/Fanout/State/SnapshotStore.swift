@@ -30,12 +30,16 @@ package final class SnapshotStore: Sendable {
         var dueAt: Timestamp?
         var waiting: StateImage?
         var written: (record: SnapshotRecord, path: String)?
+        var lines = QuietLines<String>(pause: SnapshotStore.silence)
     }
 
     /// Edits that make a snapshot worth its writing, as a share of the state.
     private static let worthwhileShare = 50
     /// How often it is looked whether there is an image, or the progress has come.
     private static let pause = Duration.milliseconds(200)
+    /// How often it is said that the store cannot vouch for one, which is tried at each look: a
+    /// database may be away for hours.
+    private static let silence = Duration.seconds(60)
 
     private let settings: Settings
     private let storeIdentity: UUIDBytes
@@ -217,7 +221,14 @@ package final class SnapshotStore: Sendable {
                 return discard(written, prunedTo: pruned)
             }
         } catch let error as StorageError {
-            logger.warning("could not record a snapshot", metadata: ["reason": "\(error)"])
+            let moment = Duration.seconds(now().seconds)
+            let unlogged = state.withLock { $0.lines.take("record", at: moment) }
+            guard let unlogged else { return }
+            logger.warning(
+                "could not record a snapshot",
+                metadata: [
+                    "reason": "\(error)", "unloggedBefore": .stringConvertible(unlogged),
+                ])
             return
         }
         SnapshotFile.removeAll(stem: settings.stem, except: written.path)

@@ -368,7 +368,7 @@ extension LiveEngine {
         meter.count(reset: reason, of: queries)
         let container = "\(group.query.place.container)"
         let kind = "\(container) \(reason.rawValue)"
-        guard let unlogged = resetLines.take(kind, at: elapsed()) else { return }
+        guard let unlogged = lines.take(kind, at: elapsed()) else { return }
         logger.info(
             "live queries begin anew",
             metadata: [

@@ -185,11 +185,15 @@ extension LiveEngine {
     /// Ends groups because their conditions took more than one change may take.
     func end(dear serials: [UInt64], in container: LiveContainer) {
         guard !serials.isEmpty else { return }
-        logger.warning(
-            "ended live queries whose conditions took too much",
-            metadata: [
-                "container": "\(container.key)", "groups": .stringConvertible(serials.count),
-            ])
+        // Who makes changes and asks again has them end as often as they like.
+        if let unlogged = lines.take("\(container.key) dear", at: elapsed()) {
+            logger.warning(
+                "ended live queries whose conditions took too much",
+                metadata: [
+                    "container": "\(container.key)", "groups": .stringConvertible(serials.count),
+                    "unloggedBefore": .stringConvertible(unlogged),
+                ])
+        }
         let numbers = serials.flatMap { serial in
             container.own.all(foundBy: UInt32(truncatingIfNeeded: serial))
         }

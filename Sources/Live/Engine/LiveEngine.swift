@@ -68,7 +68,7 @@ package actor LiveEngine {
     var looked: [ContainerKey: ResultShares] = [:]
     /// How often the schema of a container has changed.
     var schemas: [ContainerKey: Int] = [:]
-    var resetLines = QuietLines<String>()
+    var lines = QuietLines<String>()
     private let patience: StorePatience
 
     /// Prepares to follow `log`; `store` is its mark in tokens, and `seed` keeps hashes secret.

@@ -12,6 +12,7 @@ struct SessionService: Sendable {
 
     private let secret = SessionSecret()
     private let marks = KeyMarks()
+    private let failures = SessionFailures()
 
     /// Looks up the sessions of `registry`.
     init(
@@ -65,7 +66,7 @@ struct SessionService: Sendable {
             do {
                 session = try await registry.startSession(fresh)
             } catch {
-                logger.warning("could not start a session", metadata: ["reason": "\(error)"])
+                failures.log(error, of: container.key, at: now, to: logger)
                 return nil
             }
         }
@@ -115,6 +116,24 @@ private final class SessionSecret: Sendable {
         let secret = try await read()
         known.withLock { $0 = secret }
         return secret
+    }
+}
+
+/// Says that sessions cannot be started, of a container once in a while: all who call without one
+/// would have it said, as long as the store has no room.
+private final class SessionFailures: Sendable {
+    private let lines = Mutex(QuietLines<ContainerKey>())
+
+    func log(
+        _ error: any Error, of container: ContainerKey, at now: Timestamp, to logger: Logger
+    ) {
+        let unlogged = lines.withLock { $0.take(container, at: .seconds(now.seconds)) }
+        guard let unlogged else { return }
+        logger.warning(
+            "could not start a session",
+            metadata: [
+                "reason": "\(error)", "unloggedBefore": .stringConvertible(unlogged),
+            ])
     }
 }
 
