@@ -138,6 +138,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0031_pruneSessions",
             sql: EmbeddedFile("v0031_pruneSessions.sql").text,
             checksum: "6479557592df19f33d7e9189ef1cac039666ea266430697dbbd6603f5ab94abb"),
+        Migration(
+            name: "v0032_countZones",
+            sql: EmbeddedFile("v0032_countZones.sql").text,
+            checksum: "6a22cd1a60ce962b6c0ab6ca3326dfd0df974d07740c32e515825f68aae81b77"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -196,5 +200,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0013_pruneSessions",
             sql: EmbeddedFile("p0013_pruneSessions.sql").text,
             checksum: "e6745de81e69b26636d3203ff8a57d9f02277d6f8402238d007fcbde79e7a5a7"),
+        Migration(
+            name: "p0014_countZones",
+            sql: EmbeddedFile("p0014_countZones.sql").text,
+            checksum: "3379a724928e5be1182f612e728adfcf99db2cfb6fbf9902de89edc6fcd6bb6a"),
     ]
 }

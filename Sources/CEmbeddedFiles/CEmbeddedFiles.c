@@ -194,6 +194,9 @@ static const unsigned char v0030_listSessions_sql[] = {
 static const unsigned char v0031_pruneSessions_sql[] = {
 #embed "../../Migrations/sql/v0031_pruneSessions.sql"
 };
+static const unsigned char v0032_countZones_sql[] = {
+#embed "../../Migrations/sql/v0032_countZones.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -232,6 +235,9 @@ static const unsigned char p0012_listSessions_sql[] = {
 };
 static const unsigned char p0013_pruneSessions_sql[] = {
 #embed "../../Migrations/postgresql/p0013_pruneSessions.sql"
+};
+static const unsigned char p0014_countZones_sql[] = {
+#embed "../../Migrations/postgresql/p0014_countZones.sql"
 };
 
 static const struct {
@@ -301,6 +307,7 @@ static const struct {
     {"v0029_forgetTypes.sql", v0029_forgetTypes_sql, sizeof v0029_forgetTypes_sql},
     {"v0030_listSessions.sql", v0030_listSessions_sql, sizeof v0030_listSessions_sql},
     {"v0031_pruneSessions.sql", v0031_pruneSessions_sql, sizeof v0031_pruneSessions_sql},
+    {"v0032_countZones.sql", v0032_countZones_sql, sizeof v0032_countZones_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
@@ -314,6 +321,7 @@ static const struct {
     {"p0011_countOnce.sql", p0011_countOnce_sql, sizeof p0011_countOnce_sql},
     {"p0012_listSessions.sql", p0012_listSessions_sql, sizeof p0012_listSessions_sql},
     {"p0013_pruneSessions.sql", p0013_pruneSessions_sql, sizeof p0013_pruneSessions_sql},
+    {"p0014_countZones.sql", p0014_countZones_sql, sizeof p0014_countZones_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

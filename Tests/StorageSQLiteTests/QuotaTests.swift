@@ -404,6 +404,10 @@ import Testing
                 let zone = ZoneID(zoneName: name) ?? .default
                 _ = try await store.createZones([zone], in: Self.place(user))
             }
+            // Every user has one that nobody makes.
+            for user in ["ann", "bob", "cid", "dan"] {
+                _ = try await store.createZones([.default], in: Self.place(user))
+            }
             for name in ["a", "b", "a"] { try await create(name, of: "ann") }
             await #expect(
                 throws: StorageError.overQuota(QuotaRefusal(.databaseZones, limit: 2, use: 2))

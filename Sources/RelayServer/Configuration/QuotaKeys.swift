@@ -58,8 +58,9 @@ extension ConfigurationKeys {
             factor: .mebibyte),
         QuotaSetting(
             "zonesPerDatabase", .databaseZones,
-            "The zones of one database, deleted ones included."),
+            "The zones of one database but for the default one, deleted ones included."),
         QuotaSetting(
-            "zonesPerContainer", .zones, "The zones of one container, deleted ones included."),
+            "zonesPerContainer", .zones,
+            "The zones of one container but for default ones, deleted ones included."),
     ]
 }

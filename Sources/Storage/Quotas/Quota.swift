@@ -24,7 +24,7 @@ package enum Quota: String, Sendable, Hashable, CaseIterable {
     case userRecords
     /// Bytes of their rows.
     case userRecordBytes
-    /// Zones, marks of deleted ones included.
+    /// Zones but for default ones, marks of deleted ones included.
     case zones
     /// The same of one database.
     case databaseZones

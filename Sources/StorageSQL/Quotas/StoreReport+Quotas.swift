@@ -1,9 +1,12 @@
+import RelayModel
 import Storage
 
 extension StoreReport {
     /// Counts what `quotaUse` says and the tables do not, and the other way round.
     static func miscounted(_ dialect: Dialect) -> String {
         let bytes = dialect.bytes(of: "body")
+        // The default zones are nobody's doing.
+        let ofSomebody = "zoneName <> '\(ZoneID.defaultName)' OR zoneOwner <> ''"
         return """
                 WITH found (container, thing, holder, number, bytes) AS (
                     SELECT container, 1, '', count(*), sum(\(bytes))
@@ -24,10 +27,11 @@ extension StoreReport {
                     SELECT container, 3, holder, sum(1 - isDeleted), sum(bytes)
                     FROM recordHolding WHERE holder <> '' GROUP BY container, holder
                     UNION ALL
-                    SELECT container, 4, '', count(*), 0 FROM recordZone GROUP BY container
+                    SELECT container, 4, '', count(*), 0
+                    FROM recordZone WHERE \(ofSomebody) GROUP BY container
                     UNION ALL
                     SELECT container, 4, database || '/' || owner, count(*), 0
-                    FROM recordZone GROUP BY container, database, owner),
+                    FROM recordZone WHERE \(ofSomebody) GROUP BY container, database, owner),
                 counted AS (
                     SELECT container, thing, holder, number, bytes FROM quotaUse
                     WHERE thing <> 5 AND (number <> 0 OR bytes <> 0))
