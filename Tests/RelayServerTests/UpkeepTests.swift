@@ -35,6 +35,21 @@ struct UpkeepTests {
         await store.close()
     }
 
+    @Test func `what fails keeps nothing else from being pruned`() async throws {
+        let done = Mutex<[Int]>([])
+        await #expect(throws: OddFailure.self) {
+            try await Upkeep.each(
+                { done.withLock { $0.append(1) } }, { throw OddFailure() },
+                { done.withLock { $0.append(3) } })
+        }
+        #expect(done.withLock { $0 } == [1, 3])
+        await #expect(throws: CancellationError.self) {
+            try await Upkeep.each(
+                { throw CancellationError() }, { done.withLock { $0.append(2) } })
+        }
+        #expect(done.withLock { $0 } == [1, 3])
+    }
+
     private enum Outage: Error {
         case unreachable, locked
     }

@@ -133,19 +133,34 @@ struct Upkeep: Sendable {
     }
 
     private func prune() async throws {
-        let counts = try await store.prune(settings.retention, at: world.now())
-        meter.count(counts)
-        try await pruneWhatIsFetched(at: world.now())
+        let now = world.now()
+        let idle = now.advanced(by: .zero - settings.courierIdle)
+        let old = now.advanced(by: .zero - settings.inboxAge)
+        let cutoff = now.advanced(by: .zero - settings.auditAge)
+        try await Self.each(
+            { meter.count(try await store.prune(settings.retention, at: now)) },
+            { while try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000) > 0 {} },
+            { while try await store.pruneInboxes(unchangedSince: old, count: 1000) > 0 {} },
+            { while try await store.pruneSessions(at: now, limit: 1000) > 0 {} },
+            {
+                while try await store.pruneAudit(before: cutoff, most: settings.auditEntries) > 0 {}
+            })
     }
 
-    private func pruneWhatIsFetched(at now: Timestamp) async throws {
-        let idle = now.advanced(by: .zero - settings.courierIdle)
-        while try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000) > 0 {}
-        let old = now.advanced(by: .zero - settings.inboxAge)
-        while try await store.pruneInboxes(unchangedSince: old, count: 1000) > 0 {}
-        while try await store.pruneSessions(at: now, limit: 1000) > 0 {}
-        let cutoff = now.advanced(by: .zero - settings.auditAge)
-        while try await store.pruneAudit(before: cutoff, most: settings.auditEntries) > 0 {}
+    /// Does each of several things, also after one that failed, so that nothing grows for want of
+    /// another; then the first failure is thrown.
+    static func each(_ steps: (() async throws -> Void)...) async throws {
+        var failure: (any Error)?
+        for step in steps {
+            do {
+                try await step()
+            } catch let error as CancellationError {
+                throw error
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
     }
 
     // MARK: The accounts
