@@ -1,5 +1,6 @@
 package import RelayModel
 package import Storage
+import Synchronization
 
 extension RelayStore {
     /// Deletes what has outlived `retention` at `now`, and what nothing refers to any more.
