@@ -227,7 +227,7 @@ extension LiveEngine {
             await reach(try await log.head())
             take(&reading.found, tableKey, groups, in: container)
         } catch {
-            logger.error("could not read records", metadata: ["reason": "\(error)"])
+            say(error, reading: "records")
             end(dear: waiting.dear.take(), in: container)
             give(
                 up: groups, tableKey, in: container,

@@ -103,7 +103,7 @@ extension LiveEngine {
                 try await resume(groups, from: start, isOfAll: isOfAll)
             }
         } catch {
-            logger.error("could not read the log", metadata: ["reason": "\(error)"])
+            say(error, reading: "the log")
             for (container, group, _) in groups where isComing(group, container) {
                 end(
                     group, APIError(.tryAgainLater, "the log cannot be read now", retryAfter: 5),

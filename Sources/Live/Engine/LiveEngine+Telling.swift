@@ -182,6 +182,14 @@ extension LiveEngine {
         end(dear: blamed, in: container)
     }
 
+    /// Says what could not be read, and why, once in a while: all who come back ask anew.
+    func say(_ error: any Error, reading what: String) {
+        guard let unlogged = lines.take("reading \(what)", at: elapsed()) else { return }
+        logger.error(
+            "could not read \(what)",
+            metadata: ["reason": "\(error)", "unloggedBefore": .stringConvertible(unlogged)])
+    }
+
     /// Ends groups because their conditions took more than one change may take.
     func end(dear serials: [UInt64], in container: LiveContainer) {
         guard !serials.isEmpty else { return }
