@@ -1,4 +1,3 @@
-import Logging
 import Matching
 import RelayModel
 import Storage
