@@ -409,6 +409,29 @@ import Testing
         }
     }
 
+    /// A connection may be accepted, and a call come by it, while its listener ends.
+    @Test func `a call by a connection that nobody took is sent to the next`() async throws {
+        let count = Mutex(0)
+        try await Self.with(waiting: 60) { near, far in
+            far.own { _, context in
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number == 1 {
+                    let pipeline = context.channel?.pipeline
+                    pipeline?.fireUserInboundEventTriggered(TakenConnection.Dropped())
+                }
+                return Response(status: .ok)
+            }
+            near.follow(far)
+            let call = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
+            let answer = try await near.exchange(call, until: "\r\n\r\n")
+            #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+        }
+        #expect(count.withLock { $0 } == 2)
+    }
+
     /// Posts again and again, until something else than 200 is answered, which is returned.
     private static func post(to port: Int) async throws -> String {
         let connection = try await RawConnection.open(port)

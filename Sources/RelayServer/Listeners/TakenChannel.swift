@@ -22,6 +22,9 @@ struct TakenChannel: ServerChildChannel {
 
 /// A connection on its way to whoever serves it; it is closed if it does not come there.
 final class TakenConnection: ServerChildChannelValue {
+    /// Tells the handlers of a connection that nobody takes it, before it is closed.
+    struct Dropped: Sendable {}
+
     private let value: HTTP1Channel.Value
     private let isTaken = Atomic(false)
 
@@ -40,6 +43,7 @@ final class TakenConnection: ServerChildChannelValue {
     deinit {
         guard !isTaken.load(ordering: .relaxed) else { return }
         let value = value
+        value.channel.pipeline.fireUserInboundEventTriggered(Dropped())
         Task { try? await value.executeThenClose { _, _ in } }
     }
 }

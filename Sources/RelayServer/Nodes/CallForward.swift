@@ -199,6 +199,8 @@ final class CallForward: UpstreamUser {
             }
             upgrade = head
         } else if head.status.kind == .informational {
+            // It was on its way to an owner that had ended its connection, and was not taken.
+            guard head.headerFields[.nodeDeclined] == nil else { return fail(.declined) }
             goOn()
         } else if head.headerFields[.nodeDeclined] != nil {
             isDeclined = true
@@ -235,13 +237,7 @@ final class CallForward: UpstreamUser {
 
     private func end(_ trailers: HTTPFields?) {
         if let upgrade { return join(upgrade) }
-        if isDeclined {
-            isDeclined = false
-            // Who owns the store no more ends it.
-            upstreamEnds = true
-            letUpstreamGo()
-            return fail(.declined)
-        }
+        guard !isDeclined else { return fail(.declined) }
         guard call.isAnswered else { return }
         client?.write(.end(trailers))
         client?.flush()

@@ -15,26 +15,37 @@ final class NodeCalls: Sendable {
     func end() { count.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
 }
 
-/// Keeps a connection from another relay for a moment when this relay ends, if nothing is open on
-/// it; one for each connection.
+/// Ends a connection from another relay when this relay ends; one for each connection.
 ///
 /// A call that is on its way to a connection which closes may have been worked, for all that the
-/// other relay knows, which has to refuse it then. So the connection ends after the next call,
-/// which is declined, or once the other relays have seen that another one owns the store.
+/// other relay knows, which has to refuse it then. So no connection closes before the other relay
+/// was told that nothing more is taken: in the head of the answer that is the last, or, where none
+/// is under way or its head has gone, in an informational answer to nothing. What comes after that
+/// is dropped, and the other relay knows that it was.
 final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// How long it is kept: three times as long as all shards take to be looked at.
+    /// How long the other relay has to close a connection that was given up.
     private static let patience = TimeAmount.milliseconds(750)
+    /// What gives it up; a relay that does not know it closes one on which it waits for nothing.
+    private static let leaving = HTTPResponse(
+        status: HTTPResponse.Status(code: 199, reasonPhrase: "Leaving"),
+        headerFields: [.nodeDeclined: "it takes nothing more here"])
 
     private let calls: NodeCalls
     private var open = 0
     private var isEnding = false
     /// Whether those behind are to be told of the end still.
     private var owesEnd = false
+    /// Whether the head of the answer under way has gone, and did not say that it is the last.
+    private var isPlain = false
+    /// Whether the connection becomes another protocol's.
+    private var isUpgraded = false
+    /// Whether the other relay was told that nothing more is taken.
+    private var hasLeft = false
     private var context: ChannelHandlerContext?
 
     init(_ calls: NodeCalls) { self.calls = calls }
@@ -50,22 +61,25 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !hasLeft else { return }
         if case .head = unwrapInboundIn(data) {
             open += 1
             calls.begin()
         }
         context.fireChannelRead(data)
-        // Those behind know of the call now, and close the connection after its answer.
-        tellEnd()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // Nobody will work what has come, and none of it was answered.
+        if event is TakenConnection.Dropped { return leave(context) }
         guard event is ChannelShouldQuiesceEvent else {
             return context.fireUserInboundEventTriggered(event)
         }
         guard !isEnding else { return }
         (isEnding, owesEnd) = (true, true)
+        // Those behind know of the call, and close the connection after its answer.
         guard open == 0 else { return tellEnd() }
+        leave(context)
         _ = context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [weak self] in
             self?.tellEnd()
         }
@@ -73,15 +87,32 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
-        case .head(var head) where isEnding && head.status.kind != .informational:
+        case .head(let head) where head.status.kind == .informational:
+            guard head.status == .switchingProtocols else { break }
+            isUpgraded = true
+            finish()
+        case .head(var head):
+            isPlain = !isEnding
+            guard isEnding else { break }
             // Nobody is to send another call on its heels.
             head.headerFields[.connection] = "close"
             return context.write(wrapOutboundOut(.head(head)), promise: promise)
-        case .head(let head): if head.status == .switchingProtocols { finish() }
         case .body: break
-        case .end: finish()
+        case .end:
+            finish()
+            guard isEnding, isPlain else { break }
+            context.write(data, promise: promise)
+            return leave(context)
         }
         context.write(data, promise: promise)
+    }
+
+    /// Says that nothing is taken any more, and nothing was since the last whole answer.
+    private func leave(_ context: ChannelHandlerContext) {
+        guard !hasLeft, !isUpgraded else { return }
+        hasLeft = true
+        context.write(wrapOutboundOut(.head(Self.leaving)), promise: nil)
+        context.flush()
     }
 
     private func finish() {

@@ -57,7 +57,10 @@ final class OwnerProbe: UpstreamUser {
 
     func take(_ part: HTTPResponsePart) {
         switch part {
-        case .head(let head): status = head.status.code
+        case .head(let head):
+            status = head.status.code
+            // It ends, and says so on a connection that was kept.
+            if head.status.kind == .informational { promise.succeed(421) }
         case .body: break
         case .end: if let status { promise.succeed(status) }
         }

@@ -1,0 +1,137 @@
+import HTTPTypes
+import NIOCore
+import NIOEmbedded
+import NIOHTTPTypes
+import Testing
+
+@testable import RelayServer
+
+/// How a connection from another relay ends, without a socket.
+@Suite struct NodeFarewellTests {
+    /// Counts what those behind are told of the end.
+    private final class Ends: ChannelInboundHandler {
+        typealias InboundIn = HTTPRequestPart
+        typealias InboundOut = HTTPRequestPart
+
+        var count = 0
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if event is ChannelShouldQuiesceEvent { count += 1 }
+        }
+    }
+
+    private let calls = NodeCalls()
+    private let ends = Ends()
+    private let channel: EmbeddedChannel
+
+    init() throws {
+        channel = EmbeddedChannel(handlers: [NodeFarewell(calls), ends])
+        channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
+    }
+
+    private func come() throws {
+        let head = HTTPRequest(method: .post, scheme: nil, authority: "h", path: "/x")
+        try channel.writeInbound(HTTPRequestPart.head(head))
+        try channel.writeInbound(HTTPRequestPart.end(nil))
+    }
+
+    private func hasCome() throws -> Bool {
+        try channel.readInbound(as: HTTPRequestPart.self) != nil
+    }
+
+    private func end() {
+        channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    }
+
+    private func begin() throws {
+        try channel.writeOutbound(HTTPResponsePart.head(HTTPResponse(status: .ok)))
+    }
+
+    private func finish() throws { try channel.writeOutbound(HTTPResponsePart.end(nil)) }
+
+    /// What goes out next, if it is the head of an answer.
+    private func head() throws -> HTTPResponse? {
+        guard case .head(let head)? = try channel.readOutbound(as: HTTPResponsePart.self) else {
+            return nil
+        }
+        return head
+    }
+
+    private func isOver() throws -> Bool {
+        guard case .end? = try channel.readOutbound(as: HTTPResponsePart.self) else { return false }
+        return true
+    }
+
+    @Test func `where no call is open, the other relay hears that none is taken`() throws {
+        end()
+        let told = try head()
+        #expect(told?.status.kind == .informational)
+        #expect(told?.headerFields[.nodeDeclined] != nil)
+        #expect(ends.count == 0)
+        // What was on its way is worked by nobody.
+        try come()
+        let came = try hasCome()
+        #expect(!came && !calls.isAny)
+        channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+        #expect(ends.count == 1)
+        _ = try channel.finish()
+    }
+
+    @Test func `an answer that begins after the end says that it is the last`() throws {
+        try come()
+        end()
+        #expect(ends.count == 1 && calls.isAny)
+        try begin()
+        try finish()
+        let answer = try head()
+        #expect(answer?.status == .ok && answer?.headerFields[.connection] == "close")
+        let wasOver = try isOver()
+        let more = try head()
+        #expect(wasOver && more == nil && !calls.isAny)
+        _ = try channel.finish()
+    }
+
+    /// Its head let the other relay keep the connection, whose next call could cross with its end.
+    @Test func `an answer that had begun before the end is followed by that none is taken`() throws
+    {
+        try come()
+        try begin()
+        end()
+        try finish()
+        let answer = try head()
+        #expect(answer?.status == .ok && answer?.headerFields[.connection] == nil)
+        let wasOver = try isOver()
+        let told = try head()
+        #expect(wasOver && told?.headerFields[.nodeDeclined] != nil)
+        while try hasCome() {}
+        try come()
+        let came = try hasCome()
+        #expect(!came)
+        _ = try channel.finish()
+    }
+
+    /// A connection may be made, and a call come by it, while its listener ends.
+    @Test func `what came by a connection that nobody takes is declined`() throws {
+        try come()
+        channel.pipeline.fireUserInboundEventTriggered(TakenConnection.Dropped())
+        let told = try head()
+        #expect(told?.status.kind == .informational)
+        #expect(told?.headerFields[.nodeDeclined] != nil)
+        _ = try channel.finish(acceptAlreadyClosed: true)
+        #expect(!calls.isAny)
+    }
+
+    @Test func `a connection that becomes another protocol's is told nothing`() throws {
+        try come()
+        try channel.writeOutbound(
+            HTTPResponsePart.head(HTTPResponse(status: .switchingProtocols)))
+        try finish()
+        end()
+        let answer = try head()
+        #expect(answer?.status == .switchingProtocols)
+        let wasOver = try isOver()
+        let more = try head()
+        #expect(wasOver && more == nil)
+        _ = try channel.finish()
+    }
+}
