@@ -157,6 +157,32 @@ import Testing
         #expect(ended == 2)
     }
 
+    @Test func `what is adopted while due rows are read is not sent beside its first attempt`()
+        throws
+    {
+        var state = state()
+        let requests = admit(deliveries(1...2), to: &state).requests
+        let look = state.retryLook(at: now)
+        let later = now.advanced(by: .milliseconds(2001))
+        _ = state.adopt(at: later)
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        _ = state.stepRecorded(step)
+        // The rows are there now, and are due at once.
+        let early = state.admit(due: step.retries, readAfter: look, withdrawn: [:], at: later)
+        #expect(early.taken == 0 && early.requests.isEmpty)
+        // Nor is it once its answer has come and its row is gone.
+        _ = state.take(answer(requests, .accepted), at: later)
+        let ended = state.nextStep()
+        _ = state.stepRecorded(try #require(ended))
+        let late = state.admit(due: step.retries, readAfter: look, withdrawn: [:], at: later)
+        #expect(late.taken == 0 && late.requests.isEmpty)
+        // What another process left without an answer is sent.
+        let next = state.retryLook(at: later)
+        let other = state.admit(due: step.retries, readAfter: next, withdrawn: [:], at: later)
+        #expect(other.taken == 2)
+    }
+
     // MARK: Halts
 
     @Test func `a refused credential halts its container, and one is let through to try`() {

@@ -144,6 +144,8 @@ struct DeliveryState: ~Copyable, Sendable {
         let held: Halts.Held
         /// When one of them may try.
         let nextTrial: Timestamp?
+        /// How many deliveries had been adopted as retries by then.
+        let adoptions: UInt64
     }
 
     /// Which retries may be read at `now`.
@@ -151,20 +153,24 @@ struct DeliveryState: ~Copyable, Sendable {
         RetryLook(
             excluded: tracker.retriesInFlight,
             room: max(0, settings.retryWindow - tracker.openRetries),
-            held: rules.halts.held(at: now), nextTrial: rules.halts.nextTrial(after: now))
+            held: rules.halts.held(at: now), nextTrial: rules.halts.nextTrial(after: now),
+            adoptions: tracker.adoptions)
     }
 
     /// Learns that the registry is about to be asked about what waits.
     mutating func registryIsAsked() { rules.registryIsAsked() }
 
     /// Takes up retries that are due, except those whose lanes wait: their rows stay as they are.
+    ///
+    /// Of what was adopted since `look` the answer is open, or has come: it is looked for again.
     mutating func admit(
-        due: [Retry], withdrawn: [DeliveryID: Withdrawal], isHeard: Bool = false,
-        at now: Timestamp
+        due: [Retry], readAfter look: RetryLook? = nil, withdrawn: [DeliveryID: Withdrawal],
+        isHeard: Bool = false, at now: Timestamp
     ) -> Admission {
         answered = isHeard ? [] : nil
         var admission = Admission()
-        for retry in rules.inOrderOfTrial(due) {
+        let isLate = look.map { $0.adoptions != tracker.adoptions } ?? false
+        for retry in rules.inOrderOfTrial(due) where !(isLate && retry.reason == .noAnswerYet) {
             let owed = retry.delivery
             let decision = rules.decide(
                 on: owed, .waited(attempts: retry.attempts, retry.reason),

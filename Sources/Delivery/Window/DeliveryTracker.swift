@@ -60,6 +60,8 @@ package struct DeliveryTracker: Sendable {
     private var busyRetries: Set<DeliveryID> = []
     /// Tickets of the log whose deliveries were adopted as retries while their answers were open.
     private var adopted: [Ticket: Ticket] = [:]
+    /// How often deliveries were adopted, since the start.
+    private(set) var adoptions: UInt64 = 0
     private var nextRetry: UInt64 = 0
     private var settledRetries: [Resolution] = []
     /// Retries whose end is settled and not yet durable: their rows still read as due.
@@ -354,6 +356,7 @@ package struct DeliveryTracker: Sendable {
             var open = retry
             open.attempts = 0
             adopted[ticket] = admit(open)
+            adoptions += 1
             return RetryLane(of: delivery.delivery)
         }
     }

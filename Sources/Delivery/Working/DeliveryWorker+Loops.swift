@@ -117,7 +117,7 @@ extension DeliveryWorker {
         try await learnThrottles(of: due.map(\.delivery))
         let isHeard = ledger.isHeard
         let admission = ledger.withStateNow { [due] in
-            $0.admit(due: due, withdrawn: withdrawn, isHeard: isHeard, at: $1)
+            $0.admit(due: due, readAfter: look, withdrawn: withdrawn, isHeard: isHeard, at: $1)
         }
         act(on: admission, judgedAt: ended)
         return admission.taken > 0
