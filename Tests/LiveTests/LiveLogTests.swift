@@ -72,6 +72,45 @@ import Testing
         }
     }
 
+    /// A log that cannot be read for now.
+    private final class AwayLog: AlteredLog {
+        let store: RelayStore
+        let isAway = Mutex(false)
+
+        init(_ store: RelayStore) { self.store = store }
+
+        func followedEntries(
+            after position: LogPosition, limit: Int
+        ) async throws -> [FollowedEntry] {
+            guard !isAway.withLock({ $0 }) else { throw StorageError.unavailable("away") }
+            return try await store.followedEntries(after: position, limit: limit)
+        }
+    }
+
+    /// A call that waits keeps its listener from ending, and that the relay.
+    @Test func `who waits for a log that cannot be read goes, or hears of the relay's end`()
+        async throws
+    {
+        let scenario = try await LiveScenario()
+        let log = AwayLog(scenario.store)
+        try await scenario.withEngine(log: log) { engine in
+            let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(
+                ["all": LiveScenario.query(.changes)], version: 1, by: client)
+            await client.wait { $0.isComplete }
+            log.isAway.withLock { $0 = true }
+            try await scenario.modify([LiveScenario.edit(.forceReplace, "r0")])
+            let gone = Task { try await engine.reachHead() }
+            gone.cancel()
+            await #expect(throws: CancellationError.self) { try await gone.value }
+            let waiting = Task { try await engine.fence("f", of: 1) }
+            await engine.endWaiting()
+            await #expect(throws: APIError.self) { try await waiting.value }
+            await #expect(throws: APIError.self) { try await engine.reachHead() }
+        }
+    }
+
     @Test("who comes back begins anew also where the log is pruned while it is read for them")
     func beginsAnewBehindGap() async throws {
         let scenario = try await LiveScenario()

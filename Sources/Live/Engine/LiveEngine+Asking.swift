@@ -33,8 +33,29 @@ extension LiveEngine {
 
     /// Returns once everything has been worked that is durable now.
     package func reachHead() async throws {
-        await reach(try await log.head())
+        try await reach(try await log.head())
     }
+
+    /// Returns once all entries up to `target` have been worked.
+    ///
+    /// - Throws: 503 once nobody is to wait any more; `CancellationError`.
+    package func reach(_ target: LogPosition) async throws {
+        // Before it follows, no position is one.
+        guard !isFollowing || position < target else { return }
+        guard !waiters.isOver else { throw APIError.nobodyWaits }
+        let number = waiters.number()
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { waiters.add($0, number, until: target) }
+        } onCancel: {
+            Task { await self.forget(waiter: number) }
+        }
+    }
+
+    private func forget(waiter number: UInt64) { waiters.cancel(number) }
+
+    /// Lets nobody wait any more: the relay ends, and the log may never be followed so far, where
+    /// the database is away or following has failed.
+    package func endWaiting() { waiters.end() }
 
     /// Sends a client how far everything has been told.
     ///

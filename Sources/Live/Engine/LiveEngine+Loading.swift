@@ -206,7 +206,9 @@ extension LiveEngine {
             beginReading()
         }
         // What happens before the log is followed is put aside for nobody.
-        await reach(.start)
+        guard (try? await reach(.start)) != nil else {
+            return give(up: groups, tableKey, in: container, .nobodyWaits)
+        }
         let waiting = Waiting(
             groups.compactMap { container.groups[$0] }, in: container, seed: seed, settings)
         meter.countReading()
@@ -223,7 +225,7 @@ extension LiveEngine {
                             + "kept"))
             }
             // What was read may be ahead of what has been followed.
-            await reach(try await log.head())
+            try await reach(try await log.head())
             take(&reading.found, tableKey, groups, in: container)
         } catch {
             say(error, reading: "records")

@@ -31,7 +31,7 @@ package actor LiveEngine {
 
     /// All entries up to here have been worked.
     var position = LogPosition.start
-    private var isFollowing = false
+    var isFollowing = false
     var clients: [UInt64: LiveClient] = [:]
     /// Where clients stand, and how many there.
     var hubs: [ObjectIdentifier: (hub: any LiveHub, clients: Int)] = [:]
@@ -51,7 +51,7 @@ package actor LiveEngine {
     /// How often containers were left for another reading of the log since they had their turn.
     var postponed: [ContainerKey: Int] = [:]
     /// Those who wait until the engine has come so far.
-    var waiters: [(position: LogPosition, continuation: CheckedContinuation<Void, Never>)] = []
+    var waiters = PositionWaiters()
     var frames: [LiveGroupFrame] = []
     /// What closed what was told last.
     var closing: (position: LogPosition, frame: LiveFrame)?
@@ -171,7 +171,7 @@ package actor LiveEngine {
 
     private func advancePast(_ position: LogPosition) {
         self.position = position
-        resumeWaiters()
+        waiters.resume(upTo: position)
     }
 
     /// Ends all that is shown of some containers, because what happened is not known: it would be
@@ -196,23 +196,9 @@ package actor LiveEngine {
             endOnce()
         }
         weight.send()
-        resumeWaiters()
+        waiters.resume(upTo: position)
         beginResuming()
         for (hub, _) in hubs.values { await hub.room() }
-    }
-
-    private func resumeWaiters() {
-        let ready = waiters.filter { $0.position <= position }
-        guard !ready.isEmpty else { return }
-        waiters.removeAll { $0.position <= position }
-        for waiter in ready { waiter.continuation.resume() }
-    }
-
-    /// Returns once all entries up to `target` have been worked.
-    package func reach(_ target: LogPosition) async {
-        // Before it follows, no position is one.
-        guard !isFollowing || position < target else { return }
-        await withCheckedContinuation { waiters.append((target, $0)) }
     }
 
     // MARK: An entry

@@ -15,7 +15,8 @@ extension LiveSocket {
         access.presence.enter(place, number) { [engine = access.engine] questions in
             Task {
                 // Everything that tells of these changes has been posted then.
-                await engine.reach(questions.map(\.position).max() ?? .start)
+                let last = questions.map(\.position).max() ?? .start
+                guard (try? await engine.reach(last)) != nil else { return }
                 loop.execute { here.value.prove(questions) }
             }
         }

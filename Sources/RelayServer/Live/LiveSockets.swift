@@ -181,5 +181,7 @@ final class LiveSockets: Sendable {
             }
             if !isLast { try? await clock.sleep(for: duration / Self.slices) }
         }
+        // A call would keep its listener, and that the relay, where the database is away.
+        await access.engine.endWaiting()
     }
 }
