@@ -50,6 +50,28 @@ struct UpkeepTests {
         #expect(done.withLock { $0 } == [1, 3])
     }
 
+    @Test func `an end waits for no more than a portion of what is deleted`() async throws {
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let count = Mutex(0)
+        let deleting = Task {
+            try await Upkeep.all {
+                begin.yield()
+                // Until the end has come.
+                for await _ in ends { break }
+                return count.withLock { count in
+                    count += 1
+                    return count < 100 ? 1 : 0
+                }
+            }
+        }
+        for await _ in begun { break }
+        deleting.cancel()
+        end.finish()
+        await #expect(throws: CancellationError.self) { try await deleting.value }
+        #expect(count.withLock { $0 } == 1)
+    }
+
     private enum Outage: Error {
         case unreachable, locked
     }

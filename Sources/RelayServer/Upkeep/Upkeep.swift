@@ -139,11 +139,17 @@ struct Upkeep: Sendable {
         let cutoff = now.advanced(by: .zero - settings.auditAge)
         try await Self.each(
             { meter.count(try await store.prune(settings.retention, at: now)) },
-            { while try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000) > 0 {} },
-            { while try await store.pruneInboxes(unchangedSince: old, count: 1000) > 0 {} },
-            { while try await store.pruneSessions(at: now, limit: 1000) > 0 {} },
             {
-                while try await store.pruneAudit(before: cutoff, most: settings.auditEntries) > 0 {}
+                try await Self.all {
+                    try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000)
+                }
+            },
+            { try await Self.all { try await store.pruneInboxes(unchangedSince: old, count: 1000) } },
+            { try await Self.all { try await store.pruneSessions(at: now, limit: 1000) } },
+            {
+                try await Self.all {
+                    try await store.pruneAudit(before: cutoff, most: settings.auditEntries)
+                }
             })
     }
 
@@ -161,6 +167,14 @@ struct Upkeep: Sendable {
             }
         }
         if let failure { throw failure }
+    }
+
+    /// Deletes a portion after the other until there is none.
+    ///
+    /// Of much that is deleted at once, as where an age was shortened, an end does not wait for
+    /// all: nobody else has the store meanwhile.
+    static func all(_ delete: () async throws -> Int) async throws {
+        while try await delete() > 0 { try Task.checkCancellation() }
     }
 
     // MARK: The accounts
