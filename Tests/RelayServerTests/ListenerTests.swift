@@ -176,6 +176,23 @@ import Testing
         }
     }
 
+    /// Else the time of an answer ran while a body came, and cut off what took longer.
+    @Test func `a body that was asked for has its own time, and not that of an answer`()
+        async throws
+    {
+        let times = ["--http-body-seconds", "1", "--http-answer-seconds", "600"]
+        try await RunningRelay.with(times) { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(
+                "POST /changes/1/\(relay.container.key.container)/development/database HTTP/1.1\r\n"
+                    + "Host: relay\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+            let goOn = await connection.hear(until: "\r\n\r\n")
+            #expect(goOn.hasPrefix("HTTP/1.1 100"), "\(goOn)")
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 408"), "\(answer)")
+        }
+    }
+
     /// Java's client, and Debezium Server with it, offers HTTP/2 with each request.
     ///
     /// The decoder reads nothing after such a request, so that the next one on its connection would

@@ -204,6 +204,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         let now = context.eventLoop.pace
         var data = data
         switch unwrapOutboundIn(data) {
+        // That it may go on with its body is no answer, whose time would run while that comes.
+        case .head(let head) where Self.isInformational(head): break
         case .head(var head):
             if isDeaf || isOld, head.status.code >= 200 {
                 suit(&head)
@@ -246,6 +248,10 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             }
         }
         if ends, !Self.saysClose(head) { head.headers.add(name: "Connection", value: "close") }
+    }
+
+    private static func isInformational(_ head: HTTPResponseHead) -> Bool {
+        (100..<200).contains(head.status.code) && head.status != .switchingProtocols
     }
 
     private static func saysClose(_ head: HTTPResponseHead) -> Bool {
