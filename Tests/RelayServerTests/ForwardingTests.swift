@@ -497,6 +497,31 @@ import Testing
         }
     }
 
+    /// On a busy machine the end may go on for long while an answer is written.
+    @Test func `an answer that is being written is not cut off because the end goes on`()
+        async throws
+    {
+        try await Self.with { _, far in
+            far.own { _, context in
+                let pipeline = context.channel?.pipeline
+                return Response(
+                    status: .ok,
+                    body: ResponseBody { writer in
+                        try await writer.write(ByteBuffer(string: "first "))
+                        pipeline?.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+                        for _ in 0..<3 {
+                            pipeline?.fireUserInboundEventTriggered(
+                                OpenConnections.LateHour(isUrgent: true))
+                        }
+                        try await writer.write(ByteBuffer(string: "second."))
+                        try await writer.finish(nil)
+                    })
+            }
+            let answer = try await far.exchange(Self.get("/x"), until: "second.")
+            #expect(answer.contains("second."), "\(answer)")
+        }
+    }
+
     @Test func `an end that comes while calls wait refuses them`() async throws {
         try await Self.with(waiting: 60) { near, _ in
             let connection = try await RawConnection.open(near.port)

@@ -112,6 +112,10 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var isKept = false
     /// How often it was told that the end goes on; `nil` before the end.
     private var hours: Int?
+    /// How many answers have begun.
+    private var answers = 0
+    /// Which of them waited for its client when it was last told that.
+    private var untaken: Int?
 
     init(limiter: ConnectionLimiter, verdict: ConnectionCounts.Verdict, now: Duration) {
         self.limiter = limiter
@@ -215,6 +219,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             if head.headers["content-type"].contains(where: { $0.hasPrefix("text/event-stream") }) {
                 pace.stream()
             }
+            answers += 1
             pace.answer(0, at: now)
         case .body(let part): pace.answer(part.readableBytes, at: now)
         case .end:
@@ -285,8 +290,12 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         // Its listener may not have been told yet, and serves it as ever.
         guard let before = hours else { return }
         hours = before + 1
-        // Who was told, and a stream that was ended before, had the time to take it since.
-        let isLate = before > 0 && (pace.isStreamed || hour.isUrgent && pace.isAnswering)
+        let former = untaken
+        untaken = pace.isAnswering && pending(context) ?? 0 > 0 ? answers : nil
+        // Who was told, and a stream that was ended before, had the time to take it since. What is
+        // only being written has had none, and is the relay's to end.
+        let isSlow = hour.isUrgent && untaken != nil && untaken == former
+        let isLate = before > 0 && (pace.isStreamed || isSlow)
         if isTold || isLate { return context.close(promise: nil) }
         guard hour.isUrgent else { return }
         guard pace.isReceiving else {
@@ -302,12 +311,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private func check(_ context: ChannelHandlerContext) {
         end()
         let now = context.eventLoop.pace
-        if pace.isAnswering,
-            let pending = try? context.channel.syncOptions?.getOption(
-                ChannelOptions.bufferedWritableBytes)
-        {
-            pace.answerWaits(pending, at: now)
-        }
+        if pace.isAnswering, let pending = pending(context) { pace.answerWaits(pending, at: now) }
         let deadline = pace.deadline
         if let deadline, deadline.moment <= now {
             limiter.meter.count(deadline.slowness)
@@ -324,6 +328,11 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         timer = context.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in
             check(context)
         }
+    }
+
+    /// The bytes that the system has not taken.
+    private func pending(_ context: ChannelHandlerContext) -> Int? {
+        try? context.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)
     }
 
     private func refuse(_ context: ChannelHandlerContext) {
