@@ -1,5 +1,4 @@
 import RelayModel
-import Storage
 
 /// Those who wait until the log has been followed to a position.
 ///
