@@ -240,6 +240,14 @@ import Testing
         #expect(pace.deadline?.slowness == .head)
     }
 
+    @Test func `a connection of another relay outlasts the time for which that keeps it`() {
+        var bounds = ConnectionPace.Bounds()
+        bounds.idle = .seconds(1)
+        #expect(bounds.ofRelays.idle == .seconds(75))
+        bounds.idle = .seconds(3600)
+        #expect(bounds.ofRelays.idle == .seconds(3600))
+    }
+
     @Test func `a body may neither stand still nor trickle`() {
         var pace = Self.pace()
         pace.head(at: .zero)

@@ -57,10 +57,11 @@ struct ListenerMaker: Sendable {
 
     /// What lets connections into a listener.
     func limiter(
-        _ name: String, _ bounds: ConnectionCounts.Bounds, proxies: TrustedProxies? = nil
+        _ name: String, _ bounds: ConnectionCounts.Bounds, pace: ConnectionPace.Bounds? = nil,
+        proxies: TrustedProxies? = nil
     ) -> ConnectionLimiter {
         ConnectionLimiter(
-            name, bounds, configuration.listening.pace,
+            name, bounds, pace ?? configuration.listening.pace,
             proxies: proxies ?? configuration.listening.proxies,
             connections: connections, meter: ListenerMeter(listener: name, metrics),
             identifiers: RandomIdentifiers { [world] in world.randomBytes($0) }, logger: logger)

@@ -144,7 +144,8 @@ final class NodeAnswering: Sendable {
         let relays = try maker.listener(
             RelayConfiguration.Listener(host: place.host, port: place.port),
             maker.limiter(
-                Self.listener, ConnectionCounts.Bounds(connections: count, perAddress: count)),
+                Self.listener, ConnectionCounts.Bounds(connections: count, perAddress: count),
+                pace: listening.pace.ofRelays),
             { try await inner.respond(to: $0, context: $1) },
             {
                 [

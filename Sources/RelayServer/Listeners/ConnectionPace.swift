@@ -23,6 +23,17 @@ struct ConnectionPace: Sendable {
 
         init() {}
 
+        /// Those of other relays, which close a connection themselves that nobody uses: one that is
+        /// closed at the moment at which they send a call loses it.
+        var ofRelays: Bounds {
+            var bounds = self
+            bounds.idle = max(idle, Self.leastIdleOfRelays)
+            return bounds
+        }
+
+        /// They keep one for 40 s at the most.
+        private static let leastIdleOfRelays = Duration.seconds(75)
+
         static func allowance(_ bytes: Int) -> Duration {
             .microseconds(Int64(bytes) * 1_000_000 / Int64(bytesPerSecond))
         }
