@@ -1,6 +1,7 @@
 import CoreMetrics
-import RelayServer
 import Testing
+
+@testable import RelayServer
 
 @Suite struct PrometheusMetricsTests {
     @Test func `counters, gauges and histograms are rendered in order`() {
@@ -25,6 +26,15 @@ import Testing
         #expect(lines.contains(#"c_seconds_bucket{le="+Inf"} 2"#))
         #expect(lines.contains("c_seconds_sum 120.0015"))
         #expect(lines.contains("c_seconds_count 2"))
+    }
+
+    @Test func `a number that changes while it is shown is shown as it is in the end`() {
+        let metrics = PrometheusMetrics()
+        let gauge = Gauge(label: "a_gauge", dimensions: [], factory: metrics)
+        // Somebody else changes it, and shows that, between the first reading and its showing.
+        var numbers = [1, 0, 0, 0]
+        gauge.show { numbers.removeFirst() }
+        #expect(metrics.render() == "# TYPE a_gauge gauge\na_gauge 0\n")
     }
 
     @Test func `gauges are forgotten, and what is made afterwards is shown`() {

@@ -133,7 +133,7 @@ package final class DeliveryLedger: Sendable {
         case .ended(let ends): flow?.ended(ends)
         case .tellAnswers(let answers): watch?.tell(answers)
         case .count(let tally): meter.count(tally)
-        case .showHalts(let count): meter.show(halts: count)
+        case .showHalts: showHalts()
         case .showProgress(let mark, let inFlight): meter.show(mark, inFlight: inFlight)
         case .wake(let waiter): signals[waiter].raise()
         case .tellEndOfHalt: logger.info("deliveries go on")
@@ -154,6 +154,17 @@ package final class DeliveryLedger: Sendable {
                     "count": .stringConvertible(alarm.count),
                 ])
         }
+    }
+
+    /// Shows how many halts are in force, by now: whoever shows it last shows what is so, also where
+    /// the gateway's thread and somebody else have changed it at the same time.
+    private func showHalts() {
+        func count() -> Int { withState { $0.rules.halts.count } }
+        var shown: Int
+        repeat {
+            shown = count()
+            meter.show(halts: shown)
+        } while count() != shown
     }
 
     /// Returns when somebody was woken, or the task is cancelled.

@@ -121,7 +121,7 @@ final class ConnectionLimiter: Sendable {
                 "a listener is full, and refuses newcomers",
                 metadata: ["listener": "\(name)", "connections": .stringConvertible(served)])
         }
-        if let refusal = verdict.refusal { meter.count(refusal) } else { meter.show(served) }
+        if let refusal = verdict.refusal { meter.count(refusal) } else { show() }
         return verdict
     }
 
@@ -145,10 +145,10 @@ final class ConnectionLimiter: Sendable {
     }
 
     private func leave(_ channel: any Channel) {
-        let served = state.withLock { state -> Int? in
+        let isKnown = state.withLock { state in
             state.idle.remove(ObjectIdentifier(channel))
             guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
-                return nil
+                return false
             }
             state.counts.leave(
                 guest.verdict, from: guest.address, asked: guest.hasAsked,
@@ -157,9 +157,14 @@ final class ConnectionLimiter: Sendable {
             // and going.
             let bound = state.counts.bounds.connections
             if state.counts.served <= bound - bound / 4 { state.wasFull = false }
-            return state.counts.served
+            return true
         }
-        if let served { meter.show(served) }
+        if isKnown { show() }
+    }
+
+    /// Shows how many are served.
+    private func show() {
+        meter.show { state.withLock { $0.counts.served } }
     }
 
     /// Takes its place at the listening socket.

@@ -35,7 +35,7 @@ struct ListenerMeter: Sendable {
     }
 
     /// Shows how many are served.
-    func show(_ count: Int) { connections.record(count) }
+    func show(_ count: () -> Int) { connections.show(count) }
 
     /// Counts a newcomer who is not served.
     func count(_ refusal: ConnectionCounts.Refusal) { refusals[refusal]?.increment() }

@@ -96,10 +96,7 @@ final class ForwardingMeter: Sendable {
     }
 
     private func change(by number: Int) {
-        let count = underWay.withLock { count in
-            count += number
-            return count
-        }
-        gauge.record(count)
+        underWay.withLock { $0 += number }
+        gauge.show { underWay.withLock { $0 } }
     }
 }

@@ -54,21 +54,17 @@ package final class QueryAdmission: Sendable {
     ) async throws -> Value {
         let quota = quota ?? settings.placesOfContainer
         do {
-            let count = try places.withLock { places throws(APIError) in
+            try places.withLock { places throws(APIError) in
                 try places.enter(party, of: container, places: quota)
-                return places.count
             }
-            running.record(count)
+            running.show { count }
         } catch {
             refused.increment()
             throw error
         }
         defer {
-            running.record(
-                places.withLock { places in
-                    places.leave(party, of: container)
-                    return places.count
-                })
+            places.withLock { $0.leave(party, of: container) }
+            running.show { count }
         }
         return try await body(
             QueryAllowance(
