@@ -156,8 +156,8 @@ package final class DeliveryLedger: Sendable {
         }
     }
 
-    /// Shows how many halts are in force, by now: whoever shows it last shows what is so, also where
-    /// the gateway's thread and somebody else have changed it at the same time.
+    /// Shows how many halts are in force by now: whoever shows it last shows what is so, also
+    /// where the gateway's thread and somebody else have changed it at the same time.
     private func showHalts() {
         func count() -> Int { withState { $0.rules.halts.count } }
         var shown: Int
