@@ -497,6 +497,18 @@ import Testing
         }
     }
 
+    @Test func `the last answer of a connection says that it is`() async throws {
+        try await Self.with { _, far in
+            far.own { _, context in
+                let pipeline = context.channel?.pipeline
+                pipeline?.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+                return Response(status: .ok)
+            }
+            let answer = try await far.exchange(Self.get("/x"))
+            #expect(answer.lowercased().contains("connection: close"), "\(answer)")
+        }
+    }
+
     /// On a busy machine the end may go on for long while an answer is written.
     @Test func `an answer that is being written is not cut off because the end goes on`()
         async throws

@@ -211,7 +211,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         // That it may go on with its body is no answer, whose time would run while that comes.
         case .head(let head) where Self.isInformational(head): break
         case .head(var head):
-            if isDeaf || isOld, head.status.code >= 200 {
+            if isDeaf || isOld || hours != nil, head.status.code >= 200 {
                 suit(&head)
                 data = wrapOutboundOut(.head(head))
             }
@@ -229,8 +229,9 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             written.futureResult.assumeIsolated().whenComplete { [self] _ in
                 let now = context.eventLoop.pace
                 pace.answerTaken(at: now)
-                // What the client sends still is dropped, while it reads the answer and goes.
-                guard isLast else { return }
+                // What the client sends still is dropped, while it reads the answer and goes; but
+                // what came before it could know of the end is answered.
+                guard isLast, hours == nil || unanswered == 0 else { return }
                 pace.end(at: now)
                 check(context)
                 context.close(mode: .output, promise: nil)
@@ -240,9 +241,11 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         context.write(data, promise: promise)
     }
 
-    /// Says in the head of an answer how its connection goes on, where the request decides that.
+    /// Says in the head of an answer how its connection goes on, where the request decides that, or
+    /// the relay's end.
     private func suit(_ head: inout HTTPResponseHead) {
-        var ends = isDeaf && unanswered == 1
+        // At the end nobody is to send another request on the heels of the last (RFC 9112, §9.6).
+        var ends = (isDeaf || hours != nil) && unanswered == 1
         if isOld {
             // HTTP/1.0 knows no chunks: what does not say its length ends with the connection.
             let isMeasured = head.headers.contains(name: "content-length")
