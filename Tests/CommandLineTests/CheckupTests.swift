@@ -220,7 +220,7 @@ import Testing
                 "lastRefused": "2026-11-23T11:57:00Z", "lastReason": "no signature"
             """#,
             .warn,
-            "25 of 100 webhooks of shop were refused since the start, the last at "
+            "10 of 40 webhooks of shop were refused since the start, the last at "
                 + "2026-11-23T11:57:00.000Z: no signature", "belfry sources refused \(container)"),
         Wrong(
             #""lastAccepted": "2026-11-23T11:58:00Z""#,

@@ -114,6 +114,21 @@ extension Catalogue {
             """)
     }
 
+    /// Makes something for what was named, of which some may be no table, or none that can be
+    /// followed, as a view: nothing is mended by trying again.
+    ///
+    /// - Throws: ``FollowProblem/tableMissing(_:)`` with what the server says of it.
+    static func naming(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as PostgresError where Self.unfit.contains(error.state) {
+            throw FollowProblem.tableMissing(error.message)
+        }
+    }
+
+    /// What the server says where a publication, or a trigger, can be of no such relation.
+    private static let unfit: Set = ["22023", "42809"]
+
     /// Those of `tables` for which a question finds nothing; in it, `found` is the table.
     private func those(
         of tables: [String], _ question: String, _ values: [String?] = []

@@ -104,7 +104,7 @@ final class Catalogue: @unchecked Sendable {
     }
 
     func makePublication(_ name: String, tables: [String]) throws {
-        try connection.query(Self.publicationSQL(name, tables: tables))
+        try Self.naming { try connection.query(Self.publicationSQL(name, tables: tables)) }
     }
 
     static func publicationSQL(_ name: String, tables: [String]) -> String {

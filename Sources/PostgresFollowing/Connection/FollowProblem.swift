@@ -125,7 +125,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The role \(role) may not replicate: ALTER ROLE \(role.shownName) REPLICATION (on "
                 + "managed servers, grant the role that replicates)."
         case .notPermitted(let reason):
-            "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists."
+            "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists, or run "
+                + "what --print-sql shows, as the owner of the tables."
         case .publicationMissing(let name):
             "There is no publication \(name): CREATE PUBLICATION \(name.shownName) FOR TABLE …, "
                 + "or say --make with --tables."
@@ -137,8 +138,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "(\(reason)): make the publication, drop the slot with SELECT "
                 + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
         case .tableMissing(let tables):
-            "The database has no such table (\(tables)): name in --tables those that are there, "
-                + "with their schema, each by a --tables of its own."
+            "The database has no such table to follow (\(tables)): name in --tables those that "
+                + "are there, with their schema, each by a --tables of its own."
         case .identityMissing(let tables):
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "

@@ -74,7 +74,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             // A partition has the trigger of what it is a part of, and may have none of its own.
             guard try !catalogue.tablesWithoutTrigger([table]).isEmpty else { continue }
             for statement in OutboxSQL(tables: [table]).triggers {
-                try catalogue.connection.query(statement)
+                try Catalogue.naming { try catalogue.connection.query(statement) }
             }
         }
     }

@@ -146,16 +146,15 @@ extension Checkup {
         _ source: JSONValue, _ check: String, _ name: String, of container: JSONValue
     ) -> Finding? {
         let refused = source.count(["refused"])
-        let all = Double(refused) + Double(source.count(["accepted"]))
-        guard refused >= 10, Double(refused) >= all / 10,
+        let all = refused &+ source.count(["accepted"])
+        guard refused >= 10, Double(refused) >= Double(all) / 10,
             let last = Timestamp(iso8601: source.words(["lastRefused"])),
             (Timestamp(iso8601: text(["now"])) ?? now).duration(since: last) < .seconds(3600)
         else { return nil }
         return Finding(
             check: check, state: .warn,
-            text: "\(Int((Double(refused) / all * 100).rounded())) of 100 webhooks of \(name) were "
-                + "refused since the start, the last at \(last.iso8601): "
-                + source.words(["lastReason"]),
+            text: "\(refused) of \(all) webhooks of \(name) were refused since the start, the "
+                + "last at \(last.iso8601): " + source.words(["lastReason"]),
             next: "belfry sources refused \(flags(container))")
     }
 
