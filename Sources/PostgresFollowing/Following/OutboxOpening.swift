@@ -56,7 +56,8 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     /// Makes what is missing: a trigger holds up who writes to its table while it is made.
     private static func make(_ settings: FollowSettings, _ catalogue: Catalogue) throws {
         var tables = settings.tables
-        if try hasBegun(catalogue.connection) {
+        let goesOn = try hasBegun(catalogue.connection)
+        if goesOn {
             // What was dropped since keeps no other from being told: the stream says it.
             let absent = Set(try catalogue.tablesAbsent(among: tables))
             tables.removeAll { absent.contains($0) }
@@ -73,8 +74,12 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         for table in tables {
             // A partition has the trigger of what it is a part of, and may have none of its own.
             guard try !catalogue.tablesWithoutTrigger([table]).isEmpty else { continue }
-            for statement in OutboxSQL(tables: [table]).triggers {
-                try Catalogue.naming { try catalogue.connection.query(statement) }
+            do {
+                for statement in OutboxSQL(tables: [table]).triggers {
+                    try Catalogue.naming { try catalogue.connection.query(statement) }
+                }
+            } catch FollowProblem.tableMissing(_) where goesOn {
+                // So it is with what is no table.
             }
         }
     }
