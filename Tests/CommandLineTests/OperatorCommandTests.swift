@@ -166,7 +166,7 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `keys and sources are made, listed and taken back`(place: Place) async throws {
-        try await with(place) { shell, _, _ in
+        try await with(place) { shell, folder, _ in
             try await shell.json(
                 "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
                 "com.example.Art")
@@ -194,6 +194,15 @@ import Testing
                 "sources", "set", "x", "-c", "iCloud.com.example.Art", "--preset", "nosuch")
             #expect(unknown.code == 1)
             #expect(unknown.complaint.contains("preset"), "\(unknown.complaint)")
+
+            // The secret of such a source is made by its sender, and was never shown here.
+            let file = folder.appending(path: "secret")
+            try Data("appwrite-key\n".utf8).write(to: file)
+            let own = try await shell.run(
+                "sources", "set", "base", "-c", "iCloud.com.example.Art", "--preset", "appwrite",
+                "--secret-file", file.path)
+            #expect(own.output.contains("The secret is the one that its sender made"))
+            #expect(!own.output.contains("rotate gives another"))
         }
     }
 

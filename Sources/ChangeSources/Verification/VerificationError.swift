@@ -33,10 +33,21 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
     private static let secret =
         "check that the sender has the one that belfry sources set or rotate showed last"
 
-    /// What is often signed with in the place of the key.
-    private static func key(of header: String) -> String {
-        header.hasPrefix("webhook-") || header.hasPrefix("svix-")
-            ? "that the key is what stands behind whsec_, decoded from Base64, " : ""
+    /// What to check of a signature in a header: the secret, where its sender makes it itself, and
+    /// what is often signed, or signed with, in the place of what should be.
+    private static func checks(of header: String) -> String {
+        switch header {
+        case SignatureRecipe.airtable.header:
+            "check that the source has the macSecretBase64 that Airtable answered when the webhook "
+                + "was made (belfry sources rotate … --secret-file FILE), "
+        case SignatureRecipe.appwrite(url: nil).header:
+            "check that the source has the signature key of the webhook in Appwrite's console "
+                + "(belfry sources rotate … --secret-file FILE), that the URL there is the one "
+                + "that belfry sources show prints, or the \"url\" of its verification, "
+        case let name where name.hasPrefix("webhook-") || name.hasPrefix("svix-"):
+            "\(secret), that the key is what stands behind whsec_, decoded from Base64, "
+        default: "\(secret), "
+        }
     }
 
     /// One sentence for people.
@@ -52,8 +63,7 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
                 + "check the sender's clock"
         case .signatureMismatch(let name):
             "no signature in \(name) fits the body and a live secret of this source: "
-                + "\(Self.secret), \(Self.key(of: name))"
-                + "and that nothing rewrites the body on its way"
+                + "\(Self.checks(of: name))and that nothing rewrites the body on its way"
         case .secretMismatch(let name):
             "the header \(name) does not hold this source's secret: \(Self.secret)"
         case .malformedToken: "the body is not a JSON Web Token of three base64url parts"

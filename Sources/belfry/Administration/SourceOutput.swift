@@ -22,7 +22,10 @@ enum SourceOutput {
             !secrets.isEmpty, settings["follow"] == nil
         {
             blocks.append(
-                "The secret was shown when it was made: belfry sources rotate gives another.")
+                isOfSender(answer)
+                    ? "The secret is the one that its sender made: "
+                        + "belfry sources rotate … --secret-file FILE sets another."
+                    : "The secret was shown when it was made: belfry sources rotate gives another.")
         }
         if case .string(let setup)? = answer.member(["sender", "setup"]) {
             blocks.append("The sender's side:\n\n\(indented(setup))")
@@ -31,6 +34,14 @@ enum SourceOutput {
             blocks.append("A change to try it with:\n\n\(indented(trial))")
         }
         return CommandOutput(answer, .text(blocks.joined(separator: "\n\n")))
+    }
+
+    /// Whether the sender makes the secret, so that none was ever made or shown here.
+    private static func isOfSender(_ answer: JSONValue) -> Bool {
+        guard case .string(let scheme)? = answer.member(["verification", "scheme"]) else {
+            return false
+        }
+        return ["appwrite", "airtable"].contains(scheme)
     }
 
     /// Four spaces tell apart what is to be pasted; shells and the rest do not mind them.
