@@ -55,4 +55,69 @@ import Testing
         #expect(try trial(literal: literal) == nil)
         #expect(try trial(literal: "a\r\n\tb") != nil)
     }
+
+    /// The body that is posted, and its headers, of a source with this mapping.
+    private func posted(
+        _ preset: SourcePreset, _ mapping: String
+    ) throws -> (source: ChangeSource, request: WebhookRequest) {
+        let source = try source(preset.rawValue, mapping: mapping)
+        let body = TrialBody(of: source, schema: "public", table: "todos", isBinary: false)
+        var headers: WebhookHeaders = [:]
+        for (name, value) in body.headers { headers.append(name, value) }
+        if preset == .appwrite {
+            headers.append(
+                "X-Appwrite-Webhook-Events",
+                "databases.trial.collections.todos.documents.trial-1.create")
+        }
+        return (source, webhook(body.json.text, headers: headers))
+    }
+
+    /// A token's claims are read alike, and what is posted there is signed.
+    @Test(arguments: SourcePreset.allCases.filter { $0 != .minapp })
+    func `a change to try has what the mapping asks for`(preset: SourcePreset) throws {
+        let shape =
+            preset == .custom
+            ? #"""
+            , "table": {"pointer": "/of/table"}, "body": {"items": "/list", "after": "/row",
+                "operation": {"pointer": "/did"}, "operations": {"made": "create"}}
+            """# : ""
+        let (source, request) = try posted(
+            preset,
+            #"""
+            {"key": ["sku", "line"], "columns": {"line": "integer", "title": "number"},
+             "zone": {"column": "area"}, "owner": {"column": "user_id"},
+             "readers": {"header": "X-Readers"}, "version": {"column": "rev"}\#(shape)}
+            """#)
+        let items = decoded(source, request)
+        let item = try #require(items.first)
+        #expect(items.count == 1)
+        #expect(item.hasPrefix("create ") || item.hasPrefix("update "), "\(item)")
+        #expect(item.contains("/trial-1,1 zone trial private trial-user "), "\(item)")
+        #expect(item.contains(" readers trial-user "), "\(item)")
+        #expect(item.contains(" version 1"), "\(item)")
+    }
+
+    @Test func `a change to try has what is looked for in the body`() throws {
+        let (source, request) = try posted(
+            .hasura,
+            #"""
+            {"owner": {"pointer": "/event/session_variables/x-hasura-user-id"},
+             "columns": {"id": "uuid"}}
+            """#)
+        let item = try #require(decoded(source, request).first)
+        #expect(
+            item.hasPrefix(
+                "create todos/6ba7b810-9dad-11d1-80b4-00c04fd430c8 private trial-user "), "\(item)")
+    }
+
+    @Test func `a table of a source that is always the same has its own key`() throws {
+        let (source, request) = try posted(
+            .custom,
+            #"""
+            {"table": {"constant": "Order"}, "keys": {"Order": ["number"], "todos": ["none"]},
+             "body": {"operation": {"header": "X-Event"}, "after": ""}}
+            """#)
+        let item = try #require(decoded(source, request).first)
+        #expect(item.hasPrefix("create Order/trial-1 "), "\(item)")
+    }
 }

@@ -28,12 +28,18 @@ struct SenderTrial {
                     ?? "secret=${BELFRY_SOURCE_SECRET:?set it to the secret of this source}")
         }
         // What a sender never says twice is another one each time.
-        let shown = ShellWord.quoted(body)
-            .replacing(Self.unique, with: "trial-'\"$(date +%s)\"'")
+        let shown = ShellWord.quoted(body.json.text)
+            .replacing(TrialBody.unique, with: "trial-'\"$(date +%s)\"'")
         lines.append("body=\(shown)")
         guard let proof = proof() else { return nil }
         lines += proof.lines
         var headers = [("Content-Type", "application/json")] + presetHeaders + proof.headers
+        let known = Set(headers.map { $0.0.lowercased() })
+        for (index, asked) in body.headers.enumerated()
+        where !known.contains(asked.name.lowercased()) {
+            lines.append("asked\(index)=\(ShellWord.quoted(asked.value))")
+            headers.append((asked.name, "$asked\(index)"))
+        }
         // A token is no JSON.
         if source.verification.scheme == .tokenBody { headers[0].1 = "text/plain" }
         lines.append("curl -sS -X POST \"$url\" \\")
@@ -54,117 +60,9 @@ struct SenderTrial {
 
     // MARK: The body
 
-    /// What the shell puts the time into.
-    private static let unique = "trial-now"
-
-    private var body: String {
-        let row: JSONValue = ["id": "trial-1", "title": "Tried"]
-        let (schema, name) = (JSONValue.string(self.schema), JSONValue.string(table))
-        let json: JSONValue =
-            switch source.preset {
-            case .belfry, .custom:
-                [
-                    "operation": "create", "recordType": name, "recordName": "trial-1",
-                    "after": ["title": "Tried"],
-                ]
-            case .debezium:
-                [
-                    "op": "c", "before": .null, "after": row,
-                    "source": [
-                        "connector": "trial", "name": "trial", "schema": schema, "table": name,
-                    ],
-                ]
-            case .supabase:
-                [
-                    "type": "INSERT", "schema": schema, "table": name, "record": row,
-                    "old_record": .null,
-                ]
-            case .hasura:
-                [
-                    "id": .string(Self.unique), "table": ["schema": schema, "name": name],
-                    "event": ["op": "INSERT", "data": ["old": .null, "new": row]],
-                ]
-            case .cloudevents where isBinary: ["after": ["title": "Tried"]]
-            case .cloudevents:
-                [
-                    "specversion": "1.0", "id": .string(Self.unique), "source": "/trial",
-                    "type": "trial.record.created", "subject": .string("\(table)/trial-1"),
-                    "data": ["after": ["title": "Tried"]],
-                ]
-            case .parse:
-                [
-                    "triggerName": "afterSave",
-                    "object": ["className": name, "objectId": "trial-1", "title": "Tried"],
-                ]
-            case .mongodb:
-                [
-                    "operationType": "insert", "ns": ["db": "trial", "coll": name],
-                    "documentKey": ["_id": "trial-1"],
-                    "fullDocument": ["_id": "trial-1", "title": "Tried"],
-                ]
-            case .dynamodb:
-                [
-                    "Records": [
-                        [
-                            "eventName": "INSERT",
-                            "dynamodb": [
-                                "Keys": ["id": ["S": "trial-1"]],
-                                "NewImage": ["id": ["S": "trial-1"], "title": ["S": "Tried"]],
-                            ],
-                            "eventSourceARN": .string("arn:aws:dynamodb:x:1:table/\(table)/s"),
-                        ]
-                    ]
-                ]
-            case .appwrite:
-                [
-                    "$id": "trial-1", "$databaseId": "trial", "$collectionId": name,
-                    "title": "Tried",
-                ]
-            case .directus:
-                [
-                    "event": "items.create", "collection": name, "key": "trial-1",
-                    "payload": ["title": "Tried"],
-                ]
-            case .strapi:
-                [
-                    "event": "entry.create", "model": name,
-                    "entry": ["id": 1, "documentId": "trial-1", "title": "Tried"],
-                ]
-            case .minapp: ["id": "trial-1", "title": "Tried"]
-            case .wal2json:
-                [
-                    "action": "I", "schema": schema, "table": name,
-                    "columns": [
-                        ["name": "id", "type": "text", "value": "trial-1"],
-                        ["name": "title", "type": "text", "value": "Tried"],
-                    ],
-                ]
-            case .postgres:
-                [
-                    "operation": "create", "schema": schema, "table": name, "key": ["id"],
-                    "after": row, "position": .string(Self.unique),
-                ]
-            case .airtable:
-                [
-                    "changedTablesById": .object(
-                        JSONObject([
-                            (
-                                table,
-                                [
-                                    "createdRecordsById": [
-                                        "trial-1": ["cellValuesByFieldId": ["title": "Tried"]]
-                                    ]
-                                ]
-                            )
-                        ]))
-                ]
-            case .cloudkit:
-                [
-                    "recordName": "trial-1", "recordType": name,
-                    "fields": ["title": ["value": "Tried", "type": "STRING"]],
-                ]
-            }
-        return json.text
+    /// One change, as its sender writes it.
+    private var body: TrialBody {
+        TrialBody(of: source, schema: schema, table: table, isBinary: isBinary)
     }
 
     private var presetHeaders: [(String, String)] {
