@@ -256,9 +256,9 @@ struct TrialBody {
     }
 }
 
-extension ColumnType {
+private extension ColumnType {
     /// What a column of this kind may hold in JSON; `nil` where a text may.
-    fileprivate var sample: JSONValue? {
+    var sample: JSONValue? {
         switch self {
         case .timestamp: "2026-01-02T03:04:05Z"
         case .seconds: 1_767_323_045
@@ -279,9 +279,9 @@ extension ColumnType {
     }
 }
 
-extension JSONValue {
+private extension JSONValue {
     /// This value as a column of what wal2json writes, with the name of a type that is so written.
-    fileprivate func ofWAL2JSON(_ name: String) -> JSONValue {
+    func ofWAL2JSON(_ name: String) -> JSONValue {
         let type: JSONValue =
             switch self {
             case .integer: "bigint"
@@ -292,7 +292,7 @@ extension JSONValue {
     }
 
     /// This value as a field of CloudKit's.
-    fileprivate var ofCloudKit: JSONValue {
+    var ofCloudKit: JSONValue {
         let type: JSONValue =
             switch self {
             case .integer, .bool: "INT64"
@@ -304,7 +304,7 @@ extension JSONValue {
     }
 
     /// This value in DynamoDB's notation.
-    fileprivate var ofDynamoDB: JSONValue {
+    var ofDynamoDB: JSONValue {
         switch self {
         case .integer(let number): ["N": .string(String(number))]
         case .bool: ["BOOL": self]
@@ -315,9 +315,9 @@ extension JSONValue {
     }
 }
 
-extension JSONPointer {
+private extension JSONPointer {
     /// A document that has `value` at this place, with the objects that lead there.
-    fileprivate func placing(_ value: JSONValue, in document: JSONValue) -> JSONValue {
+    func placing(_ value: JSONValue, in document: JSONValue) -> JSONValue {
         Self.placing(value, at: tokens[...], in: document)
     }
 
