@@ -53,4 +53,26 @@ struct OwnStoreTests {
                 #"create t[id] - {"id":1} snapshot"#, #"create t[id] - {"id":2}"#,
             ])
     }
+
+    /// It has the rows of other tables as texts, which no mapping gives to anybody.
+    @Test func `an outbox is not told where all tables are`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        try server.sql("INSERT INTO t VALUES (0)", in: name)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            try server.sql("INSERT INTO t VALUES (2)", in: name)
+            await followed.until { $0.rows.contains { line($0).hasSuffix(#" - {"id":2}"#) } }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":0} snapshot"#, #"create t[id] - {"id":1}"#,
+                #"create t[id] - {"id":2}"#,
+            ])
+    }
 }

@@ -192,7 +192,10 @@ final class Catalogue: @unchecked Sendable {
             WHERE t.pubname = $1 ORDER BY 1, 2
             """, [publication])
         let stores = try stores(among: Set(rows.compactMap { $0[0] }))
-        return try rows.filter { !stores.contains($0[0] ?? "") }.map(table)
+        return try rows.filter { row in
+            let (schema, table) = (row[0] ?? "", row[1] ?? "")
+            return !stores.contains(schema) && !OutboxSQL.isOwn(schema: schema, table: table)
+        }.map(table)
     }
 
     /// The tables whose changes triggers write to an outbox; of partitioned ones the whole.
