@@ -186,7 +186,7 @@ class Proxied:
         self.rig.relay.stop()
         self.rig.relay.start(settings={
             "http-trusted-proxies": "127.0.0.1", "http-public-url": f"https://localhost:{self.port}",
-            "log-level": "info", "log-format": "json", "log-access": "all"})
+            "http-metrics": "on", "log-level": "info", "log-format": "json", "log-access": "all"})
         self.certificate = os.path.join(self.folder, "fullchain.pem")
         self.key = os.path.join(self.folder, "key.pem")
         subprocess.run(
@@ -236,8 +236,8 @@ class Proxied:
                                 and line["path"] == CHANGES], "the line of the request")
         assert posted[-1]["address"] == CLIENT, posted[-1]
         assert posted[-1]["who"] == "source", posted[-1]
-        # The administrative side is not there, and neither are the metrics.
-        for path in ("/admin/1/overview", "/metrics"):
+        # The administrative side is not there, and neither are the metrics, however they are asked for.
+        for path in ("/admin/1/overview", "/metrics", "/metrics/", "//metrics", "//metrics//"):
             status, _ = self.call("GET", path)
             assert status == 404, (path, status)
         self.refused_when_large()

@@ -144,7 +144,11 @@ struct Upkeep: Sendable {
                     try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000)
                 }
             },
-            { try await Self.all { try await store.pruneInboxes(unchangedSince: old, count: 1000) } },
+            {
+                try await Self.all {
+                    try await store.pruneInboxes(unchangedSince: old, count: 1000)
+                }
+            },
             { try await Self.all { try await store.pruneSessions(at: now, limit: 1000) } },
             {
                 try await Self.all {
