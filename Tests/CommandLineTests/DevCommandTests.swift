@@ -57,6 +57,34 @@ import Testing
         #expect(try folders() == [])
     }
 
+    /// Its listener went on in the command that it ran, which called it and had no answer.
+    @Test func `one that tries itself ends when it is ended as it starts`() async throws {
+        let home = try Folder.make()
+        let child = Child(
+            ["dev", "--once", "--port", "0"],
+            environment: ["HOME": home.path, "TMPDIR": home.path])
+        let output = LogLines()
+        let errors = LogLines()
+        try child.run(
+            input: .nullDevice, output: output.pipe.fileHandleForWriting, error: errors.pipe)
+        _ = try await Turns.yield {
+            try FileManager.default.contentsOfDirectory(atPath: home.path)
+                .contains { $0.hasPrefix("belfry-dev-") }
+        }
+        child.signal(SIGINT)
+        let code = await child.ended()
+        #expect([0, 1].contains(code))
+        #expect(!output.text.contains("http://127.0.0.1:0"), "\(output.text)")
+    }
+
+    @Test func `what a command is run by has nothing open of this process`() async throws {
+        let kept = fcntl(STDERR_FILENO, F_DUPFD, 100)
+        defer { close(kept) }
+        #expect(kept >= 100)
+        let open = try await Shell.run("ls /proc/$$/fd").split(separator: "\n")
+        #expect(open.contains("0") && !open.contains("\(kept)"), "\(open)")
+    }
+
     /// Whether SIGHUP reaches a process that is started here: under `nohup` it is ignored.
     static var hangUpIsHeard: Bool {
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),

@@ -82,7 +82,8 @@ struct ListenerMaker: Sendable {
                 backlog: ConnectionLimiter.backlog),
             onServerRunning: { channel in
                 await limiter.stand(at: channel)
-                let port = channel.localAddress?.port ?? place.port
+                // One that was closed meanwhile, because the relay ends as it starts, has none.
+                guard let port = channel.localAddress?.port else { return }
                 ports.announce(port, of: limiter.name)
                 logger.info(
                     "serving",

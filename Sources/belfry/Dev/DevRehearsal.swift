@@ -53,6 +53,7 @@ struct DevRehearsal: Sendable {
 /// Runs a line of the shell.
 enum Shell {
     static func run(_ command: String) async throws -> String {
+        closeOpenFiles()
         // As it was printed: Debian's `sh` is another shell.
         let script = "exec /bin/bash 2>&1 <<'BELFRY_END'\n\(command)\nBELFRY_END\n"
         guard let pipe = unsafe popen(script, "re") else {
@@ -66,5 +67,16 @@ enum Shell {
             throw DevFailure("the command failed: \(String(decoding: text, as: UTF8.self))")
         }
         return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Has what this process has open closed in those that it starts.
+    ///
+    /// A listener that went on in one of them would take its call after the relay has ended, and
+    /// nobody would answer it.
+    private static func closeOpenFiles() {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        for descriptor in names.compactMap({ Int32($0) }) where descriptor > STDERR_FILENO {
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        }
     }
 }
