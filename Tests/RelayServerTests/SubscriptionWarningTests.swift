@@ -120,6 +120,7 @@ import Testing
                     [
                         "otherKind",
                         "by the values that came so far: a number and a text cannot be compared",
+                        "a number stands without quotes: 3",
                     ]
                 ])
             told = try await warnings(relay, "title == 'Tea'", on: "Tood")

@@ -68,13 +68,21 @@ extension RecordSchema {
         do {
             return try type(of: comparison.right)
         } catch {
-            guard error.hint == nil, case .path(let path) = comparison.right,
-                let names = path.memberNames, names.count == 1, fields[names[0]] == nil
-            else { throw error }
+            guard error.hint == nil, let word = unknownWord(in: comparison.right) else {
+                throw error
+            }
             var told = error
-            told.hint =
-                "a word without quotes is a field; a text is written \"\(names[0].prefix(60))\""
+            told.hint = "a word without quotes is a field; a text is written \"\(word.prefix(60))\""
             throw told
+        }
+    }
+
+    /// The first word of a side, or of a list, that is no field.
+    private func unknownWord(in side: Expression) -> String? {
+        var words = [side]
+        if case .list(let elements) = side { words = elements }
+        return words.lazy.compactMap(\.soleName).first { name in
+            fields[name] == nil && Self.systemFields[name] == nil
         }
     }
 
@@ -109,8 +117,36 @@ extension RecordSchema {
                     ? Self.hintForDate(left, right)
                         ?? Self.hintForText(
                             constantIsLeft ? left : right, for: constantIsLeft ? right : left)
+                        ?? Self.hintForQuotes(sides) ?? Self.hintForList(left, right)
                     : nil))
     }
+
+    /// How a number or a boolean is written, where a text of it stands for one.
+    private static func hintForQuotes(_ sides: Sides) -> String? {
+        let constant = sides.comparison.right.literal ?? sides.comparison.left.literal
+        guard case .string(let text)? = constant, text.utf8.count <= 40 else { return nil }
+        switch sides.left == .string ? sides.right : sides.left {
+        case .integer?, .double?:
+            return Double(text) == nil ? nil : "a number stands without quotes: \(text)"
+        case .boolean?:
+            let words = ["true", "false", "yes", "no"]
+            return words.contains(text.lowercased())
+                ? "a boolean stands without quotes: \(text.uppercased())" : nil
+        default: return nil
+        }
+    }
+
+    /// How one of a list's elements is asked for, where the list itself is.
+    private static func hintForList(_ left: FieldType?, _ right: FieldType?) -> String? {
+        switch (left, right) {
+        case (.list(let element)?, let other?) where !other.isList && element.agrees(with: other),
+            (let other?, .list(let element)?) where !other.isList && element.agrees(with: other):
+            hintForElements
+        default: nil
+        }
+    }
+
+    private static let hintForElements = "ANY before the list asks for one of its elements"
 
     /// How a date is written, where a text or a number stands for one.
     private static func hintForDate(_ left: FieldType, _ right: FieldType) -> String? {
@@ -146,10 +182,12 @@ extension RecordSchema {
     ) throws(PredicateError) {
         guard let type, !type.hasOrder else { return }
         let rules = sides.comparison.rules
+        let hasElements = type.isList && type.element?.hasOrder == true
         if rules == .realm || rules == .minapp, type.element?.hasOrder == true { return }
         throw mismatch(
             "`\(sides.word)` needs an order, which \(type.word) does not have", span,
-            found: type.word, expected: "a number, a text or a date")
+            found: type.word, expected: "a number, a text or a date",
+            hint: hasElements ? Self.hintForElements : nil)
     }
 
     private func checkBetween(_ sides: Sides) throws(PredicateError) {
@@ -175,7 +213,9 @@ extension RecordSchema {
             throw mismatch(
                 "\(element.word) cannot be an element of \(collection.word), each of whose "
                     + "elements is \(member.word)", span,
-                found: element.word, expected: member.word)
+                found: element.word, expected: member.word,
+                hint: sides.comparison.comparator == .in
+                    ? Self.hintForList(element, member) : nil)
         case .string:
             guard let element, !element.agrees(with: .string) else { return }
             throw mismatch(
@@ -207,7 +247,22 @@ extension RecordSchema {
     }
 }
 
+private extension RecordPredicate.Expression {
+    /// The name, if this is a word that stands alone.
+    var soleName: String? {
+        guard case .path(let path) = self, let names = path.memberNames, names.count == 1 else {
+            return nil
+        }
+        return names[0]
+    }
+}
+
 private extension RecordSchema.FieldType {
+    /// Whether this is a list, and no dictionary.
+    var isList: Bool {
+        if case .list = self { true } else { false }
+    }
+
     /// What a search for words looks into.
     var searched: Self {
         switch self {

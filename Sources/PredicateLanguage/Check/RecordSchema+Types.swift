@@ -138,7 +138,7 @@ extension RecordSchema {
             let fields = known.keys.sorted()
             let nearest =
                 fields.first { $0.lowercased() == name.lowercased() }
-                ?? NearestWord.to(name, among: fields)
+                ?? NearestWord.to(name, among: isTop ? fields + SystemField.typedNames : fields)
             let names = known.filter(\.value.isQueryable).keys.sorted().prefix(20)
             throw PredicateError(
                 .check, "the field \(name.prefix(60)) is unknown", at: span,

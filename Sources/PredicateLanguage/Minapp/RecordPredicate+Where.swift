@@ -137,8 +137,21 @@ struct MinappReader {
         if comparator == .equal || comparator == .notEqual { return }
         switch value {
         case .integer, .double, .timestamp: return
-        default: throw invalid("\(value.kind) has only $eq and $ne, found \(name)", path)
+        default:
+            throw invalid(
+                "\(value.kind) has only $eq and $ne, found \(name)", path,
+                hint: Self.hint(forOrderOf: value))
         }
+    }
+
+    /// What a text was meant as that is to have an order.
+    private static func hint(forOrderOf value: FieldValue) -> String? {
+        guard case .string(let text) = value else { return nil }
+        if Double(text) != nil { return "a number stands without quotes" }
+        let isDate =
+            text.utf8.count >= 10 && Int(text.prefix(4)) != nil
+            && text.utf8.prefix(5).last == UInt8(ascii: "-")
+        return isDate ? "a date is ISO 8601 text with an offset: 2026-01-31T12:00:00Z" : nil
     }
 
     private func invalid(

@@ -59,7 +59,20 @@ extension RQLParser {
         let found = token.kind == .end ? "the end of the query" : spelling(of: token)
         return PredicateError(
             .parse, "expected \(expected), found \(found)", at: span(of: token), found: found,
-            expected: expected, hint: hint ?? Self.hint(for: token))
+            expected: expected,
+            hint: hint ?? Self.hint(for: token) ?? hintForEquals(before: token))
+    }
+
+    /// What was meant by a sign of equality too many, as in `===`.
+    private func hintForEquals(before token: RQLToken) -> String? {
+        guard token.kind == .symbol(.singleEqual), position > 0, lastEnd == token.offset else {
+            return nil
+        }
+        switch tokens[position - 1].kind {
+        case .symbol(.equal): return "equality is written =="
+        case .symbol(.notEqual): return "did you mean !=?"
+        default: return nil
+        }
     }
 
     /// What may have been meant where an operator is missing: by who writes SQL, or by a word
@@ -67,13 +80,29 @@ extension RQLParser {
     var hintForOperator: String? {
         switch current.kind {
         case .keyword(.not): return "NOT stands before the comparison: NOT a IN {1, 2}"
-        case .name(let name) where name.uppercased() == "IS":
-            return "a missing value is found by == null, one that is there by != null"
-        case .name(let name) where name.uppercased() == "MATCHES":
-            return "a pattern is compared with LIKE"
+        case .name(let name):
+            let before = position > 0 ? Self.hint(for: tokens[position - 1]) : nil
+            return before ?? Self.hint(for: current) ?? Self.meant(by: name)
         default: return position > 0 ? Self.hint(for: tokens[position - 1]) : nil
         }
     }
+
+    /// What a word may have been meant as that stands where an operator is missing.
+    private static func meant(by name: String) -> String? {
+        let word = name.uppercased()
+        return switch word {
+        case "IS": "a missing value is found by == null, one that is there by != null"
+        case "MATCHES", "REGEXP", "RLIKE", "SIMILAR": "a pattern is compared with LIKE"
+        default:
+            FormatParser.meantByWords[word]
+                ?? NearestWord.to(word, among: comparators).map { "did you mean \($0)?" }
+        }
+    }
+
+    /// The words that may stand between two values.
+    private static let comparators = [
+        "IN", "BETWEEN", "BEGINSWITH", "ENDSWITH", "CONTAINS", "LIKE", "GEOWITHIN",
+    ]
 
     private static func hint(for token: RQLToken) -> String? {
         switch token.kind {

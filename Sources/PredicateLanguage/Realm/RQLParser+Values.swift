@@ -24,6 +24,10 @@ extension RQLParser {
         try descend()
         defer { depth -= 1 }
         let part = try disjunction()
+        if current.kind == .symbol(.comma) {
+            throw unexpected(
+                expected: RQLSymbol.closeParenthesis.rawValue, hint: FormatParser.hintForList)
+        }
         try expect(.closeParenthesis)
         guard case .operand(var inner) = part else { return part }
         inner.shape = .compound

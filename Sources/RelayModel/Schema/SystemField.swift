@@ -34,6 +34,9 @@ public enum SystemField: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// The names that are typed: those of CloudKit.
+    package static let typedNames = allCases.flatMap(\.names).filter { !$0.hasPrefix("_") }
+
     /// What its values are.
     public var element: SchemaFieldType.Element {
         switch self {

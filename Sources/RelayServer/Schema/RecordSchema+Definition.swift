@@ -49,7 +49,10 @@ extension PredicateError {
             text += " at byte \(offset)"
         }
         text += ": \(reason)"
-        if let expected { text += "; expected \(expected)" }
+        // Realm's reasons say it themselves.
+        if let expected, !reason.hasPrefix("expected \(expected)") {
+            text += "; expected \(expected)"
+        }
         if let hint { text += "; \(hint)" }
         return APIError(.badRequest, text, details: ["predicateError": .object(error.json)])
     }

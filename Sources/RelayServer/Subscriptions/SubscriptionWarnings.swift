@@ -158,10 +158,13 @@ struct SubscriptionWarnings {
         _ name: String, _ comparison: RecordPredicate.Comparison, _ type: RecordType,
         _ known: [String]
     ) -> PredicateWarning {
-        var hint = NearestWord.to(name, among: known).map { "did you mean \($0)?" }
+        var hint = NearestWord.to(name, among: known + SystemField.typedNames)
+            .map { "did you mean \($0)?" }
         var span = comparison.span
         if Self.isField(name, comparison.left) { span = comparison.leftSpan }
-        if Self.isField(name, comparison.right) {
+        var values = [comparison.right]
+        if case .list(let elements) = comparison.right { values = elements }
+        if values.contains(where: { Self.isField(name, $0) }) {
             span = comparison.rightSpan
             hint = hint ?? "a word without quotes is a field; a text is written \"\(name)\""
         }

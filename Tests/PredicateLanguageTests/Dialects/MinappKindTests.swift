@@ -44,6 +44,18 @@ import Testing
     }
 
     @Test(arguments: [
+        ("2026-01-31", "a date is ISO 8601 text with an offset: 2026-01-31T12:00:00Z"),
+        ("2026-01-31T12:00:00", "a date is ISO 8601 text with an offset: 2026-01-31T12:00:00Z"),
+        ("12.5", "a number stands without quotes"), ("noon", nil), ("", nil),
+    ])
+    func `a text that is to have an order is told what it should be`(text: String, hint: String?) {
+        let error = #expect(throws: PredicateError.self) {
+            try RecordPredicate(where: ["made": ["$gt": .string(text)]])
+        }
+        #expect(error?.hint == hint)
+    }
+
+    @Test(arguments: [
         #"{"owner": {"$eq": "\#(uuid)"}}"#, #"{"owners": {"$eq": "\#(uuid)"}}"#,
         #"{"room": {"$eq": "\#(objectID)"}}"#,
     ])

@@ -110,6 +110,13 @@ struct RealmQueryTests {
             ("a IS NOT NULL", "a missing value is found by == null, one that is there by != null"),
             ("a not in {1}", "NOT stands before the comparison: NOT a IN {1, 2}"),
             ("Any list.x == 1", "keywords have their own spellings: write ANY"),
+            ("a In {1}", "keywords have their own spellings: write IN"),
+            ("a CONTAIN 'x'", "did you mean CONTAINS?"), ("a LKE 'x'", "did you mean LIKE?"),
+            ("a STARTSWITH 'x'", "did you mean BEGINSWITH?"),
+            ("a rlike 'x'", "a pattern is compared with LIKE"),
+            ("a === 'x'", "equality is written =="), ("a !== 'x'", "did you mean !=?"),
+            ("a == %@", "arguments are written $0, $1 …"),
+            ("a IN ('x', 'y')", "a list is written in braces: {1, 2}"),
         ])
     func `a missing operator comes with what was probably meant`(query: String, hint: String) {
         #expect(throws: PredicateError.self) { try RealmQuery(parsing: query) }
