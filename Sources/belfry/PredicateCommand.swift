@@ -134,7 +134,7 @@ struct CheckPredicate: AsyncParsableCommand {
             let answer = try await client.make(
                 .checkSubscription, ["container": against, "environment": environment],
                 body: sent)
-            return CommandOutput(answer, .text(Self.text(answer)))
+            return CommandOutput(answer, .text(Self.text(answer, to: condition)))
         }
     }
 
@@ -153,7 +153,7 @@ struct CheckPredicate: AsyncParsableCommand {
         return query
     }
 
-    private static func text(_ answer: JSONValue) -> String {
+    private static func text(_ answer: JSONValue, to condition: String) -> String {
         var lines = [
             "valid: \(CommandOutput.shown(answer.member(["canonical"])))"
         ]
@@ -163,11 +163,21 @@ struct CheckPredicate: AsyncParsableCommand {
         for warning in warnings {
             lines.append(
                 "warning: \(CommandOutput.shown(warning.member(["reason"])))")
+            if let place = place(of: warning, in: condition) { lines.append("  at \(place)") }
             if let hint = warning.member(["hint"]) {
                 lines.append("  hint: \(CommandOutput.shown(hint))")
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// The place of a warning, with what stands there; `nil` where it is of the whole, or of JSON.
+    private static func place(of warning: JSONValue, in condition: String) -> String? {
+        guard case .integer(let offset)? = warning.member(["offset"]),
+            case .integer(let length)? = warning.member(["length"]), offset >= 0, length > 0
+        else { return nil }
+        let bytes = condition.utf8.dropFirst(Int(offset)).prefix(Int(length))
+        return "byte \(offset): \(String(decoding: bytes, as: UTF8.self).prefix(100))"
     }
 }
 

@@ -127,6 +127,7 @@ import Testing
                     valid: a LIKE "%x" AND b == 1 AND b == 2
                     warning: % is a sign like any other in a pattern of LIKE; * and ? stand for \
                     others
+                      at byte 7: '%x'
                       hint: did you mean LIKE "*x"?
                     warning: no record can satisfy this condition
                       hint: alternatives are joined by OR

@@ -99,6 +99,21 @@ import Testing
     }
 
     @Test(arguments: [
+        (PredicateForm.predicate, "alternatives are joined by OR"),
+        (.rql, "alternatives are joined by OR"), (.where, "alternatives are joined by $or"),
+        (
+            .filterBy,
+            "all filters must hold: alternatives are one filter with IN, or a subscription each"
+        ),
+    ])
+    func `how alternatives are written is told as the form has them`(
+        form: PredicateForm, hint: String
+    ) throws {
+        let predicate = try RecordPredicate(format: "a == 1 AND a == 2")
+        #expect(predicate.ownWarnings(by: nil, in: form).map(\.hint) == [hint])
+    }
+
+    @Test(arguments: [
         (1_767_225_600, true), (1_767_225_600_000, false), (0, false), (-1_000, false),
     ])
     func `a date in another unit is told`(milliseconds: Int64, isTold: Bool) throws {

@@ -73,7 +73,7 @@ extension RecordPredicate {
     /// What shows in the condition itself, of records that keep to `schema`, which somebody wrote
     /// down; `nil` where nobody did.
     func ownWarnings(
-        by schema: RecordSchema?, _ preparation: Preparation
+        by schema: RecordSchema?, in form: PredicateForm, _ preparation: Preparation
     ) -> [PredicateWarning] {
         let all = comparisons
         var warnings = all.compactMap(Self.foreignWildcard)
@@ -83,7 +83,8 @@ extension RecordPredicate {
         if let records = Self.neverTrue(root, by: schema, preparation, effort) {
             warnings.append(
                 PredicateWarning(
-                    .neverTrue, "\(records) can satisfy this condition", hint: neverTrueHint))
+                    .neverTrue, "\(records) can satisfy this condition",
+                    hint: neverTrueHint(in: form)))
         } else if case .or(let branches) = root {
             for branch in branches {
                 guard let records = Self.neverTrue(branch, by: schema, preparation, effort) else {
@@ -114,7 +115,7 @@ extension RecordPredicate {
     }
 
     /// What probably was not thought of.
-    private var neverTrueHint: String? {
+    private func neverTrueHint(in form: PredicateForm) -> String? {
         if comparisons.contains(where: Contradiction.isOfOneself) {
             return "__defaultOwner__ is oneself in CloudKit's own classes only: "
                 + "write the user's record name"
@@ -146,7 +147,7 @@ extension RecordPredicate {
             return "capitals are no small letters: to ignore the case, write ==[c]"
         }
         switch root {
-        case .and, .or: return "alternatives are joined by OR"
+        case .and, .or: return form.hintForAlternatives
         case .constant, .comparison, .not: return nil
         }
     }
@@ -213,5 +214,17 @@ extension RecordPredicate {
                 + "others",
             hint: meant.utf8.count > 60 ? nil : "did you mean LIKE \"\(meant)\"?",
             at: comparison.rightSpan)
+    }
+}
+
+private extension PredicateForm {
+    /// How alternatives are written.
+    var hintForAlternatives: String {
+        switch self {
+        case .predicate, .rql: "alternatives are joined by OR"
+        case .where: "alternatives are joined by $or"
+        case .filterBy:
+            "all filters must hold: alternatives are one filter with IN, or a subscription each"
+        }
     }
 }

@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 
 extension RecordPredicate {
     /// What shows in the condition itself and was probably not meant.
@@ -7,8 +7,10 @@ extension RecordPredicate {
     /// The same of records that keep to `schema`, which somebody wrote down; `nil` where nobody
     /// did.
     ///
-    /// What a regular expression matches is not looked at.
-    package func ownWarnings(by schema: RecordSchema?) -> [PredicateWarning] {
-        ownWarnings(by: schema, .ofAllDialects(NoRegularExpressions()))
+    /// Hints are for who writes in `form`. What a regular expression matches is not looked at.
+    package func ownWarnings(
+        by schema: RecordSchema?, in form: PredicateForm = .predicate
+    ) -> [PredicateWarning] {
+        ownWarnings(by: schema, in: form, .ofAllDialects(NoRegularExpressions()))
     }
 }

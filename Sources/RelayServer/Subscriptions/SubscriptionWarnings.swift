@@ -41,7 +41,7 @@ struct SubscriptionWarnings {
         }
         // Saving checks by what was written down, too, whoever saves.
         let written = schema.recordTypes[type].flatMap { $0.isInferred ? nil : RecordSchema($0) }
-        warnings += predicate.ownWarnings(by: written)
+        warnings += predicate.ownWarnings(by: written, in: query.form ?? .predicate)
         warnings += withoutBefore(subscription, predicate, type)
         return Array(warnings.prefix(Self.most))
     }
