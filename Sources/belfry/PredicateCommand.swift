@@ -18,7 +18,7 @@ struct PredicateOptions: ParsableArguments {
     @Option(
         help:
             "nspredicate, rql, where, filterBy or ckquery; by default what the line's member says.",
-        transform: Self.dialect)
+        completion: .list(Word.all(PredicateDialect.self)), transform: Self.dialect)
     var dialect: PredicateDialect?
 
     @Flag(help: "Write nothing but JSON lines, also to a terminal.")
@@ -109,7 +109,9 @@ struct CheckPredicate: AsyncParsableCommand {
     @Option(help: "The record type that the condition is on; needed by --against.")
     var recordType: String?
 
-    @Option(help: "Which updates are to fire: matches, entered, left or stayed.")
+    @Option(
+        help: "Which updates are to fire: matches, entered, left or stayed.",
+        completion: .list(["matches", "entered", "left", "stayed"]))
     var firesWhen: String?
 
     func validate() throws {

@@ -40,6 +40,20 @@ import Testing
         #expect(throws: Never.self) { try DevCommand.parse(["--folder=./~belfry"]) }
     }
 
+    @Test func `a file without a name is said to be none`() {
+        let told = "the name of a file is expected, and is empty"
+        #expect(throws: CommandFailure(.input, told)) { try InputFile("").bytes() }
+    }
+
+    @Test(arguments: [
+        ("localhost:3000", "; did you mean http://localhost:3000?"),
+        ("http:/localhost:1", "; did you mean http://localhost:1?"),
+        ("https:host", "; did you mean https://host?"), ("htp://x", ""), ("", ""),
+    ])
+    func `a URL that lacks its beginning is told whole`(text: String, told: String) {
+        #expect(text.meantURL == told)
+    }
+
     @Test func `lines may have the marks of Windows`() async throws {
         let file = try Folder.make().appending(path: "lines.jsonl")
         try Data("\u{FEFF}{}\r\n\r\n[]".utf8).write(to: file)

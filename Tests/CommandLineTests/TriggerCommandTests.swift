@@ -18,6 +18,8 @@ import Testing
         ("made:timestamp=1000", "made", .timestamp(Timestamp(seconds: 1))),
         ("tags:json=[\"a\", 1]", "tags", .list([.string("a"), .integer(1)])),
         ("data:bytes=AQI=", "data", .bytes([1, 2])), ("sum=1=1", "sum", .string("1=1")),
+        ("mark=\u{301}x", "mark", .string("\u{301}x")),
+        ("mark:string=\u{FE0F}", "mark", .string("\u{FE0F}")),
     ]) func `a field is read`(text: String, name: String, value: FieldValue) throws {
         let field = try FieldArgument(text)
         #expect(field.name == name)
@@ -31,6 +33,11 @@ import Testing
         ("a:location=91,0", "is not a place"), ("a:location=1,2,x", "is not a place"),
         ("a:boolean=yes", "is not true or false"),
         ("a:double=inf", "is not a number"), ("a:json={", "is not a value in JSON"),
+        (
+            "a:json={\"$date\": \"2026-01-01T00:00:00Z\"}",
+            "a: $date takes seconds since 1970, found a string"
+        ),
+        ("a:json={\"b\": [{\"$dat\": 1}]}", "a.b[0]: $dat is not a value of the notation; "),
     ]) func `a field that cannot be read says why`(text: String, reason: String) {
         let error = #expect(throws: FieldArgumentError.self) { try FieldArgument(text) }
         #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")

@@ -76,8 +76,12 @@ extension RecordSchema {
     private func checkNumber(_ operand: Expression) throws(PredicateError) {
         guard let type = try type(of: operand), !type.agrees(with: .double) else { return }
         throw mismatch(
-            "arithmetic needs numbers", span(of: operand), found: type.word, expected: "a number")
+            "arithmetic needs numbers", span(of: operand), found: type.word, expected: "a number",
+            hint: type == .string ? Self.hintForHyphen : nil)
     }
+
+    private static let hintForHyphen =
+        "a text stands between quotes, also one with a hyphen: \"a-1\""
 
     private static func type(
         of function: RecordPredicate.Function, _ arguments: [FieldType?]

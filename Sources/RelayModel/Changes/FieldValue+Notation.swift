@@ -15,7 +15,7 @@ extension FieldValue {
     /// Reads a value from its notation.
     ///
     /// - Throws: ``JSONContractError`` if an object has a member that begins with `$` and is not
-    ///   one of the notation's.
+    ///   one of the notation's, or has not what that takes.
     public init(notation json: JSONValue, path: String = "") throws(JSONContractError) {
         do throws(JSONContractError) {
             self = try Self.value(json)
@@ -114,12 +114,25 @@ extension FieldValue {
         case ("$set", .array(let elements)): return .set(Set(try values(elements)))
         default:
             guard let scalar = scalar(tag, value) else {
-                throw JSONContractError(
-                    path: "",
-                    reason: "\(tag) is not a value of the notation, or its content does not fit")
+                throw JSONContractError(path: "", reason: refusal(of: tag, value))
             }
             return scalar
         }
+    }
+
+    /// What each member takes.
+    private static let contents: [String: String] = [
+        "$date": "seconds since 1970", "$refdate": "seconds since 2001",
+        "$ts": "[seconds, nanoseconds] since 1970", "$geo": "[latitude, longitude] in degrees",
+        "$ref": "the name of a record", "$bytes": "Base64", "$uuid": "a UUID",
+        "$oid": "24 hexadecimal digits", "$set": "a list", "$map": "an object",
+    ]
+
+    /// What is wrong with an object whose member `tag` makes no value.
+    private static func refusal(of tag: String, _ value: JSONValue) -> String {
+        if let content = contents[tag] { return "\(tag) takes \(content), found \(value.kind)" }
+        return "\(tag.prefix(60)) is not a value of the notation; allowed are "
+            + contents.keys.sorted().joined(separator: ", ")
     }
 
     private static func scalar(_ tag: String, _ value: JSONValue) -> FieldValue? {

@@ -72,6 +72,10 @@ struct InputFile {
     /// Why a file cannot be read.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
         if error.isMissingFile {
+            // What a variable should have held that was never set.
+            guard !path.isEmpty else {
+                return CommandFailure(.input, "the name of a file is expected, and is empty")
+            }
             let hint = path.hasPrefix("~") ? "; a shell reads ~ only where a word begins" : ""
             return CommandFailure(.input, "there is no file \(path)\(hint)")
         }

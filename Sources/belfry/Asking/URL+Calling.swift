@@ -13,10 +13,15 @@ extension URL {
 }
 
 extension String {
-    /// What to ask whoever left the scheme out, and nothing of any other text.
+    /// What to ask whoever left the scheme or its slashes out, and nothing of any other text.
     var meantURL: String {
-        let isPlace = !contains("://") && URL(string: "http://\(self)")?.isCallable == true
-        return isPlace ? "; did you mean http://\(self)?" : ""
+        guard !contains("://") else { return "" }
+        var meant = "http://\(self)"
+        // A slash too few is a slip as well.
+        if let scheme = ["https", "http"].first(where: { hasPrefix("\($0):") }) {
+            meant = "\(scheme)://\(dropFirst(scheme.count + 1).drop { $0 == "/" })"
+        }
+        return URL(string: meant)?.isCallable == true ? "; did you mean \(meant)?" : ""
     }
 
     /// Whether a header of HTTP can carry it: the client of HTTP names the whole header, with what

@@ -48,7 +48,8 @@ struct DevCommand: AsyncParsableCommand {
         completion: .list(Logger.Level.allCases.map(\.rawValue)),
         transform: { text in
             guard let level = Logger.Level(rawValue: text) else {
-                throw ValidationError("\(text) is no level of the log; they are \(Self.levels)")
+                throw ValidationError(
+                    "\"\(text)\" is no level of the log; they are \(Self.levels)")
             }
             return level
         })

@@ -27,18 +27,20 @@ struct FieldArgument: Sendable, Hashable {
     ///
     /// - Throws: ``FieldArgumentError`` that says what is wrong with it.
     init(_ text: String) throws(FieldArgumentError) {
-        guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+        // By bytes: a value may begin with a mark, which makes one letter with the sign before it.
+        let bytes = Array(text.utf8)
+        guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")), equals > 0 else {
             throw FieldArgumentError("\"\(text)\" is not name=value or name:type=value")
         }
-        let left = text[..<equals]
-        let value = String(text[text.index(after: equals)...])
-        guard let colon = left.lastIndex(of: ":"), colon != left.startIndex else {
-            name = String(left)
+        let left = bytes[..<equals]
+        let value = String(decoding: bytes[(equals + 1)...], as: UTF8.self)
+        guard let colon = left.lastIndex(of: UInt8(ascii: ":")), colon > 0 else {
+            name = String(decoding: left, as: UTF8.self)
             self.value = Self.guessed(value)
             return
         }
-        name = String(left[..<colon])
-        let word = left[left.index(after: colon)...]
+        name = String(decoding: left[..<colon], as: UTF8.self)
+        let word = String(decoding: left[(colon + 1)...], as: UTF8.self)
         guard let kind = Kind(rawValue: word.lowercased()) else {
             throw FieldArgumentError(
                 "\(name): \"\(word)\" is no type; they are \(Self.words)")
@@ -63,6 +65,7 @@ struct FieldArgument: Sendable, Hashable {
     private static func read(
         _ text: String, as kind: Kind, name: String
     ) throws(FieldArgumentError) -> FieldValue {
+        if kind == .json { return try json(text, name: name) }
         let value: FieldValue? =
             switch kind {
             case .string: .string(text)
@@ -76,12 +79,25 @@ struct FieldArgument: Sendable, Hashable {
                 }
             case .location: place(text).map { .location($0) }
             case .bytes: Base64.decode(text).map { .bytes($0) }
-            case .json: try? FieldValue(notation: JSONValue(parsing: text), path: name)
+            case .json: nil
             }
         guard let value else {
             throw FieldArgumentError("\(name): \"\(text)\" is not \(kind.rule)")
         }
         return value
+    }
+
+    /// A value in the notation of change sources; what is wrong within it is said.
+    private static func json(
+        _ text: String, name: String
+    ) throws(FieldArgumentError) -> FieldValue {
+        do {
+            return try FieldValue(notation: JSONValue(parsing: text), path: name)
+        } catch let error as JSONContractError {
+            throw FieldArgumentError("\(error)")
+        } catch {
+            throw FieldArgumentError("\(name): \"\(text)\" is not \(Kind.json.rule)")
+        }
     }
 
     /// ISO 8601, or milliseconds since 1970 as CloudKit's dictionaries have them.

@@ -20,7 +20,9 @@ struct TriggerCommand: AsyncParsableCommand {
             else a text; name:type=value says which: \(FieldArgument.words).
             """)
 
-    @Argument(help: "create, update or delete.", transform: Word.read)
+    @Argument(
+        help: "create, update or delete.", completion: .list(Word.all(ChangeOperation.self)),
+        transform: Word.read)
     var operation: ChangeOperation
     @Argument(help: "The record type, for example Todo.")
     var recordType: String
@@ -50,7 +52,7 @@ struct TriggerCommand: AsyncParsableCommand {
 
     @Option(
         help: "public, private or shared (default: public, or private with --owner).",
-        transform: Word.read)
+        completion: .list(Word.all(DatabaseScope.self)), transform: Word.read)
     var database: DatabaseScope?
     @Option(help: "Whose database it is.")
     var owner: String?
@@ -126,9 +128,16 @@ enum Word {
         _ text: String
     ) throws -> Choice {
         guard let choice = Choice(rawValue: text) else {
-            let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            let words = all(Choice.self).joined(separator: ", ")
             throw ValidationError("\"\(text)\" is unknown; allowed are \(words)")
         }
         return choice
+    }
+
+    /// The words of a type, as a shell completes them.
+    static func all<Choice: RawRepresentable<String> & CaseIterable>(
+        _ type: Choice.Type
+    ) -> [String] {
+        Choice.allCases.map(\.rawValue)
     }
 }
