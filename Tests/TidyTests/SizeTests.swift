@@ -97,6 +97,44 @@ import Testing
         #expect(finds == [])
     }
 
+    @Test func `links to a section lead to one`() throws {
+        let documents = try Repository.documents
+        var finds: [String] = []
+        for file in documents {
+            let own = Repository.top.appending(path: file.path)
+            for (number, line) in file.numbered {
+                guard line.has("](") else { continue }
+                for link in line.matches(of: #/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/#) {
+                    let target =
+                        link.1.isEmpty
+                        ? own : own.deletingLastPathComponent().appending(path: String(link.1))
+                    guard target.pathExtension == "md",
+                        let text = try? String(contentsOf: target, encoding: .utf8)
+                    else { continue }
+                    if !Self.sections(of: text).contains(String(link.2)) {
+                        finds.append(place(file, number, "\(link.1)#\(link.2)"))
+                    }
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    /// What the sections of a document are called in links.
+    private static func sections(of text: String) -> Set<String> {
+        var sections: Set<String> = []
+        var isCode = false
+        for line in text.split(separator: "\n") {
+            if line.hasPrefix("```") { isCode.toggle() }
+            guard !isCode, line.hasPrefix("#") else { continue }
+            let title = line.drop { $0 == "#" }.drop { $0 == " " }
+                .replacing(#/\]\([^)]*\)/#, with: "").lowercased()
+            let kept = title.filter { $0.isLetter || $0.isNumber || "-_ ".contains($0) }
+            sections.insert(kept.replacing(" ", with: "-"))
+        }
+        return sections
+    }
+
     /// What was moved since is looked for in vain; records and the changelog speak of their day.
     @Test func `files and folders that documents name are there`() throws {
         let documents = try Repository.documents.filter {
