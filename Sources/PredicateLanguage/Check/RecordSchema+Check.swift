@@ -72,9 +72,14 @@ extension RecordSchema {
                 throw error
             }
             var told = error
-            told.hint = "a word without quotes is a field; a text is written \"\(word.prefix(60))\""
+            told.hint = Self.hintForWord(word)
             throw told
         }
+    }
+
+    /// What a word that is no field was meant as.
+    static func hintForWord(_ word: String) -> String {
+        "a word without quotes is a field; a text is written \"\(word.prefix(60))\""
     }
 
     /// The first word of a side, or of a list, that is no field.
@@ -247,7 +252,7 @@ extension RecordSchema {
     }
 }
 
-private extension RecordPredicate.Expression {
+extension RecordPredicate.Expression {
     /// The name, if this is a word that stands alone.
     var soleName: String? {
         guard case .path(let path) = self, let names = path.memberNames, names.count == 1 else {

@@ -144,9 +144,15 @@ extension RealmSchemaCheck {
         switch type {
         case .map(let fields?):
             guard let field = fields[name] else {
+                let names = fields.filter { $0.value.isQueryable && !$0.key.hasPrefix("___") }
+                    .keys.sorted()
+                let own = names.filter { RecordSchema.systemFields[$0] == nil }.prefix(20)
                 throw PredicateError(
-                    .check, "there is no field \(name)", at: span, found: name,
-                    expected: fields.keys.sorted().joined(separator: ", "))
+                    .check, "there is no field \(name.prefix(60))", at: span,
+                    found: "\(name.prefix(60))",
+                    expected: own.isEmpty
+                        ? "a queryable field" : "one of \(own.joined(separator: ", "))",
+                    hint: NearestWord.to(name, among: names).map { "did you mean \($0)?" })
             }
             guard field.isQueryable else {
                 throw PredicateError(

@@ -73,7 +73,7 @@ struct RealmSchemaCheck {
         _ comparison: Comparison, _ variables: Variables
     ) throws(PredicateError) {
         let left = try type(of: comparison.left, variables)
-        let right = try type(of: comparison.right, variables)
+        let right = try typeOfRight(comparison, variables)
         let span = comparison.span
         if left.constant != nil, right.constant != nil {
             throw failure("two constants are compared", at: span)
@@ -93,6 +93,21 @@ struct RealmSchemaCheck {
             try checkBounds(left, right, at: span)
         } else {
             try checkKinds(comparison, left, right)
+        }
+    }
+
+    /// The type of the right side, where a word that is no field was often meant as a text.
+    private func typeOfRight(
+        _ comparison: Comparison, _ variables: Variables
+    ) throws(PredicateError) -> SideType {
+        do throws(PredicateError) {
+            return try type(of: comparison.right, variables)
+        } catch {
+            guard error.hint == nil, let word = comparison.right.soleName, fields[word] == nil
+            else { throw error }
+            var told = error
+            told.hint = RecordSchema.hintForWord(word)
+            throw told
         }
     }
 

@@ -247,6 +247,19 @@ struct RealmQueryTests {
     }
 
     @Test(arguments: [
+        ("nam == 'x'", "did you mean name?"), ("recordname == 'x'", "did you mean recordName?"),
+        ("name == Dawn", "a word without quotes is a field; a text is written \"Dawn\""),
+        ("name == nam", "did you mean name?"), ("zzzz == 1", nil),
+    ])
+    func `a field that is none is told with what was meant`(query: String, hint: String?) throws {
+        let error = #expect(throws: PredicateError.self) {
+            try RealmQuery(parsing: query).check(against: Self.kinds)
+        }
+        #expect(error?.hint == hint)
+        #expect(error?.expected == "one of age, blob, due, name, price, tags, what")
+    }
+
+    @Test(arguments: [
         "age + price * 2 > 1", "what + 1 == 2", "name.@type == 'string'",
         "age.@type == 'numeric'", "name IN {1, 'x'}", "name IN {nil, 1}", "name IN {}",
         "age IN {1.5, 2}", "what IN {1}", "blob IN {'x'}", "recordName IN {'x'}",
