@@ -135,6 +135,14 @@ import Testing
         return sections
     }
 
+    /// What `deploy/compose.yaml` has somebody make beside it opens the store.
+    @Test(arguments: [".gitignore", "deploy/Dockerfile.dockerignore"])
+    func `secrets beside the composition come into no commit and no image`(path: String) throws {
+        let file = Repository.top.appending(path: path)
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        #expect(lines.contains { $0.hasPrefix("deploy/secrets") || $0.hasPrefix("/deploy/secrets") })
+    }
+
     /// What was moved since is looked for in vain; records and the changelog speak of their day.
     @Test func `files and folders that documents name are there`() throws {
         let documents = try Repository.documents.filter {
