@@ -4,6 +4,7 @@ import GatewaySimulator
 import Glibc
 import Logging
 import NIOCore
+import RelayServer
 import UnixSignals
 
 /// Runs the simulated push gateway by itself, until it is told to stop.
@@ -85,6 +86,9 @@ struct GatewayCommand: AsyncParsableCommand {
             return try await SimulatedGateway.start(configuration)
         } catch let error as IOError {
             let reason = unsafe String(cString: strerror(error.errnoCode))
+            throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
+        } catch let error as SocketAddressError.UnknownHost {
+            let reason = AddressError.reason(ofUnknown: error.host)
             throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
         } catch let error as CocoaError {
             throw OutputFile.failure(error, error.filePath ?? certificates ?? caFile)

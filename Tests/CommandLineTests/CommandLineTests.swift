@@ -315,6 +315,10 @@ import Testing
             ),
             (["--http-port": taken], 69, "belfry: 127.0.0.1:\(taken) cannot be served: "),
             (
+                ["--http-host": "[::1]"], 69,
+                "cannot be served: an address of IPv6 stands here without brackets"
+            ),
+            (
                 ["--tls-certificate-file": "/nowhere/c.pem"], 78,
                 "tls.certificateFile and tls.privateKeyFile: one of them is not set"
             ),
@@ -351,6 +355,17 @@ import Testing
                 == "error: 127.0.0.1:\(taken) cannot be served: Address already in use\n")
         #expect(!FileManager.default.fileExists(atPath: file))
         await gateway.simulated.stop()
+    }
+
+    @Test func `a gateway whose host nobody knows says so`() async throws {
+        let file = try Folder.make().appending(path: "own-ca.pem").path
+        let ending = try await BuiltBelfry.run(
+            ["gateway", "--host", "[::1]", "--port", "0", "--ca-file", file])
+        #expect(ending.code == 69)
+        #expect(
+            ending.complaint
+                == "error: [::1]:0 cannot be served: an address of IPv6 stands here without "
+                + "brackets\n")
     }
 
     @Test func `what is wrong with a gateway's script is said with the file's name`() async throws {

@@ -150,6 +150,9 @@ private struct ServedListener<Listener: Service>: Service {
         } catch let error as IOError {
             let reason = unsafe String(cString: strerror(error.errnoCode))
             throw AddressError(description: "\(address) cannot be served: \(reason)")
+        } catch let error as SocketAddressError.UnknownHost {
+            let reason = AddressError.reason(ofUnknown: error.host)
+            throw AddressError(description: "\(address) cannot be served: \(reason)")
         }
     }
 }
@@ -158,4 +161,11 @@ private struct ServedListener<Listener: Service>: Service {
 package struct AddressError: Error, Sendable, CustomStringConvertible {
     /// The address, and what the system says.
     package let description: String
+
+    /// What is wrong with a host whose addresses nobody knows.
+    package static func reason(ofUnknown host: String) -> String {
+        host.hasPrefix("[")
+            ? "an address of IPv6 stands here without brackets"
+            : "nobody knows the name of its host"
+    }
 }
