@@ -49,6 +49,19 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        FieldValue.list([]), .list([.list([])]), .list([.map(["c": .list([])])]),
+        .map(["c": .list([])]),
+    ])
+    func `a path passes lists as often as its text has room for`(value: FieldValue) throws {
+        for step in ["[*].c", ".c[*]", ".@unionOfArrays.c", ".@distinctUnionOfObjects.c"] {
+            let count = (Limits.maximumPredicateBytes - 20) / step.utf8.count
+            let text = "b.c" + String(repeating: step, count: count) + " == 1"
+            let predicate = try RecordPredicate(format: text)
+            #expect(predicate.evaluate(on: ["b": value]) != .true)
+        }
+    }
+
     @Test func `a chain of one operator is flat for AND and bounded for sums`() throws {
         let terms = (0..<5000).map { "a != \($0)" }.joined(separator: " AND ")
         let flat = try RecordPredicate(format: terms)

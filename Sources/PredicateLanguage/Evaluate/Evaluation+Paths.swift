@@ -15,16 +15,18 @@ extension Evaluation {
             try meter?.charge(step, on: current)
             switch step {
             case .member(let name):
-                guard let next = member(name, of: current) else {
-                    return try map(current, here)
+                if let next = member(name, of: current) {
+                    current = next
+                } else {
+                    (current, rest) = try mapped(current, here)
                 }
-                current = next
             case .variableMember(let variable):
                 let name = try memberName(of: variable)
-                guard let next = member(name, of: current) else {
-                    return try map(current, here)
+                if let next = member(name, of: current) {
+                    current = next
+                } else {
+                    (current, rest) = try mapped(current, here)
                 }
-                current = next
             case .element(let index):
                 let index = try value(of: index)
                 current = try element(index, of: current)
@@ -79,11 +81,15 @@ extension Evaluation {
         }
     }
 
-    /// Applies the members at the head of a path to each element, and the rest to the list of what
+    /// Applies the members at the head of a path to each element; the rest is for the list of what
     /// they gave.
-    private mutating func map(
+    ///
+    /// Whoever asks goes on with it: a path passes lists as often as there is room for in its text
+    /// (`a.b[*].b[*]`), which is more often than calls can be nested. So they are nested only as
+    /// deep as values are.
+    private mutating func mapped(
         _ collection: FieldValue, _ steps: ArraySlice<Step>
-    ) throws(EvaluationError) -> FieldValue {
+    ) throws(EvaluationError) -> (list: FieldValue, rest: ArraySlice<Step>) {
         let inner = steps.prefix { step in
             switch step {
             case .member, .variableMember: true
@@ -97,7 +103,7 @@ extension Evaluation {
             try meter?.charge(StepMeter.value)
             results.append(try follow(inner, from: element))
         }
-        return try follow(steps.dropFirst(inner.count), from: .list(results))
+        return (.list(results), steps.dropFirst(inner.count))
     }
 
     private func element(
