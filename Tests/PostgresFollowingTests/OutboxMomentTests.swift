@@ -72,4 +72,28 @@ struct OutboxMomentTests {
         #expect(rows.last?.after?.fields["j"] == .string(#""\\ud800 \\\ud800""#))
         #expect(rows.last?.after?.fields["w"] == .integer(6))
     }
+
+    /// Whose database it is may write into it what no transaction does.
+    @Test(arguments: [
+        ("1969-12-31 23:59:59.5Z", Timestamp(milliseconds: -500)), ("infinity", nil),
+        ("-infinity", nil), ("4000-01-01 00:00:00+00 BC", nil), ("294000-01-01 00:00:00+00", nil),
+    ] as [(String, Timestamp?)])
+    func `a row of an outbox says any moment`(text: String, moment: Timestamp?) async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO belfry.outbox (number, transaction, at, operation, relation, "schema",
+                    "table", columns, after)
+                VALUES (nextval('belfry.outbox_number'), pg_current_xact_id(), '\(text)', 'INSERT',
+                    't'::regclass, 'public', 't', '{{id,23}}', '(1)')
+                """, in: name)
+            await followed.until { !$0.rows.isEmpty || $0.words.last != "following" }
+            return followed.seen.rows
+        }
+        #expect(rows.map(line) == [#"create t[id] - {"id":1}"#])
+        #expect(rows.first?.occurredAt == moment)
+    }
 }

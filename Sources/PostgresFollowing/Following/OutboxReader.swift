@@ -45,8 +45,10 @@ struct OutboxReader {
     mutating func batch(of numbers: [Int64], _ catalogue: Catalogue) throws -> RowBatch {
         let rows = try catalogue.connection.rows(
             """
-            SELECT number, transaction, (extract(epoch FROM at) * 1000000)::bigint, operation,
-                relation, "schema", "table", columns, before, after, origin
+            SELECT number, transaction,
+                CASE WHEN at BETWEEN '0001-01-01 00:00:00Z' AND '9999-12-31 23:59:59Z'
+                    THEN (extract(epoch FROM at) * 1000000)::bigint END,
+                operation, relation, "schema", "table", columns, before, after, origin
             FROM belfry.outbox JOIN unnest($1::bigint[]) WITH ORDINALITY AS wanted (number, place)
             USING (number) ORDER BY place
             """, [numbers.arrayText])
@@ -62,6 +64,17 @@ struct OutboxReader {
     private static let operations: [String: FollowedRow.Operation] = [
         "INSERT": .create, "UPDATE": .update, "DELETE": .delete, "TRUNCATE": .truncate,
     ]
+
+    /// A moment by its microseconds since 1970, also one before; `nil` for one that no record has:
+    /// whose database it is writes there what they like.
+    private static func moment(_ microseconds: String) -> Timestamp? {
+        guard let count = Int64(microseconds) else { return nil }
+        let (seconds, rest) = count.quotientAndRemainder(dividingBy: 1_000_000)
+        let isBelow = rest < 0
+        return Timestamp(
+            seconds: isBelow ? seconds - 1 : seconds,
+            nanoseconds: Int32((isBelow ? rest + 1_000_000 : rest) * 1000))
+    }
 
     private mutating func change(
         _ row: [String], _ given: [String?], _ written: [[UInt8]?], _ catalogue: Catalogue
@@ -83,10 +96,7 @@ struct OutboxReader {
             position: "\(identity)/\(row[1])/\(row[0])/\(row[2])")
         change.database = database
         change.version = number &+ base
-        let microseconds = Int64(row[2]) ?? 0
-        change.occurredAt = Timestamp(
-            seconds: microseconds / 1_000_000,
-            nanoseconds: Int32(microseconds % 1_000_000) * 1000)
+        change.occurredAt = Self.moment(row[2])
         if let said = written[10], !said.isEmpty {
             let author = ChangeAuthor(said)
             (change.deviceID, change.userID) = (author?.deviceID, author?.userID)
