@@ -95,6 +95,12 @@ import Testing
         #expect(!first.hasAll(of: third, upTo: try place("0/1"), written: end))
         // A number that no server has ends nothing.
         #expect(Timelines(current: .max).version(of: PostgresPosition(rawValue: .max)) == .max)
+        for number in [Int64.min, -4_000_000_000, 0, .max] {
+            let strange = Timelines(
+                system: system, current: 2, history: "\(number)\tFFFFFFFF/FFFFFFFF\tx")
+            #expect(strange.version(of: try place("0/1")) > 0)
+            #expect(strange.place(inVersion: .min) == nil)
+        }
     }
 
     /// A server that was put back gives places and numbers of transactions anew.

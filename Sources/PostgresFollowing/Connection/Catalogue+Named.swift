@@ -58,8 +58,8 @@ extension Catalogue {
             """, [publication, slot]
         ).map { row in
             PublicationMember(
-                name: row[0] ?? "", publication: row[1] ?? "", number: row[2] ?? "",
-                isNew: row[3] == "t")
+                name: row.text(0) ?? "", publication: row.text(1) ?? "", number: row.text(2) ?? "",
+                isNew: row.text(3) == "t")
         }
     }
 
@@ -74,7 +74,8 @@ extension Catalogue {
             """
         ).map { row in
             PublicationMember(
-                name: row[0] ?? "", publication: outbox, number: row[1] ?? "", isNew: false)
+                name: row.text(0) ?? "", publication: outbox, number: row.text(1) ?? "",
+                isNew: false)
         }
     }
 
@@ -91,7 +92,7 @@ extension Catalogue {
             AND c.relname IN ('migration', 'shard', 'logentry', 'commitmark')
             GROUP BY n.nspname HAVING count(*) = 4
             """)
-        return Set(rows.compactMap { $0[0] })
+        return Set(rows.compactMap { $0.text(0) })
     }
 
     /// What a publication leaves out of what happens to rows, in SQL's words.
@@ -148,6 +149,6 @@ extension Catalogue {
                 ON found.relnamespace = s.oid AND found.relname = named."table"
             WHERE NOT EXISTS (\(question))
             """, values
-        ).compactMap { $0[0] }
+        ).compactMap { $0.text(0) }
     }
 }

@@ -50,7 +50,7 @@ final class Catalogue: @unchecked Sendable {
                 AND pg_has_role(current_user, granted.oid, 'MEMBER'))
             FROM pg_roles WHERE rolname = current_user
             """)
-        return (rows.first?[0] ?? "", rows.first?[1] == "t")
+        return (rows.first?.text(0) ?? "", rows.first?.text(1) == "t")
     }
 
     /// Who a process of the server works for, in words.
@@ -60,9 +60,10 @@ final class Catalogue: @unchecked Sendable {
             SELECT usename, application_name, coalesce(host(client_addr), 'this machine')
             FROM pg_stat_activity WHERE pid = $1::int
             """, [process])
-        guard let row = rows.first, let role = row[0] else { return "process \(process)" }
-        let name = row[1].flatMap { $0.isEmpty ? nil : ", \($0.prefix(64))" } ?? ""
-        return "process \(process), role \(role)\(name)" + (row[2].map { ", from \($0)" } ?? "")
+        guard let row = rows.first, let role = row.text(0) else { return "process \(process)" }
+        let name = row.text(1).flatMap { $0.isEmpty ? nil : ", \($0.prefix(64))" } ?? ""
+        let place = row.text(2).map { ", from \($0)" } ?? ""
+        return "process \(process), role \(role)\(name)\(place)"
     }
 
     /// Whether a process of the server is there.
@@ -78,12 +79,12 @@ final class Catalogue: @unchecked Sendable {
         let blocking = try connection.query(
             "SELECT blocking FROM unnest(pg_blocking_pids($1::int)) AS b (blocking) LIMIT 1",
             [String(process)])
-        guard let holder = blocking.first?[0] else { return nil }
+        guard let holder = blocking.first?.text(0) else { return nil }
         // What was prepared for a second phase belongs to no process.
         guard holder == "0" else { return try self.holder(holder) }
         let prepared = try connection.query(
             "SELECT gid FROM pg_prepared_xacts ORDER BY prepared LIMIT 1")
-        return "prepared" + (prepared.first?[0].map { " as \($0.prefix(64))" } ?? "")
+        return "prepared" + (prepared.first?.text(0).map { " as \($0.prefix(64))" } ?? "")
     }
 
     // MARK: Publications
@@ -158,7 +159,7 @@ final class Catalogue: @unchecked Sendable {
                     OR c.relreplident = 'i' AND i.indisreplident))
             \(those) ORDER BY 1 LIMIT \(limit)
             """
-        ).compactMap { $0[0] }
+        ).compactMap { $0.text(0) }
     }
 
     /// A table of a publication, with the condition that its rows must meet.
@@ -191,9 +192,9 @@ final class Catalogue: @unchecked Sendable {
             JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
             WHERE t.pubname = $1 ORDER BY 1, 2
             """, [publication])
-        let stores = try stores(among: Set(rows.compactMap { $0[0] }))
+        let stores = try stores(among: Set(rows.compactMap { $0.text(0) }))
         return try rows.filter { row in
-            let (schema, table) = (row[0] ?? "", row[1] ?? "")
+            let (schema, table) = (row.text(0) ?? "", row.text(1) ?? "")
             return !stores.contains(schema) && !OutboxSQL.isOwn(schema: schema, table: table)
         }.map(table)
     }
@@ -217,7 +218,7 @@ final class Catalogue: @unchecked Sendable {
     /// A table by its schema, name, number, whether it is partitioned, its replica identity, the
     /// condition on its rows, and the columns that are told.
     private func table(_ row: [String?]) throws -> PublishedTable {
-        let id = UInt32(row[2] ?? "") ?? 0
+        let id = UInt32(row.text(2) ?? "") ?? 0
         // From 18 on a publication may tell generated columns too, and has those that it does.
         let told = connection.serverVersion >= 180_000 ? "OR $2::jsonb ? attname::text" : ""
         let columns = try connection.query(
@@ -227,16 +228,18 @@ final class Catalogue: @unchecked Sendable {
             AND (attgenerated = '' \(told))
             AND ($2::jsonb IS NULL OR $2::jsonb = 'null' OR $2::jsonb ? attname::text)
             ORDER BY attnum
-            """, [row[2], row[6]])
+            """, [row.text(2), row.text(6)])
         return PublishedTable(
             relation: Relation(
-                id: id, schema: row[0] ?? "", name: row[1] ?? "",
-                identity: row[4]?.utf8.first ?? UInt8(ascii: "d"),
-                columns: columns.map {
+                id: id, schema: row.text(0) ?? "", name: row.text(1) ?? "",
+                identity: row.text(4)?.utf8.first ?? UInt8(ascii: "d"),
+                columns: columns.map { column in
                     RelationColumn(
-                        name: $0[0] ?? "", type: UInt32($0[1] ?? "") ?? 0, isIdentity: false)
+                        name: column.text(0) ?? "", type: UInt32(column.text(1) ?? "") ?? 0,
+                        isIdentity: false)
                 }),
-            namingKey: try namingKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
+            namingKey: try namingKey(of: id), filter: row.text(5),
+            isPartitioned: row.text(3) == "t")
     }
 
     /// The names of a table's columns that the log has, in its order.
@@ -247,7 +250,7 @@ final class Catalogue: @unchecked Sendable {
             WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
             ORDER BY attnum
             """, [String(table)]
-        ).compactMap { $0[0] }
+        ).compactMap { $0.text(0) }
     }
 
     /// The types of a table's columns; of generated ones 0.
@@ -259,7 +262,8 @@ final class Catalogue: @unchecked Sendable {
             """, [String(table)])
         var types: [String: UInt32] = [:]
         for row in rows {
-            guard let name = row[0], let type = row[1].flatMap({ UInt32($0) }) else { continue }
+            guard let name = row.text(0), let type = row.text(1).flatMap({ UInt32($0) })
+            else { continue }
             types[name] = type
         }
         return types
@@ -277,7 +281,7 @@ final class Catalogue: @unchecked Sendable {
             JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
             WHERE i.indrelid = $1::oid AND i.indisreplident ORDER BY a.attnum
             """, [String(table)]
-        ).compactMap { $0[0] }
+        ).compactMap { $0.text(0) }
     }
 
     /// The columns of the primary key, in its order.
@@ -289,7 +293,7 @@ final class Catalogue: @unchecked Sendable {
             JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
             WHERE i.indrelid = $1::oid AND i.indisprimary ORDER BY k.place
             """, [String(table)]
-        ).compactMap { $0[0] }
+        ).compactMap { $0.text(0) }
     }
 
     /// Whether a table's rows are those of its partitions.
@@ -308,13 +312,13 @@ final class Catalogue: @unchecked Sendable {
             """)
         var entries: [UInt32: TypeCatalogue.Entry] = [:]
         for row in rows {
-            guard let id = row[0].flatMap({ UInt32($0) }) else { continue }
+            guard let id = row.text(0).flatMap({ UInt32($0) }) else { continue }
             func other(_ index: Int) -> UInt32? {
-                row[index].flatMap { UInt32($0) }.flatMap { $0 == 0 ? nil : $0 }
+                row.text(index).flatMap { UInt32($0) }.flatMap { $0 == 0 ? nil : $0 }
             }
             entries[id] = TypeCatalogue.Entry(
                 base: other(1), element: other(2),
-                separator: row[3]?.utf8.first ?? PostgresKind.comma)
+                separator: row.text(3)?.utf8.first ?? PostgresKind.comma)
         }
         return TypeCatalogue(entries)
     }
@@ -357,11 +361,11 @@ final class Catalogue: @unchecked Sendable {
             """)
         return rows.first.map { row in
             Slot(
-                plugin: row[0], database: row[1], isActive: row[2] == "t",
-                tellsPrepared: row[7] == "t", keeping: row[3],
-                confirmed: row[4].flatMap { PostgresPosition($0) },
-                retainedBytes: row[5].flatMap { UInt64($0) },
-                behindBytes: row[6].flatMap { UInt64($0) })
+                plugin: row.text(0), database: row.text(1), isActive: row.text(2) == "t",
+                tellsPrepared: row.text(7) == "t", keeping: row.text(3),
+                confirmed: row.text(4).flatMap { PostgresPosition($0) },
+                retainedBytes: row.text(5).flatMap { UInt64($0) },
+                behindBytes: row.text(6).flatMap { UInt64($0) })
         }
     }
 

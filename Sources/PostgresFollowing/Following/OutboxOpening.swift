@@ -115,7 +115,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             AND classid = \(OutboxSQL.lockClass) AND objid = \(OutboxSQL.followerLock)
             AND objsubid = 2 AND granted LIMIT 1
             """)
-        let holder = try holders.first?[0].map { try catalogue.holder($0) }
+        let holder = try holders.first?.text(0).map { try catalogue.holder($0) }
         throw FollowProblem.outboxTaken(holder ?? "it has just let go")
     }
 
@@ -123,12 +123,12 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         guard try hasOutbox(connection) else { throw FollowProblem.outboxMissing }
         let rows = try connection.query(
             "SELECT identity, first_number, has_begun FROM belfry.outbox_state")
-        guard let row = rows.first, let identity = row[0] else {
+        guard let row = rows.first, let identity = row.text(0) else {
             throw FollowProblem.outboxMissing
         }
         return OutboxState(
-            identity: identity, firstNumber: row[1].flatMap { Int64($0) } ?? 0,
-            hasBegun: row[2] == "t")
+            identity: identity, firstNumber: row.text(1).flatMap { Int64($0) } ?? 0,
+            hasBegun: row.text(2) == "t")
     }
 
     func goesOn() throws -> Bool {
@@ -147,7 +147,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             guard settings.takesSnapshot else { return nil }
             try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             let row = try connection.query("SELECT pg_current_snapshot(), gen_random_uuid()").first
-            guard let seen = row?[0], let attempt = row?[1] else {
+            guard let seen = row?.text(0), let attempt = row?.text(1) else {
                 throw FollowProblem.serverRefused("it has no snapshot")
             }
             snapshot = seen

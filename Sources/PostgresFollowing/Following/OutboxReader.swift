@@ -54,6 +54,7 @@ struct OutboxReader {
             """, [numbers.arrayText])
         var batch = RowBatch()
         for row in rows {
+            guard row.count == 11 else { throw MalformedMessage("has other columns") }
             // The images are read as they are written: they need not be UTF-8.
             let words = row[..<8].map { $0.map { String(decoding: $0, as: UTF8.self) } }
             batch.rows.append(try change(words.map { $0 ?? "" }, words, row, catalogue))

@@ -127,11 +127,11 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         self.barrier = nil
         plan = OutboxPlan(
             rows.compactMap { row in
-                guard let number = row[0].flatMap({ Int64($0) }),
-                    let last = row[1].flatMap({ Int64($0) })
+                guard let number = row.text(0).flatMap({ Int64($0) }),
+                    let last = row.text(1).flatMap({ Int64($0) })
                 else { return nil }
                 return OutboxPlan.Entry(
-                    number: number, last: last, bytes: row[2].flatMap { Int($0) } ?? 0)
+                    number: number, last: last, bytes: row.text(2).flatMap { Int($0) } ?? 0)
             })
         // A transaction that is longer than the window is seen with a larger one only.
         window = plan.isEmpty ? window * 2 : Self.smallestWindow
@@ -166,7 +166,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             AND relation = 'belfry.outbox'::regclass AND mode = 'RowExclusiveLock'
             AND pid IS DISTINCT FROM pg_backend_pid() AND granted
             """)
-        return Set(rows.compactMap { $0[0] })
+        return Set(rows.compactMap { $0.text(0) })
     }
 
     /// Deletes what the relay has.
@@ -261,7 +261,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             AND objsubid = 2 AND granted AND mode = 'ExclusiveLock'
             AND pid IS DISTINCT FROM pg_backend_pid() LIMIT 1
             """)
-        guard let process = rows.first?[0] else {
+        guard let process = rows.first?.text(0) else {
             obstructor = nil
             return nil
         }

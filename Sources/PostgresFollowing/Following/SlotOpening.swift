@@ -202,7 +202,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                     "a snapshot needs two replication slots until it ends, and there is one")
             }
             guard settings.takesSnapshot, let row = made.first,
-                let start = row[1].flatMap({ PostgresPosition($0) }), let snapshot = row[2]
+                let start = row.text(1).flatMap({ PostgresPosition($0) }),
+                let snapshot = row.text(2)
             else { return nil }
             let connection = catalogue.connection
             try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -26,7 +26,8 @@ package struct Timelines: Sendable, Hashable {
         self.current = max(current, 1)
         former = history.split(separator: "\n").compactMap { line in
             let words = line.split(maxSplits: 2) { $0 == "\t" || $0 == " " }
-            guard words.count >= 2, let number = Int64(words[0]),
+            // They are counted with from 1 on, whatever a server says.
+            guard words.count >= 2, let number = Int64(words[0]), number > 0,
                 let end = PostgresPosition(words[1])
             else { return nil }
             return Former(number: number, end: end)
@@ -76,6 +77,8 @@ package struct Timelines: Sendable, Hashable {
 
     /// The place of a change that has `version`, if it was committed on this server.
     package func place(inVersion version: Int64) -> PostgresPosition? {
+        // What is posted says any version.
+        guard version >= 0 else { return nil }
         for number in [current] + former.map(\.number).reversed() {
             let rest = version - base(of: number)
             guard rest >= 0 else { continue }

@@ -1,0 +1,14 @@
+import Testing
+
+@testable import PostgresFollowing
+
+/// Answers of what only calls itself PostgreSQL.
+@Suite struct ColumnTests {
+    @Test func `a row has nothing in a column that it has not`() {
+        let row: [String?] = ["a", nil]
+        #expect(row.text(0) == "a")
+        #expect([1, 2, 7, -1].allSatisfy { row.text($0) == nil })
+        let empty: [String?] = []
+        #expect(empty.text(0) == nil)
+    }
+}
