@@ -42,7 +42,11 @@ struct LogTurns: Sendable {
             turns[entry.container, default: Turn(last: moment, asOf: moment)].last = moment
         }
         guard turns.count > 1, let now = entries.last?.appendedAt else { return }
-        turns = turns.filter { now.duration(since: $0.value.last) <= Self.remembrance }
+        turns = turns.filter { _, turn in
+            let since = now.duration(since: turn.last)
+            // One of later than now is of a clock that was set back.
+            return since <= Self.remembrance && Duration.zero - since <= Self.remembrance
+        }
     }
 
     /// Takes the turn for a fan-out that counts as `count` subscriptions, of a change that was
@@ -53,7 +57,10 @@ struct LogTurns: Sendable {
         guard count > Self.least, turns.count > 1, var turn = turns[container] else {
             return false
         }
-        let seconds = min(max(.zero, moment.duration(since: turn.asOf)) / .seconds(1), 60)
+        // Where the clock was set back, what is left comes back from now on, and not from when it
+        // will be as late again.
+        turn.asOf = min(turn.asOf, moment)
+        let seconds = min(moment.duration(since: turn.asOf) / .seconds(1), 60)
         let back = Int(seconds * Double(Self.perSecond))
         if back > 0 {
             turn.left = min(Self.allowance, turn.left + back)

@@ -61,4 +61,17 @@ import Testing
         #expect(Self.left("a", of: 9000, by: &turns, from: 60) == [61])
         #expect(Self.left("a", of: 9000, by: &turns, from: 61) == [])
     }
+
+    @Test func `a clock that was set back keeps nobody from the log's turn`() {
+        var turns = LogTurns()
+        let before = Self.left("aab", of: 128, by: &turns, from: 7200)
+        #expect(before == [])
+        let after = Self.left("abaab", of: 128, by: &turns)
+        #expect(after == [1])
+        var others = LogTurns()
+        let contended = Self.left("ba", of: 9000, by: &others, from: 7200)
+        #expect(contended == [7201, 7202])
+        let alone = Self.left("a", of: 9000, by: &others)
+        #expect(alone == [])
+    }
 }

@@ -24,6 +24,11 @@ import Testing
         seconds.withLock { $0 = 60 }
         #expect(levels.level == .warning)
         #expect(levels.standing() == .init(level: .warning, configured: .warning, until: nil))
+        levels.set(.debug, for: .seconds(60))
+        seconds.withLock { $0 = -3_600 }
+        #expect(levels.standing().until == Timestamp(seconds: -2_540))
+        seconds.withLock { $0 = -3_540 }
+        #expect(levels.level == .warning)
         levels.set(.trace)
         seconds.withLock { $0 = 1_000_000 }
         #expect(levels.level == .trace)

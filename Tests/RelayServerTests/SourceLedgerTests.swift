@@ -72,6 +72,9 @@ import Testing
         #expect(kept.count == 100)
         #expect(kept.prefix(3) == ["152", "151", "150"] && kept.last == "53")
         #expect(ledger.tallies(of: TestRelay.container)[source]?.refused == 152)
+        // A clock that was set back keeps nothing silent.
+        #expect(note(153, at: 50) == .log(unlogged: 0))
+        #expect(note(154, at: 59) == .silent)
     }
 
     @Test func `sources that come and go do not take all the series of metrics`() throws {

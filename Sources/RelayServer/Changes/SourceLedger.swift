@@ -121,7 +121,8 @@ package final class SourceLedger: Sendable {
     private static func decide(
         _ name: SourceName?, at now: Timestamp, _ state: inout State
     ) -> LogDecision {
-        if let last = state.lastLogged[name], now.duration(since: last) < logPause {
+        // One of later than now is of a clock that was set back.
+        if let last = state.lastLogged[name], last <= now, now.duration(since: last) < logPause {
             state.unlogged[name, default: 0] += 1
             return .silent
         }

@@ -19,7 +19,7 @@ package final class LogLevels: Sendable {
 
     private struct State {
         var configured: Logger.Level
-        var set: (level: Logger.Level, until: Timestamp?)?
+        var set: (level: Logger.Level, until: Timestamp?, span: Duration?)?
     }
 
     private let state: Mutex<State>
@@ -52,6 +52,11 @@ package final class LogLevels: Sendable {
             if let until = state.set?.until, until <= now {
                 state.set = nil
                 publish(state)
+            } else if let until = state.set?.until, let span = state.set?.span,
+                until.duration(since: now) > span
+            {
+                // A clock that was set back prolongs no span.
+                state.set?.until = now.advanced(by: span)
             }
             return Standing(
                 level: state.set?.level ?? state.configured, configured: state.configured,
@@ -71,7 +76,7 @@ package final class LogLevels: Sendable {
     package func set(_ level: Logger.Level?, for span: Duration? = nil) {
         let until = span.map { now().advanced(by: $0) }
         state.withLock { state in
-            state.set = level.map { ($0, until) }
+            state.set = level.map { ($0, until, span) }
             publish(state)
         }
     }
