@@ -37,6 +37,16 @@ import Testing
         #expect(metrics.render() == "# TYPE a_gauge gauge\na_gauge 0\n")
     }
 
+    @Test func `a clock that is set back takes nothing from a sum`() {
+        let metrics = PrometheusMetrics()
+        let timer = metrics.makeTimer(label: "c_seconds", dimensions: [])
+        timer.recordNanoseconds(2_000_000_000)
+        timer.recordNanoseconds(-3_600_000_000_000)
+        let lines = metrics.render().split(separator: "\n").map(String.init)
+        #expect(lines.contains("c_seconds_sum 2"))
+        #expect(lines.contains("c_seconds_count 2"))
+    }
+
     @Test func `gauges are forgotten, and what is made afterwards is shown`() {
         let metrics = PrometheusMetrics(maximumSeries: 2)
         metrics.makeCounter(label: "n", dimensions: []).increment(by: 1)

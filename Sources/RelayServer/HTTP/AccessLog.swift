@@ -96,7 +96,8 @@ final class AccessLog: Sendable {
 
     /// With one digit behind the point.
     private static func milliseconds(_ duration: Duration) -> Double {
-        (duration / .microseconds(100)).rounded(.down) / 10
+        // It goes by the time of day, which may be set back meanwhile.
+        (max(.zero, duration) / .microseconds(100)).rounded(.down) / 10
     }
 }
 

@@ -101,7 +101,9 @@ struct MetricValue {
             number = value
             return
         }
-        number += value
+        // What was measured while the clock was set back is less than nothing. A sum that falls is
+        // taken for that of a new process.
+        number += max(0, value)
         buckets[Self.bounds.firstIndex { value <= $0 } ?? Self.bounds.count] += 1
     }
 
