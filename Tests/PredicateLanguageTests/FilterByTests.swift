@@ -139,6 +139,36 @@ import Testing
         #expect(error?.path == path)
         #expect(error?.reason.hasPrefix(reason) == true, "\(error?.reason ?? "")")
     }
+
+    // Half a million comparisons were made of one filter, and then refused for their length.
+    @Test func `filters of many words or values are refused before they are taken apart`() throws {
+        let words: JSONValue = ["value": .string(String(repeating: "cat ", count: 20_000))]
+        let values: JSONValue = [
+            "value": .array(Array(repeating: 1, count: 10_000)), "type": "INT64_LIST",
+        ]
+        func filters(_ comparator: String, _ value: JSONValue, _ count: Int) -> JSONValue {
+            let filter: JSONValue = [
+                "comparator": .string(comparator), "fieldName": "f", "fieldValue": value,
+            ]
+            return .array(Array(repeating: filter, count: count))
+        }
+        for (source, place) in [
+            (filters("CONTAINS_ALL_TOKENS", words, 1), 0),
+            (filters("LIST_CONTAINS_ALL", values, 2), 1),
+            (filters("NOT_LIST_CONTAINS_ALL", values, 2), 1),
+        ] {
+            let error = #expect(throws: PredicateError.self) {
+                try RecordPredicate(filterBy: source)
+            }
+            #expect(error?.path == "filterBy[\(place)].fieldValue.value")
+        }
+        #expect(throws: Never.self) {
+            try RecordPredicate(filterBy: filters("LIST_CONTAINS_ALL", values, 1))
+        }
+        #expect(throws: Never.self) {
+            try RecordPredicate(filterBy: filters("CONTAINS_ANY_TOKENS", words, 1))
+        }
+    }
 }
 
 @Suite struct CloudKitSubsetTests {

@@ -100,6 +100,48 @@ import Testing
         }
     }
 
+    // A condition of 256 KiB may name one of a megabyte twenty thousand times: what was printed
+    // before its length was looked at took as many gigabytes.
+    @Test func `an argument takes room as often as it is named`() throws {
+        let text = FieldValue.string(String(repeating: "x", count: 200_000))
+        let list = FieldValue.list(Array(repeating: .integer(1), count: 10_000))
+        for (argument, once, count) in [(text, "t == $0", 3), (list, "t IN $0", 20)] {
+            let often = Array(repeating: once, count: count).joined(separator: " OR ")
+            #expect(throws: Never.self) {
+                try RecordPredicate(format: once, arguments: [argument])
+            }
+            #expect(throws: Never.self) { try RealmQuery(parsing: once, arguments: [argument]) }
+            let format = #expect(throws: PredicateError.self) {
+                try RecordPredicate(format: often, arguments: [argument])
+            }
+            let realm = #expect(throws: PredicateError.self) {
+                try RealmQuery(parsing: often, arguments: [argument])
+            }
+            for error in [format, realm] {
+                #expect(error?.reason.hasPrefix("the canonical text is longer") == true)
+            }
+        }
+        let paths = Array(repeating: "$K0 == 1", count: 3).joined(separator: " OR ")
+        #expect(throws: PredicateError.self) {
+            try RealmQuery(parsing: paths, arguments: [text])
+        }
+        let few = Array(repeating: "t == $0", count: 1000).joined(separator: " OR ")
+        #expect(throws: Never.self) {
+            try RealmQuery(parsing: few, arguments: [.string("a text of a usual length")])
+        }
+    }
+
+    @Test func `a search for all of some words has room for as many as a text has`() throws {
+        func search(_ count: Int) throws -> RecordPredicate {
+            let words = String(repeating: "b ", count: count)
+            return try RecordPredicate(
+                format: "ALL tokenize:using:(%@, 'Cdl') IN allTokens", arguments: [.string(words)])
+        }
+        #expect(throws: Never.self) { try search(1000).check() }
+        let error = #expect(throws: PredicateError.self) { try search(20_000) }
+        #expect(error?.reason.hasPrefix("the canonical text is longer") == true)
+    }
+
     @Test(arguments: ["MATCHES", "LIKE"])
     func `a pattern is as long as the limit at the most`(word: String) throws {
         func predicate(_ length: Int) throws -> RecordPredicate {

@@ -8,9 +8,11 @@ extension RecordPredicate {
     ///   filter by its index.
     public init(filterBy source: JSONValue) throws(PredicateError) {
         do throws(JSONContractError) {
+            var room = Limits.maximumPredicateBytes
             switch source {
             case .null: self.init(.and([]))
-            case .object: self.init(try CloudKitFilter.node(source, path: "filterBy"))
+            case .object:
+                self.init(try CloudKitFilter.node(source, path: "filterBy", within: &room))
             case .array(let filters):
                 guard filters.count <= CloudKitFilter.maximumFilters else {
                     throw JSONContractError(
@@ -19,7 +21,9 @@ extension RecordPredicate {
                 }
                 var nodes: [Node] = []
                 for (index, filter) in filters.enumerated() {
-                    nodes.append(try CloudKitFilter.node(filter, path: "filterBy[\(index)]"))
+                    nodes.append(
+                        try CloudKitFilter.node(
+                            filter, path: "filterBy[\(index)]", within: &room))
                 }
                 self.init(.and(nodes))
             case .bool, .integer, .number, .string:
@@ -77,7 +81,10 @@ enum CloudKitFilter {
         case list
     }
 
-    static func node(_ filter: JSONValue, path: String) throws(JSONContractError) -> Node {
+    /// What one filter asks for; it takes of `room` what it becomes many comparisons by.
+    static func node(
+        _ filter: JSONValue, path: String, within room: inout Int
+    ) throws(JSONContractError) -> Node {
         let reader = try JSONReader(filter, path: path)
         try reader.allowOnly([
             "comparator", "fieldName", "systemFieldName", "fieldValue", "distance",
@@ -88,6 +95,13 @@ enum CloudKitFilter {
         let valueReader = try reader.require("fieldValue", try reader.reader("fieldValue"))
         let value = try CloudKitValue.read(valueReader)
         try check(value, for: comparator, valueReader)
+        room -= size(of: value, for: comparator, within: room)
+        guard room >= 0 else {
+            throw valueReader.failure(
+                "value",
+                "with the filters before it is more than one condition has room for "
+                    + "(\(Limits.maximumPredicateBytes) bytes)")
+        }
         let distance = try self.distance(reader, comparator)
         return node(comparator, field, value, distance)
     }
@@ -159,6 +173,26 @@ enum CloudKitFilter {
         }
         throw reader.failure(
             "value", "\(comparator.rawValue) takes \(wanted), found \(value.kind)")
+    }
+
+    /// What the comparisons take of a predicate's text that a filter becomes for each of its words
+    /// or values, rather too little than too much.
+    ///
+    /// A body has room for half a million of them. They would be made, and then refused for the
+    /// length of their text: seconds, and half a gigabyte. Of a text that is too long already the
+    /// words are not looked for.
+    private static func size(
+        of value: FieldValue, for comparator: Comparator, within room: Int
+    ) -> Int {
+        switch (comparator, value) {
+        case (.containsAllTokens, .string(let text)):
+            let bytes = text.utf8.count
+            guard bytes <= room else { return bytes }
+            return max(bytes, TextRoom.termBytes * TokenSearch.words(of: text).count)
+        case (.listContainsAll, .list(let values)), (.notListContainsAll, .list(let values)):
+            return TextRoom.termBytes * values.count
+        default: return 0
+        }
     }
 
     private static func node(

@@ -172,6 +172,7 @@ extension FormatParser {
                 "there is no argument $\(index)", expected: "$0 to $\(arguments.count - 1)")
         }
         namesPositions = true
+        try room.name(index, arguments[index], at: token.span)
         return try constant(try checked(arguments[index]))
     }
 

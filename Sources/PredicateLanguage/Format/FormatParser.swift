@@ -53,6 +53,8 @@ struct FormatParser {
     var consumed = 0
     /// Whether an argument was named by its place.
     var namesPositions = false
+    /// What its text has room for still.
+    var room = TextRoom()
     /// How deep the text is nested at this token.
     var nesting = 0
 
@@ -308,7 +310,8 @@ extension FormatParser {
         comparison.span = span(from: start)
         let height = max(left.height, right.height) + 1
         try checkDepth(height)
-        let node = comparison.tokenSearch ?? .comparison(comparison)
+        let search = try comparison.tokenSearch(within: &room)
+        let node = search ?? .comparison(comparison)
         return Phrase(content: .node(node), height: height, start: start)
     }
 

@@ -7,7 +7,11 @@ extension RecordPredicate.Comparison {
     /// CloudKit reads `ANY tokenize:using:('some words', 'Cdl') IN allTokens`, the same with ALL,
     /// and TOKENMATCHES with its sides exchanged or with such a list. No record has a field of that
     /// name: as comparisons of one they would never hold.
-    var tokenSearch: RecordPredicate.Node? {
+    ///
+    /// - Throws: ``PredicateError`` if it has more words than a condition has room for.
+    func tokenSearch(
+        within room: inout TextRoom
+    ) throws(PredicateError) -> RecordPredicate.Node? {
         guard rules == .apple else { return nil }
         let allTokens = RecordPredicate.Expression.field("allTokens")
         switch (comparator, quantifier) {
@@ -26,7 +30,9 @@ extension RecordPredicate.Comparison {
             case .any: return whole
             case .none: return .not(whole)
             case .all:
+                try room.take(phrase.utf8.count, at: span)
                 let words = TokenSearch.words(of: phrase)
+                try room.take(words.count * TextRoom.termBytes, at: span)
                 // Of stop words alone there is nothing to be found.
                 return words.isEmpty ? whole : .and(words.map { .comparison(search(for: $0)) })
             }

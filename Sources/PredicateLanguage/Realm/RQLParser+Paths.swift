@@ -160,6 +160,7 @@ extension RQLParser {
                     + arguments[number].kind, at: span(of: token),
                 expected: "a text such as address.city")
         }
+        try room.name(number, arguments[number], at: span(of: token))
         return path.split(separator: ".", omittingEmptySubsequences: false)
             .map { .member(String($0)) }
     }

@@ -132,6 +132,7 @@ extension RQLParser {
         advance()
         if arguments.isEmpty { return .variable(String(number)) }
         guard number < arguments.count else { throw missingArgument(token) }
+        try room.name(number, arguments[number], at: span(of: token))
         return .constant(arguments[number])
     }
 

@@ -46,6 +46,8 @@ struct RQLParser {
     let arguments: [FieldValue]
     var position = 0
     var depth = 0
+    /// What its text has room for still.
+    var room = TextRoom()
     /// The variables of the subqueries around, innermost last: as written, and in the tree.
     var variables: [(written: String, name: String)] = []
 
