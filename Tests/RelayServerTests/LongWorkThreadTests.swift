@@ -51,6 +51,24 @@ import Testing
         #expect(throws: JSONSyntaxError.self) { try broken.jsonBody() }
     }
 
+    @Test func `conditions of a body that may take long are read on the thread that gives way`()
+        async throws
+    {
+        let bodies = LongBodies(
+            line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.test"))
+        func read(_ count: Int) async throws -> Int32 {
+            try await bodies.reading(
+                Self.request(String(repeating: " ", count: count)), of: Fixtures.container,
+                by: .strangers
+            ) {
+                getpriority(numericCast(PRIO_PROCESS.rawValue), 0)
+            }
+        }
+        let before = await niceness()
+        #expect(try await read(LongBodies.leastOfConditions) == before)
+        #expect(try await read(LongBodies.leastOfConditions + 1) == before + 10)
+    }
+
     @Test func `what was begun is done though nobody holds the thread any more`() async {
         var thread: LongWorkThread? = LongWorkThread(name: "belfry.test")
         let works = (0..<8).map { number in

@@ -66,6 +66,10 @@ struct ItemisedRequest<Operation> {
     }
 }
 
+extension ItemisedRequest: Sendable where Operation: Sendable {}
+
+extension ItemisedRequest.Item: Sendable where Operation: Sendable {}
+
 /// What the operations of a request are about.
 struct ItemKind: Sendable, Hashable {
     /// The member of an operation that has the thing.

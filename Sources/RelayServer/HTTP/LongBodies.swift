@@ -11,6 +11,9 @@ struct LongBodies: Sendable {
 
     /// The bytes from which on a body takes a processor for a while, some milliseconds.
     static let least = 64 * 1024
+    /// The bytes from which on the conditions in a body do: to read, check and prepare them takes
+    /// some times as long as their JSON.
+    static let leastOfConditions = 16 * 1024
 
     /// A request with its body parsed, if that is long; who made it must have been judged.
     ///
@@ -35,6 +38,27 @@ struct LongBodies: Sendable {
     ) async throws -> JSONValue {
         guard text.count > Self.least else { return try JSONValue(parsing: text) }
         return try await inTurn(text, of: container, by: party).get()
+    }
+
+    /// Reads what a body with conditions says: where that may take long, as long JSON is parsed.
+    ///
+    /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
+    ///   waited.
+    func reading<Value: Sendable>(
+        _ request: RelayRequest, of container: ContainerKey, by party: QueryParty,
+        _ read: @Sendable () throws -> Value
+    ) async throws -> Value {
+        guard request.body.count > Self.leastOfConditions else { return try read() }
+        return try await line.turn(of: container, by: party) {
+            try await withTaskExecutorPreference(thread) { try await run(read) }
+        }
+    }
+
+    /// Reads where the task prefers.
+    @concurrent private func run<Value: Sendable>(
+        _ read: @Sendable () throws -> Value
+    ) async throws -> Value {
+        try read()
     }
 
     private func inTurn(

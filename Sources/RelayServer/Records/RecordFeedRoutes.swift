@@ -32,12 +32,13 @@ struct RecordFeedRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
-        let query = try RecordQuery(
-            body, for: caller,
-            markers: MarkerSeal(
-                secret: try await sessions.sessionSecret(),
-                store: calls.store,
-                chance: randomBytes))
+        let markers = MarkerSeal(
+            secret: try await sessions.sessionSecret(), store: calls.store, chance: randomBytes)
+        let query = try await calls.clients.bodies.reading(
+            request, of: caller.place.container, by: caller.party
+        ) {
+            try RecordQuery(body, for: caller, markers: markers)
+        }
         if let zoneID = query.zoneID { try await check(zoneID, caller) }
         let (records, marker) = try await queries.run(
             caller.party, of: caller.place.container, places: caller.queryPlaces

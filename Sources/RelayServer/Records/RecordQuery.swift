@@ -6,7 +6,7 @@ import RelayModel
 import Storage
 
 /// The body of `records/query`: a condition in any of the relay's forms, an order, and a page.
-struct RecordQuery {
+struct RecordQuery: Sendable {
     let recordType: RecordType
     /// The zone; `nil` asks all of them.
     let zoneID: ZoneID?

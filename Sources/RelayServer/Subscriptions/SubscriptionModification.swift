@@ -6,10 +6,10 @@ import RelayModel
 import Storage
 
 /// The body of `subscriptions/modify`: what is to be applied, and how its outcome is told.
-struct SubscriptionModification {
+struct SubscriptionModification: Sendable {
     /// One operation, what its predicate costs, and what that counts for as long as it is being
     /// saved.
-    struct Operation {
+    struct Operation: Sendable {
         let edit: SubscriptionEdit
         let cost: PredicateCost?
         let weight: ConditionsUnderWay.Entry?

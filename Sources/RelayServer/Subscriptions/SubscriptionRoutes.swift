@@ -157,10 +157,7 @@ struct SubscriptionRoutes: Sendable {
         limits.costs = limits.costs.narrowed(by: admitted.settings.costs)
         let schema = try await shadow.schema(of: owner.container)
         let modification = try await indexes.whenFree(owner.container) {
-            try SubscriptionModification(
-                request.jsonBody(), owner: owner, limits: limits, schema: schema,
-                lifetime: admitted.settings.expirationSeconds, indexes: indexes,
-                at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
+            try await read(request, by: admitted, owner, within: limits, schema)
         }
         var outcomes: [SubscriptionEditOutcome] = []
         // What is not saved, or not known to be, is no longer being saved.
@@ -174,6 +171,19 @@ struct SubscriptionRoutes: Sendable {
         }
         let warnings = await knowledge.warnings(of: edits, at: request.receivedAt)
         return answer(modification.entries(outcomes: outcomes, warnings, uuid: request.uuid))
+    }
+
+    /// Reads what is to be saved, which may take long, and by a thread that gives way then.
+    private func read(
+        _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
+        within limits: RequestLimits, _ schema: ContainerSchema
+    ) async throws -> SubscriptionModification {
+        try await clients.bodies.reading(request, of: owner.container, by: admitted.party) {
+            try SubscriptionModification(
+                request.jsonBody(), owner: owner, limits: limits, schema: schema,
+                lifetime: admitted.settings.expirationSeconds, indexes: indexes,
+                at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
+        }
     }
 
     private func answer(_ entries: [JSONValue]) -> RelayAnswer {
