@@ -34,9 +34,19 @@ struct openssl {
     void (*certificate_free)(void *);
     void (*key_free)(void *);
     unsigned long (*next_error)(void);
+    int (*read_block)(void *, char **, char **, unsigned char **, long *);
+    int (*pkcs12_encode)(const void *, unsigned char **);
+    void *(*pkcs12_safes)(const void *);
+    int (*safe_encode)(const void *, unsigned char **);
+    void *(*safe_bags)(void *);
+    void *(*safe_open)(void *, const char *, int);
+    int (*bag_encode)(const void *, unsigned char **);
+    void (*safe_free)(void *);
+    void (*bag_free)(void *);
+    void (*memory_free)(void *, const char *, int);
 };
 
-enum { memory_info = 3, pkcs7_data = 21, pkcs12_library = 35, wrong_mac = 113 };
+enum { memory_info = 3, memory_left = 10, pkcs7_data = 21, pkcs12_library = 35, wrong_mac = 113 };
 
 static int look_up(struct openssl *ssl) {
     const char *names[] = {
@@ -45,7 +55,9 @@ static int look_up(struct openssl *ssl) {
         "d2i_PKCS12_bio", "PKCS12_parse", "PKCS12_free", "PEM_read_bio_X509",
         "PEM_read_bio_PrivateKey_ex", "PEM_write_bio_X509", "PEM_write_bio_PrivateKey",
         "X509_check_private_key", "OPENSSL_sk_num", "OPENSSL_sk_value", "OPENSSL_sk_pop_free",
-        "X509_free", "EVP_PKEY_free", "ERR_get_error",
+        "X509_free", "EVP_PKEY_free", "ERR_get_error", "PEM_read_bio", "i2d_PKCS12",
+        "PKCS12_unpack_authsafes", "i2d_PKCS7", "PKCS12_unpack_p7data", "PKCS12_unpack_p7encdata",
+        "i2d_PKCS12_SAFEBAG", "PKCS7_free", "PKCS12_SAFEBAG_free", "CRYPTO_free",
     };
     enum { count = sizeof names / sizeof *names };
     _Static_assert(sizeof *ssl == count * sizeof(void *), "a name for each function");
@@ -66,6 +78,157 @@ static int take_errors(const struct openssl *ssl) {
             is_passphrase = 1;
     }
     return is_passphrase;
+}
+
+/* How long a passphrase may be worked on is written in the file: up to two thousand million rounds
+ * for each thing that is enciphered, which are minutes. What is saved is opened by the relay, and a
+ * PEM text again by each connection to the gateway. Firefox writes 600,000 rounds, three times over;
+ * OpenSSL and the keychain 2,048. */
+enum { most_rounds = 3000000, deepest = 32 };
+
+/* What a number in DER asks for; any that is too large is one more than is allowed. */
+static long rounds_of(const unsigned char *bytes, size_t count) {
+    long number = 0;
+    for (size_t index = 0; index < count; index++) {
+        number = number << 8 | bytes[index];
+        if (number > most_rounds) return most_rounds + 1;
+    }
+    return number;
+}
+
+static long sum_of(long first, long second) {
+    long sum = first + second;
+    return sum > most_rounds ? most_rounds + 1 : sum;
+}
+
+/* What the numbers behind a salt ask for: of PBKDF2 and older ways the first is the rounds, and a
+ * second the length of a key; of scrypt there are N, r and p, which multiply. */
+static long rounds_behind_salt(const long *numbers, int count) {
+    long product = count > 0 ? numbers[0] : 0;
+    for (int index = 1; count > 2 && index < 3; index++) {
+        if (numbers[index] == 0) return 0;
+        product = product > most_rounds / numbers[index] ? most_rounds + 1
+                                                         : product * numbers[index];
+    }
+    return product;
+}
+
+/* How many rounds the algorithms in a row of elements ask for together. What lies enciphered or
+ * encoded within a string of bytes is not looked at. Moves `at` behind the row, which ends with
+ * `end`, or, where its length is not given, with the mark of an end. */
+static long rounds_in(const unsigned char **at, const unsigned char *end, int is_open, int depth) {
+    long sum = 0, numbers[3];
+    int follows_salt = 0, count = 0;
+    while (end - *at >= 2) {
+        unsigned char tag = (*at)[0];
+        size_t length = (*at)[1];
+        *at += 2;
+        if (is_open && tag == 0 && length == 0) break;
+        /* Tags of several bytes have no place in these files. */
+        if ((tag & 0x1F) == 0x1F) return most_rounds + 1;
+        int has_no_length = length == 0x80;
+        if (length > 0x80) {
+            size_t bytes = length & 0x7F;
+            if (bytes > 4 || (size_t)(end - *at) < bytes) return most_rounds + 1;
+            length = 0;
+            for (; bytes > 0; bytes--) length = length << 8 | *(*at)++;
+        }
+        if (has_no_length) length = (size_t)(end - *at);
+        if (length > (size_t)(end - *at)) return most_rounds + 1;
+        if (tag == 2 && follows_salt) {
+            if (count < 3) numbers[count++] = rounds_of(*at, length);
+        } else {
+            sum = sum_of(sum, rounds_behind_salt(numbers, count));
+            count = 0;
+            follows_salt = (tag & 0xDF) == 4;
+        }
+        if (tag & 0x20) {
+            if (depth == deepest) return most_rounds + 1;
+            const unsigned char *inner = *at;
+            sum = sum_of(sum, rounds_in(&inner, *at + length, has_no_length, depth + 1));
+            if (has_no_length) length = (size_t)(inner - *at);
+        } else if (has_no_length) {
+            return most_rounds + 1;
+        }
+        *at += length;
+    }
+    return sum_of(sum, rounds_behind_salt(numbers, count));
+}
+
+static long rounds_of_element(const unsigned char *bytes, long count) {
+    if (!bytes || count <= 0) return 0;
+    const unsigned char *at = bytes;
+    return rounds_in(&at, bytes + count, 0, 0);
+}
+
+/* The same of an object of OpenSSL's, as it would write it. */
+static long rounds_of_object(const struct openssl *ssl, const void *object,
+                             int (*encode)(const void *, unsigned char **)) {
+    unsigned char *bytes = NULL;
+    int count = encode(object, &bytes);
+    long rounds = rounds_of_element(bytes, count);
+    if (bytes) ssl->memory_free(bytes, __FILE__, __LINE__);
+    return count < 0 ? most_rounds + 1 : rounds;
+}
+
+static long rounds_of_bags(const struct openssl *ssl, void *bags) {
+    long sum = 0;
+    for (int index = 0; bags && index < ssl->stack_count(bags); index++) {
+        void *bag = ssl->stack_value(bags, index);
+        sum = sum_of(sum, rounds_of_object(ssl, bag, ssl->bag_encode));
+    }
+    ssl->stack_free(bags, ssl->bag_free);
+    return sum;
+}
+
+/* Whether a PKCS#12 file can be opened in an acceptable time: first what stands open in it, and then
+ * what is within, which is deciphered for it. */
+static int is_acceptable(const struct openssl *ssl, void *file, const char *passphrase) {
+    void *safes = ssl->pkcs12_safes(file);
+    int count = safes ? ssl->stack_count(safes) : 0;
+    long sum = rounds_of_object(ssl, file, ssl->pkcs12_encode);
+    for (int index = 0; index < count; index++) {
+        void *safe = ssl->stack_value(safes, index);
+        sum = sum_of(sum, rounds_of_object(ssl, safe, ssl->safe_encode));
+    }
+    for (int index = 0; index < count && sum <= most_rounds; index++) {
+        void *safe = ssl->stack_value(safes, index);
+        sum = sum_of(sum, rounds_of_bags(ssl, ssl->safe_bags(safe)));
+        sum = sum_of(sum, rounds_of_bags(ssl, ssl->safe_open(safe, passphrase, -1)));
+        /* An empty passphrase may be none. */
+        if (!*passphrase)
+            sum = sum_of(sum, rounds_of_bags(ssl, ssl->safe_open(safe, NULL, -1)));
+    }
+    ssl->stack_free(safes, ssl->safe_free);
+    take_errors(ssl);
+    return sum <= most_rounds;
+}
+
+/* The same of a PEM text, in which the key may be enciphered. */
+static int is_acceptable_text(const struct openssl *ssl, const void *pem, size_t count) {
+    void *in = ssl->bio_of(pem, (int)count);
+    char *name, *header;
+    unsigned char *bytes;
+    long length, sum = 0;
+    for (long left; in && (left = ssl->bio_ctrl(in, memory_left, 0, NULL)) > 0;) {
+        /* What cannot be read is passed over, as whoever looks for the key does. */
+        if (!ssl->read_block(in, &name, &header, &bytes, &length)) {
+            if (ssl->bio_ctrl(in, memory_left, 0, NULL) >= left) break;
+            continue;
+        }
+        /* A block that is enciphered by its header takes one round; what is enciphered once more
+         * within it does not show. */
+        if (*header)
+            sum = strstr(name, "ENCRYPTED") ? most_rounds + 1 : sum;
+        else if (!strstr(name, "CERTIFICATE"))
+            sum = sum_of(sum, rounds_of_element(bytes, length));
+        ssl->memory_free(name, __FILE__, __LINE__);
+        ssl->memory_free(header, __FILE__, __LINE__);
+        ssl->memory_free(bytes, __FILE__, __LINE__);
+    }
+    ssl->bio_free(in);
+    take_errors(ssl);
+    return sum <= most_rounds;
 }
 
 static int write_all(const struct openssl *ssl, void *key, void *certificate, void *others,
@@ -95,7 +258,9 @@ static int unpack(const struct openssl *ssl, void *context, const void *bytes, s
     void *key = NULL, *certificate = NULL, *others = NULL;
     int result = CCURL_CERTIFICATE_UNREADABLE;
     if (file && in && ssl->pkcs12_read(in, &file)) {
-        if (!ssl->pkcs12_parse(file, passphrase, &key, &certificate, &others))
+        if (!is_acceptable(ssl, file, passphrase))
+            result = CCURL_CERTIFICATE_TOO_DEAR;
+        else if (!ssl->pkcs12_parse(file, passphrase, &key, &certificate, &others))
             result = take_errors(ssl) ? CCURL_CERTIFICATE_WRONG_PASSPHRASE
                                       : CCURL_CERTIFICATE_UNREADABLE;
         else if (!key || !certificate)
@@ -136,6 +301,7 @@ int ccurl_certificate_check(const void *pem, size_t count, const char *passphras
     if (!look_up(&ssl)) return CCURL_CERTIFICATE_UNCHECKED;
     if (count > 1 << 20) return CCURL_CERTIFICATE_UNREADABLE;
     take_errors(&ssl);
+    if (!is_acceptable_text(&ssl, pem, count)) return CCURL_CERTIFICATE_TOO_DEAR;
     void *first = ssl.bio_of(pem, (int)count), *second = ssl.bio_of(pem, (int)count);
     void *certificate = first ? ssl.read_certificate(first, NULL, NULL, NULL) : NULL;
     /* Without a passphrase OpenSSL would ask for one at the terminal. */

@@ -41,6 +41,34 @@ import Testing
         #expect(throws: Certificate.Fault.unreadable) { try packed(half).unpacked() }
     }
 
+    // The number of rounds is up to whoever makes the file: two thousand million of them kept a
+    // thread of the relay for five minutes, and those of a PEM text each connection that it opened.
+    @Test func `a file that takes too long to open is refused before`() throws {
+        #expect(throws: Certificate.Fault.tooDear) {
+            try packed(ClientCertificateSample.dearPKCS12).unpacked()
+        }
+        let alone = try #require(
+            ClientCertificateSample.pem.split(separator: "-----BEGIN PRIVATE KEY").first)
+        // What cannot be read before it hides no key.
+        for before in ["", "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----\n"] {
+            let text = "\(before)\(alone)\(ClientCertificateSample.dearKey)\n"
+            let certificate = Certificate(
+                packing: .pem, bytes: Array(text.utf8),
+                passphrase: ConcealedText(ClientCertificateSample.passphrase))
+            #expect(throws: Certificate.Fault.tooDear) { try certificate.unpacked() }
+        }
+        // The last number of the file are the rounds of its check; its lengths are those of the
+        // whole and of the part with that number.
+        var bytes = try #require(Base64.decode(ClientCertificateSample.pkcs12))
+        let part = bytes.count - 67
+        bytes.replaceSubrange((bytes.count - 4)..., with: [2, 4, 0x7F, 0xFF, 0xFF, 0xFF])
+        bytes[3] += 2
+        bytes[part + 1] += 2
+        #expect(throws: Certificate.Fault.tooDear) {
+            try packed(Base64.encode(bytes)).unpacked()
+        }
+    }
+
     @Test func `a certificate needs its own key beside it`() throws {
         #expect(throws: Certificate.Fault.incomplete) {
             try packed(ClientCertificateSample.certificateAlone).unpacked()

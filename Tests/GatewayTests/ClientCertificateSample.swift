@@ -75,6 +75,39 @@ enum ClientCertificateSample {
         GcFJU6tUFpRz1ZBvzmChUwQIJvUJbAt2TeMCAggA
         """
 
+    /// The same in two layers, the inner of which takes 4,000,000 rounds to open.
+    static let dearPKCS12 = """
+        MIIEnQIBAzCCBFMGCSqGSIb3DQEHAaCCBEQEggRAMIIEPDCCAoIGCSqGSIb3DQEHBqCCAnMwggJvAgEAMIICaAYJ\
+        KoZIhvcNAQcBMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAitV8Fj7j2VcgICCAAwDAYIKoZIhvcNAgkF\
+        ADAdBglghkgBZQMEASoEEJ964G7QBL8LOQ9dmI4HuQGAggIAAVyRjKph0m9GdvtVPXIHvOZ0U+COK4rQgCHktfSj\
+        Thuk82Z4B6kxZ3Esq7WBj3eLZzELQUBeg1/sXePQAbdZtOlsABw8K/kfg07+7Sf+7AIxW8sV7zsYH8xS0MPveuoD\
+        Ylmgfh37Wobd+Pp1ee2Yk64+BM37osdVC7ADII/R0S9UgKfLwPvkgjOtvWQNLVeGu3HUnBqiOk+iZbUW625j2SL0\
+        SsNNkwjJVjBFSECTgDJiSS9I/m0k5hYeeFBmduJpGRKE8Q1V1x4xdIa9CJn/n8fxf/6PAlEZjC1skXH3rh5wgg+c\
+        GCX5Kl67yOVeYFUdpx9GLLDPPBSXd8WaLPL5IoRMzqZYwDhkvbjn7bBFxiOuLar1uMzOWY6DB3XxlL2UwlOq+gv7\
+        pHauV3hqDSf+wDY6v2BvLMo0vJ19QtsI+sY3jk7O8pDsUZOL/QH+uPQOmRhi9NTBmfqGF0D+WNe4xq1MAbJTe0xB\
+        s3xcgS60KjV5RCZrcunMmx7o9nR8XjextoCpQgGoC9Z3q7owMjXx6SqLg9J5dgaX04eKJ0Q/qQED7eNjHL4V5YSh\
+        GNLfuu5yFDLfxepZVNemjVSsAGxWtwJSzyPrCGU6GipR4EFPUe9NZLITNgtX+aSc3XTu3/0X7AlGSwYDfozQm1jy\
+        0LhU1vJj8TQIc+gSbCqXSQttY2MwggGyBgkqhkiG9w0BBwagggGjMIIBnwIBADCCAZgGCSqGSIb3DQEHATBXBgkq\
+        hkiG9w0BBQ0wSjApBgkqhkiG9w0BBQwwHAQInWPBQ1lgcucCAggAMAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEq\
+        BBD1v98PvwIR29i2uJH9F4EGgIIBMGKkMhKjBwx/nBefC8QiQbeCIQgDB5jsNo8r2GnS6LUs3WF5pvBhhBFmoiE7\
+        qDEYAJhROE+SEenJEL09mMRHmA5lhQVxjZi/aL41Pk3x5Ko2kZq2PAVKnuOeo2rMIpx4VX8o0dfKs6ZL2iCc7nQY\
+        35AzNd3gdvsheFAQU3bm550DJwe/rWD09y/w5oZT//Irj2IJd5TKQgEB7s+YkIJEcj7gHsGma3QVFpai5/xtk/CS\
+        sF9CsX573kwHDHA2S4i9yJDOuTW2K2vsfZYi95QA2B8yXqeLCqi7lNtnT+aLn3aGQGnbRSHBlgoCKF1kHuqtnrtY\
+        Tm/Vp1jkTjUlUNQbXo9hekR0JuGMhOKsbpoGbLN9eFzVxZOmwiEpLGKkeOUxAWgvnanl5WZTnu+JgkQqw7cwQTAx\
+        MA0GCWCGSAFlAwQCAQUABCC+zcJCXe9m4HaWoliTocikDU5pD1zDpT5zGCHOZYCPNwQIgVhwQbHX+VECAggA
+        """
+
+    /// The key alone, with as many rounds.
+    static let dearKey = """
+        -----BEGIN ENCRYPTED PRIVATE KEY-----
+        MIHtMFgGCSqGSIb3DQEFDTBLMCoGCSqGSIb3DQEFDDAdBAjeyoBWzTHL6wIDPQkA
+        MAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEqBBDsHTfvQTdXDiWfsuc1POtqBIGQ
+        UYfZh2szyKiFeS0dxpjKqDZBGpPyrBdosspBI429lnxBTfoZoxKPU8b8aUd56o6w
+        XSSGEGIe1qeOVtyk1JGnhBji5QLyqkVzLKKBr7wwgXyKNedtDwYHYMtcsh8TheVQ
+        89EwF+XjSY4DZCHeMdyYp1ijWzAuymWhgUDYtV6GKbW/nvwWnESTxrLmSzyNpWw2
+        -----END ENCRYPTED PRIVATE KEY-----
+        """
+
     /// The passphrase of the PKCS#12 files.
     static let passphrase = "opensesame"
 }

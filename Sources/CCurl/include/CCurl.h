@@ -74,6 +74,8 @@ enum {
     CCURL_CERTIFICATE_INCOMPLETE = 3,
     /* libcurl uses another TLS library. */
     CCURL_CERTIFICATE_UNCHECKED = 4,
+    /* To work out its keys from the passphrase takes too long. */
+    CCURL_CERTIFICATE_TOO_DEAR = 5,
 };
 /* Turns a PKCS#12 file into PEM: certificate, chain, private key in the clear. The text must be
  * given to `ccurl_certificate_forget`. */

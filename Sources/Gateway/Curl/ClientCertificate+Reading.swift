@@ -10,6 +10,8 @@ extension GatewayCredential.ClientCertificate {
         case wrongPassphrase
         /// It holds no certificate together with its own private key.
         case incomplete
+        /// To work out its keys from the passphrase takes too long.
+        case tooDear
     }
 
     /// Reads the file as a connection would, long before there is one, and turns a PKCS#12 file
@@ -46,6 +48,7 @@ extension GatewayCredential.ClientCertificate.Fault {
         case Int(CCURL_CERTIFICATE_GOOD), Int(CCURL_CERTIFICATE_UNCHECKED): return nil
         case Int(CCURL_CERTIFICATE_WRONG_PASSPHRASE): self = .wrongPassphrase
         case Int(CCURL_CERTIFICATE_INCOMPLETE): self = .incomplete
+        case Int(CCURL_CERTIFICATE_TOO_DEAR): self = .tooDear
         default: self = .unreadable
         }
     }

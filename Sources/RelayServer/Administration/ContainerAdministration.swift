@@ -17,6 +17,8 @@ struct ContainerAdministration: AdministrationTable {
     /// Has one at a time change the settings of a container: each goes on from what the one before
     /// wrote, and what is told last is what was written last.
     let line: ReaderLine
+    /// Opens certificates.
+    let certificates: LongBodies
 
     var routes: [AdministrationRoute] {
         [
@@ -88,7 +90,9 @@ struct ContainerAdministration: AdministrationTable {
                 .exists,
                 "the container \(key) exists; change it with PATCH, as belfry containers set does")
         }
-        let settings = try newSettings(key, request, administrator)
+        let settings = try await certificates.settings(request, of: key) {
+            try newSettings(key, request, administrator)
+        }
         if let shards {
             try await shards.creating(key) { [registry, saved] check in
                 try await registry.save(settings, at: request.receivedAt, checking: check)
@@ -149,7 +153,9 @@ struct ContainerAdministration: AdministrationTable {
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
         let former = try await registry.settings(in: request)
-        let settings = try changed(former, request, administrator)
+        let settings = try await certificates.settings(request, of: former.key) {
+            try changed(former, request, administrator)
+        }
         try await registry.save(settings, at: request.receivedAt)
         saved(settings)
         if settings.refuses(tokensOf: former) { await revoked(.userKeys(settings.key)) }

@@ -54,6 +54,26 @@ extension ProviderCertificate {
             "must be a file that can be read: this one is damaged, or its cipher is not known"
         case .wrongPassphrase: "must be the one of the certificate's file"
         case .incomplete: "must hold a certificate together with its own private key"
+        case .tooDear:
+            "must be a file whose passphrase is worked on in 3,000,000 rounds at the most, of all "
+                + "that is enciphered in it; export it anew with fewer"
         }
+    }
+}
+
+extension LongBodies {
+    /// Reads settings, those with a certificate by turns on the thread: to open it may take
+    /// seconds.
+    ///
+    /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
+    ///   waited.
+    func settings(
+        _ request: RelayRequest, of container: ContainerKey,
+        _ read: @Sendable () throws -> ContainerSettings
+    ) async throws -> ContainerSettings {
+        // What is wrong with the body is said by whoever reads it.
+        let apns = try? request.optionalJSONBody().reader("apns")
+        guard let apns, apns.value("certificate") != nil else { return try read() }
+        return try await apart(of: container, read)
     }
 }

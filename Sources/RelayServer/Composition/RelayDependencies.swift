@@ -86,6 +86,9 @@ package struct RelayDependencies: Sendable {
     /// Parses long bodies of clients, in the same way and beside these.
     let longBodies = LongBodies(
         line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.bodies"))
+    /// Opens certificates that are saved, which may take seconds, beside these.
+    let certificates = LongBodies(
+        line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.certs"))
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?
     /// The schema of the store, which courier URLs name also where it is the only one: others may

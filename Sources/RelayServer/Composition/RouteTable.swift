@@ -152,7 +152,8 @@ struct RouteTable: Sendable {
     private var containers: ContainerAdministration {
         ContainerAdministration(
             registry: relay.registry, halts: relay.halts, saved: relay.containerSaved,
-            revoked: relay.revoked, shards: relay.shards, line: relay.settingsLine)
+            revoked: relay.revoked, shards: relay.shards, line: relay.settingsLine,
+            certificates: relay.certificates)
     }
 
     private var sources: SourceAdministration {

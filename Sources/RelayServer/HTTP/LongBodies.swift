@@ -49,7 +49,18 @@ struct LongBodies: Sendable {
         _ read: @Sendable () throws -> Value
     ) async throws -> Value {
         guard request.body.count > Self.leastOfConditions else { return try read() }
-        return try await line.turn(of: container, by: party) {
+        return try await apart(of: container, by: party, read)
+    }
+
+    /// Does something that takes long, however short the body is that asks for it.
+    ///
+    /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
+    ///   waited.
+    func apart<Value: Sendable>(
+        of container: ContainerKey, by party: QueryParty = .server,
+        _ read: @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await line.turn(of: container, by: party) {
             try await withTaskExecutorPreference(thread) { try await run(read) }
         }
     }
