@@ -377,7 +377,7 @@ final class LiveAccess: Sendable {
         return LiveQueryReading(
             client: identity, schema: schema, version: version, limits: limits, indexes: indexes,
             accounts: accounts, store: store, storeIdentity: storeIdentity,
-            keepsInbox: keepsInbox(identity.settings.key))
+            bodies: clients.bodies, keepsInbox: keepsInbox(identity.settings.key))
     }
 
     /// Says whether a container keeps notifications, each time that it is asked.

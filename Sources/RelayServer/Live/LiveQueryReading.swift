@@ -18,13 +18,15 @@ final class LiveQueryReading: Sendable {
     let accounts: LiveAccounts
     let store: String
     let storeIdentity: UUIDBytes
+    /// Reads conditions that take long.
+    let bodies: LongBodies
     /// Says whether the container keeps notifications now, which may have changed since `hello`.
     let keepsInbox: @Sendable () async throws -> Bool
 
     init(
         client: LiveIdentity, schema: ContainerSchema, version: LiveSchema, limits: RequestLimits,
         indexes: IndexDirectory, accounts: LiveAccounts, store: String, storeIdentity: UUIDBytes,
-        keepsInbox: @escaping @Sendable () async throws -> Bool
+        bodies: LongBodies, keepsInbox: @escaping @Sendable () async throws -> Bool
     ) {
         self.client = client
         self.schema = schema
@@ -34,6 +36,7 @@ final class LiveQueryReading: Sendable {
         self.accounts = accounts
         self.store = store
         self.storeIdentity = storeIdentity
+        self.bodies = bodies
         self.keepsInbox = keepsInbox
     }
 
@@ -55,14 +58,35 @@ final class LiveQueryReading: Sendable {
         try checkDatabase(reader)
         let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
         if kind == .notifications { return (try await inbox(reader), nil) }
+        guard !json.isLonger(than: LongBodies.leastOfConditions) else {
+            return try await longDeclared(reader, kind, path)
+        }
         let draft = try draft(reader, kind)
+        let cost = try await indexes.whenFree(draft.container) { try weighed(draft, path) }
+        return try finish(draft, cost, reader)
+    }
+
+    /// The same of a query that takes long to read: by turns, on the thread that gives way.
+    @inline(never)
+    private func longDeclared(
+        _ reader: JSONReader, _ kind: LiveQuery.Kind, _ path: String
+    ) async throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
+        let container = client.settings.key
+        let party = QueryParty.user(client.user)
+        let draft = try await bodies.apart(of: container, by: party) {
+            try self.draft(reader, kind)
+        }
         let cost = try await indexes.whenFree(draft.container) {
-            try PredicateScales(indexes: indexes, limits: limits.costs)
-                .weigh(draft.query.subscription, path: path) {
-                    accounts.isCharged(LiveAccounts.Entry(draft.query.subscription, $0))
-                }
+            try await bodies.apart(of: container, by: party) { try self.weighed(draft, path) }
         }
         return try finish(draft, cost, reader)
+    }
+
+    private func weighed(_ draft: Draft, _ path: String) throws -> PredicateCost {
+        try PredicateScales(indexes: indexes, limits: limits.costs)
+            .weigh(draft.query.subscription, path: path) {
+                accounts.isCharged(LiveAccounts.Entry(draft.query.subscription, $0))
+            }
     }
 
     /// Refuses what is refused to a server that signs in every call.
@@ -322,5 +346,31 @@ final class LiveQueryReading: Sendable {
         } else if fingerprint != declared.fingerprint {
             declared.reset = .changed
         }
+    }
+}
+
+extension JSONValue {
+    /// Whether it takes more bytes as text; about, because it is not written for that.
+    fileprivate func isLonger(than bytes: Int) -> Bool {
+        var left = bytes
+        return !fits(&left)
+    }
+
+    private func fits(_ left: inout Int) -> Bool {
+        left -= 2
+        switch self {
+        case .string(let text): left -= text.utf8.count
+        case .array(let values):
+            for value in values {
+                guard value.fits(&left) else { return false }
+            }
+        case .object(let object):
+            for (name, value) in object.members {
+                left -= name.utf8.count
+                guard value.fits(&left) else { return false }
+            }
+        case .null, .bool, .integer, .number: break
+        }
+        return left >= 0
     }
 }
