@@ -353,6 +353,24 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
             mapping: #"{"readers": {"column": "readrs"}, "tables": {"t": {"readers": null}}}"#)
         #expect(decoded(open, posted).allSatisfy { $0.hasPrefix("create t/1") })
     }
+
+    // One list of a megabyte for a thousand changes would be a gigabyte in the log.
+    @Test func `one list of readers is not repeated for ever so many changes`() throws {
+        let wal = try source("wal2json", mapping: #"{"readers": {"pointer": "/who"}}"#)
+        let who = (0..<5000).map { "\"user\($0)\"" }.joined(separator: ",")
+        func items(_ count: Int) -> [String] {
+            let changes = (0..<count).map { number in
+                #"{"kind":"insert","schema":"public","table":"t","columnnames":["id"],"#
+                    + #""columntypes":["integer"],"columnvalues":[\#(number)]}"#
+            }
+            let list = changes.joined(separator: ",")
+            return decoded(wal, webhook(#"{"change":[\#(list)],"who":[\#(who)]}"#))
+        }
+        let few = items(3)
+        #expect(few.count == 3 && few.allSatisfy { $0.hasPrefix("create") })
+        let many = items(400)
+        #expect(many.count == 1 && many[0].contains("too many readers"))
+    }
 }
 
 @Suite struct ReplayTests {

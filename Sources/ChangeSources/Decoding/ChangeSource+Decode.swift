@@ -111,17 +111,29 @@ extension ChangeSource {
             headers: replayHeaders(item.headers))
     }
 
+    /// What the names of readers may take, of all changes that one element has.
+    ///
+    /// Where each has its own they take what the body has room for. Where the mapping says that all
+    /// have those of one list, a body of a megabyte would become a gigabyte in the log.
+    private static let mostReaderBytes = 8 * Limits.maximumWebhookBytes
+
     func map(
         _ reported: [ReportedChange], item: SourceItem, transportKey: String?
     ) throws(JSONContractError) -> [DecodedItem] {
         var mapped: [(change: RecordChange, reported: ReportedChange)] = []
         var ignored = 0
+        var readerBytes = 0
         for report in reported {
             if mapping.ignores(report.table) {
                 ignored += 1
                 continue
             }
             for change in try mapping.changes(from: report, item: item) {
+                readerBytes += change.readers?.reduce(0) { $0 + 16 + $1.utf8.count } ?? 0
+                guard readerBytes <= Self.mostReaderBytes else {
+                    throw item.failure(
+                        "the changes of one element have too many readers together")
+                }
                 mapped.append((change, report))
             }
         }

@@ -91,6 +91,8 @@ struct SourceItem {
     let index: Int?
     let headers: WebhookHeaders
     let source: ChangeSource
+    /// What stands where the mapping points.
+    let pointed = PointedValues()
 
     /// A reader of the element, which must be an object.
     func reader() throws(JSONContractError) -> JSONReader {
@@ -108,7 +110,7 @@ struct SourceItem {
         case .constant(let text): found = .string(text)
         case .header(let name): found = headers[name].map(FieldValue.string)
         case .column(let name): found = fields.lazy.compactMap { $0[name] }.first
-        case .pointer(let pointer): found = pointer.value(in: value).map(FieldValue.init(plain:))
+        case .pointer(let pointer): found = pointed.value(at: pointer, in: value)
         }
         return found.flatMap { $0.isNull ? nil : $0 }
     }
@@ -130,5 +132,19 @@ struct SourceItem {
             throw failure("the table is not named where the mapping's \"table\" says")
         }
         return ReportedTable(name: name)
+    }
+}
+
+/// What stands at places in an element, each read once: a thousand changes of it may name the same
+/// place, with a list as long as the body.
+final class PointedValues {
+    private var known: [JSONPointer: FieldValue?] = [:]
+
+    /// The value at `pointer` of `document`, which is always the same one.
+    func value(at pointer: JSONPointer, in document: JSONValue) -> FieldValue? {
+        if let value = known[pointer] { return value }
+        let value = pointer.value(in: document).map(FieldValue.init(plain:))
+        known.updateValue(value, forKey: pointer)
+        return value
     }
 }
