@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 import Storage
 
 extension LiveEngine {

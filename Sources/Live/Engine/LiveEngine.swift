@@ -12,7 +12,7 @@
 package import Logging
 import Matching
 import Metrics
-package import RelayModel
+import RelayModel
 package import Storage
 
 /// Follows the log for connected clients.
