@@ -29,7 +29,8 @@ extension Follower {
     /// snapshot, and what the registry says has changed since, or else from the registry alone, in
     /// bounded portions.
     ///
-    /// While one portion is put into the index, the next is read.
+    /// While one portion is put into the index, the next is read. A store that is away for now is
+    /// waited for: what was loaded by then stays.
     package mutating func recover(
         at mark: ProgressMark, from registry: any StandbyVersions & StateSnapshots,
         standby: StandbyFollower? = nil, portion: Int = 5000,
@@ -41,7 +42,9 @@ extension Follower {
         if !isWarm, let snapshots {
             onLoading(.snapshot)
             if let start = try await snapshots.load(&state, upTo: mark.position) {
-                let endings = try await registry.endings(after: start, upTo: mark.position)
+                let endings = try await patience.attempt {
+                    try await registry.endings(after: start, upTo: mark.position)
+                }
                 endings.forEach { state.apply($0) }
                 edits += endings.count
             }
@@ -49,7 +52,8 @@ extension Follower {
         try await loadDevices(mark.position, registry, portion, onLoading)
         try await loadSubscriptions(mark.position, registry, portion, onLoading)
         onLoading(.badges)
-        for (holder, badge) in try await registry.badges() { state.set(badge, of: holder) }
+        let badges = try await patience.attempt { try await registry.badges() }
+        for (holder, badge) in badges { state.set(badge, of: holder) }
         state.noteLoaded(mark.position)
         meter.show(subscriptions: state.subscriptionCount)
     }
@@ -59,7 +63,10 @@ extension Follower {
         with standby: StandbyFollower?, at position: LogPosition, _ registry: any StandbyVersions
     ) async throws -> Bool {
         guard let place = standby?.hand(over: &state) else { return false }
-        switch try await registry.endings(since: place, upTo: position) {
+        let endings = try await patience.attempt {
+            try await registry.endings(since: place, upTo: position)
+        }
+        switch endings {
         case .unknown(let fault):
             logger.notice(
                 "the state that stood by is of no use", metadata: ["reason": "\(fault.rawValue)"])
@@ -105,10 +112,15 @@ extension Follower {
         _ position: LogPosition, _ registry: any ActiveVersions, _ portion: Int,
         _ onLoading: (LoadingStage) -> Void
     ) async throws {
-        var versions = try await registry.devices(
-            activeAt: position, after: state.lastDevice, limit: portion)
+        let patience = patience
+        @Sendable func read(after serial: UInt64) async throws -> [DeviceVersion] {
+            try await patience.attempt {
+                try await registry.devices(activeAt: position, after: serial, limit: portion)
+            }
+        }
+        var versions = try await read(after: state.lastDevice)
         while let serial = versions.last?.serial {
-            async let next = registry.devices(activeAt: position, after: serial, limit: portion)
+            async let next = read(after: serial)
             for version in versions { state.insert(version) }
             edits += versions.count
             onLoading(.devices(state.deviceCount))
@@ -120,11 +132,15 @@ extension Follower {
         _ position: LogPosition, _ registry: any ActiveVersions, _ portion: Int,
         _ onLoading: (LoadingStage) -> Void
     ) async throws {
-        var versions = try await registry.subscriptions(
-            activeAt: position, after: state.lastSubscription, limit: portion)
+        let patience = patience
+        @Sendable func read(after serial: UInt64) async throws -> [SubscriptionVersion] {
+            try await patience.attempt {
+                try await registry.subscriptions(activeAt: position, after: serial, limit: portion)
+            }
+        }
+        var versions = try await read(after: state.lastSubscription)
         while let serial = versions.last?.serial {
-            async let next = registry.subscriptions(
-                activeAt: position, after: serial, limit: portion)
+            async let next = read(after: serial)
             for version in versions { activate(version) }
             edits += versions.count
             onLoading(.subscriptions(state.subscriptionCount))

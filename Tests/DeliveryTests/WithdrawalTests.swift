@@ -122,7 +122,7 @@ import Testing
         bench.progress.refuseReading(.unavailable("the database cannot be reached"))
         try await bench.run {
             let handing = Task { try await bench.accept(1...2) }
-            #expect(await Turns.yield { bench.progress.refusalCount > 0 })
+            #expect(await Turns.yield { bench.progress.refusalCount > 1 })
             bench.progress.refuseReading(nil)
             let isPassed = await bench.advance(by: .seconds(1)) {
                 bench.worker.recordedMark.position == LogPosition(2)
@@ -131,6 +131,21 @@ import Testing
             try await handing.value
         }
         #expect(bench.gateway.requests.isEmpty)
+    }
+
+    @Test func `a store that is away when the worker begins is waited for`() async throws {
+        let bench = try await WorkerBench()
+        bench.progress.refuseReading(.unavailable("the database cannot be reached"))
+        try await bench.run {
+            #expect(await Turns.yield { bench.progress.refusalCount > 0 })
+            bench.progress.refuseReading(nil)
+            try await bench.accept(1...2)
+            let isPassed = await bench.advance(by: .seconds(1)) {
+                bench.worker.recordedMark.position == LogPosition(2)
+            }
+            #expect(isPassed)
+        }
+        #expect(bench.gateway.requests.count == 2)
     }
 
     @Test func `what a gateway holds when its registration ends is judged anew`() async throws {

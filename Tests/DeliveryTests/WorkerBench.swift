@@ -157,7 +157,7 @@ final class FaultyProgress: ShardProgress {
         fault.withLock { $0 = error }
     }
 
-    /// Refuses to say what is to be known of deliveries before they are sent.
+    /// Refuses to say what is to be known of deliveries before they are sent, and what waits.
     func refuseReading(_ error: StorageError?) {
         readingFault.withLock { $0 = error }
     }
@@ -225,7 +225,8 @@ final class FaultyProgress: ShardProgress {
     }
 
     func collapsingRetries(limit: Int) async throws -> [Retry] {
-        try await counted { try await store.collapsingRetries(limit: limit) }
+        try checkReading()
+        return try await counted { try await store.collapsingRetries(limit: limit) }
     }
 
     func endedDevices(among serials: some Sequence<UInt64>) -> Set<UInt64> {

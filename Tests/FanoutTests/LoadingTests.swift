@@ -5,11 +5,13 @@ import RelayTestKit
 import Storage
 import StorageSQL
 import StorageSQLite
+import Synchronization
 import Testing
 
 /// A relay that loads says what, and how far it is: `/readyz` shows it.
 @Suite struct LoadingTests {
-    @Test func `a relay that loads says what, and how much of it`() async throws {
+    /// A store with three devices and five subscriptions.
+    private static func store() async throws -> RelayStore {
         let store = try TemporaryStore().open()
         try await store.save(
             ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
@@ -24,11 +26,22 @@ import Testing
             (1...5).map { number in
                 .create(Fixtures.subscription("s\(number)", where: "year == \(number)"))
             }, of: owner, atomicity: .independent, at: Fixtures.moment)
-        var follower = Follower(
+        return store
+    }
+
+    private static func follower(
+        of store: RelayStore, by clock: any Clock<Duration> = ContinuousClock()
+    ) -> Follower {
+        Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
+            indexSeed: 7, clock: clock, settings: { _ in nil },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             take: { _ in })
+    }
+
+    @Test func `a relay that loads says what, and how much of it`() async throws {
+        let store = try await Self.store()
+        var follower = Self.follower(of: store)
         var told: [String] = []
         let head = ProgressMark(position: try await store.head(), offset: 0)
         try await follower.recover(at: head, from: store, portion: 2) { told.append("\($0)") }
@@ -38,6 +51,31 @@ import Testing
                 "loading subscriptions, 2 so far", "loading subscriptions, 4 so far",
                 "loading subscriptions, 5 so far", "reading badges",
             ])
+        await store.close()
+    }
+
+    @Test(arguments: 0..<8) func `a store that is away while a relay loads is waited for`(
+        readings: Int
+    ) async throws {
+        let store = try await Self.store()
+        let head = ProgressMark(position: try await store.head(), offset: 0)
+        let clock = TestClock()
+        let reading = BrokenOffReading(
+            store, after: readings, for: 2, as: StorageError.unavailable("away"))
+        let told = Mutex<[String]>([])
+        let isLoaded = Mutex(false)
+        let loading = Task {
+            defer { isLoaded.withLock { $0 = true } }
+            var follower = Self.follower(of: store, by: clock)
+            try await follower.recover(at: head, from: reading, portion: 2) { stage in
+                told.withLock { $0.append("\(stage)") }
+            }
+        }
+        let goesOn = await clock.advance(by: .seconds(1)) { isLoaded.withLock { $0 } }
+        #expect(goesOn)
+        try await loading.value
+        let last = told.withLock { Array($0.suffix(2)) }
+        #expect(last == ["loading subscriptions, 5 so far", "reading badges"])
         await store.close()
     }
 }

@@ -63,17 +63,24 @@ struct OwnedStore: Sendable {
     }
 }
 
-/// Reads a store, and fails after a number of readings, as a database that goes away; counts what
-/// is read.
+/// Reads a store, and fails after a number of readings, as a database that goes away, for good or
+/// for some readings; counts what is read.
 final class BrokenOffReading: StandbyVersions, StateSnapshots {
     struct Away: Error {}
 
     private let store: RelayStore
     private let left: Mutex<Int>
+    private let failures: Int
+    private let error: any Error
     private let counts = Mutex<[Int]>([])
 
-    init(_ store: RelayStore, after count: Int = .max) {
+    init(
+        _ store: RelayStore, after count: Int = .max, for failures: Int = .max,
+        as error: any Error = Away()
+    ) {
         self.store = store
+        self.failures = failures
+        self.error = error
         left = Mutex(count)
     }
 
@@ -83,9 +90,9 @@ final class BrokenOffReading: StandbyVersions, StateSnapshots {
     private func read<Value>(_ body: () async throws -> Value) async throws -> Value {
         let isAway = left.withLock { left in
             left -= 1
-            return left < 0
+            return left < 0 && left >= -failures
         }
-        if isAway { throw Away() }
+        if isAway { throw error }
         return try await body()
     }
 

@@ -8,7 +8,12 @@ extension DeliveryWorker {
     /// - Throws: ``Storage/StorageError`` when the progress cannot be recorded any more: another
     ///   process owns it, or the store has failed. The relay must stop then.
     package func run() async throws {
-        let waiting = try await progress.collapsingRetries(limit: CollapseMemory.limit)
+        let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
+            logger.error("cannot look what waits yet", metadata: ["reason": "\(error)"])
+        }
+        let waiting = try await patience.attempt {
+            try await progress.collapsingRetries(limit: CollapseMemory.limit)
+        }
         ledger.withState { $0.recall(waiting) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.recordSteps() }

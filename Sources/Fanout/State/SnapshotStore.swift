@@ -72,7 +72,10 @@ package final class SnapshotStore: Sendable {
     /// One that is missing, damaged, of another version or ahead of the progress is told as a
     /// warning, forgotten and removed; then `shard` is as it was.
     func load(_ shard: inout ShardState, upTo mark: LogPosition) async throws -> LogPosition? {
-        let record = try await store.recordedSnapshot()
+        let patience = StorePatience(clock: clock) { [logger] error in
+            logger.error("cannot look for a snapshot yet", metadata: ["reason": "\(error)"])
+        }
+        let record = try await patience.attempt { try await store.recordedSnapshot() }
         SnapshotFile.removeAll(
             stem: settings.stem, except: record.map { path(of: $0.identity) })
         guard let record else { return nil }
