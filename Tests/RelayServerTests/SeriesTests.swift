@@ -1,6 +1,7 @@
 import Delivery
 import RelayModel
 import RelayTestKit
+import Synchronization
 import Testing
 
 @testable import RelayServer
@@ -51,6 +52,39 @@ import Testing
         let foreign = try series.answer(after: "0000000000000000.9")
         #expect(foreign.rows.count == 1 && foreign.isRestarted)
         #expect(throws: APIError.self) { try series.answer(after: "x") }
+    }
+
+    private struct Away: Error {}
+
+    @Test func `a store that is away ends nothing, and a longer step is one`() async throws {
+        let series = RecentSeries(
+            identifiers: RandomIdentifiers { Array(repeating: 7, count: $0) })
+        let clock = TestClock()
+        let count = Mutex<UInt64>(0)
+        let sampling = Task {
+            try await series.sample(by: clock, now: { Fixtures.moment }) {
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                // At the beginning, and once in the midst of it.
+                guard number != 1, number != 3 else { throw Away() }
+                return Self.reading(number * 50)
+            }
+        }
+        for step in 1...4 {
+            let sleeps = await Turns.yield {
+                count.withLock { $0 } == UInt64(step) && clock.sleeperCount == 1
+            }
+            #expect(sleeps)
+            if step < 4 { clock.advance(by: .seconds(5)) }
+        }
+        let rows = try series.answer(after: nil).rows
+        #expect(rows.count == 1)
+        let row = try #require(rows.first)
+        #expect(Array(row.values.prefix(1)) == [10])
+        sampling.cancel()
+        await #expect(throws: CancellationError.self) { try await sampling.value }
     }
 
     @Test func `a running relay shows what it is asked for`() async throws {

@@ -14,16 +14,7 @@ extension Relay {
 
     /// Takes a row of the last hour at each step.
     func sampleSeries() async throws {
-        var watch = world.clock.measureStart()
-        series.take(try await seriesReading(), at: world.now(), after: .zero)
-        while true {
-            try await world.clock.sleep(for: series.settings.step)
-            let step = watch.elapsed()
-            watch = world.clock.measureStart()
-            // What the store does not tell now, it tells at the next step.
-            guard let reading = try? await seriesReading() else { continue }
-            series.take(reading, at: world.now(), after: step)
-        }
+        try await series.sample(by: world.clock, now: world.now) { try await seriesReading() }
     }
 
     private func seriesReading() async throws -> SeriesReading {

@@ -39,6 +39,25 @@ final class RecentSeries: Sendable {
         ring.withLock { $0.take(reading, at: now, after: step / .seconds(1)) }
     }
 
+    /// Takes a row at each step of `clock`, until the task is cancelled.
+    ///
+    /// What the store does not tell now, it tells at a later step, which is as much longer: plots
+    /// end nothing.
+    func sample(
+        by clock: any Clock<Duration>, now: @Sendable () -> Timestamp,
+        _ read: @Sendable () async throws -> SeriesReading
+    ) async throws {
+        var last: Stopwatch?
+        while true {
+            let (step, began) = (last?.elapsed() ?? .zero, clock.measureStart())
+            if let reading = try? await read() {
+                take(reading, at: now(), after: step)
+                last = began
+            }
+            try await clock.sleep(for: settings.step)
+        }
+    }
+
     /// The rows after a place; all that are kept if there is none.
     ///
     /// - Throws: 400 if the place is none.
