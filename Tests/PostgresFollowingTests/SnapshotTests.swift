@@ -114,4 +114,17 @@ struct SnapshotTests {
         #expect(seen.sentences.contains { $0.contains("max_replication_slots") })
         #expect(seen.attempts == 0)
     }
+
+    /// As with a wrong secret: it was tried again for ever, and whoever waited for the end waited.
+    @Test func `what the relay refuses ends a follower that has not begun`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        let refusal = FollowProblem.relayRefuses("401")
+        let follower = try PostgresFollower(
+            try server.settings(name), clock: ContinuousClock(),
+            now: { Timestamp(seconds: 1_700_000_000) }, changed: { _ in }
+        ) { _ in { .not(refusal) } }
+        await #expect(throws: refusal) { try await follower.run() }
+    }
 }

@@ -355,7 +355,12 @@ import Testing
                 body: body)
             #expect(answer.status == 422, "\(answer.text)")
             #expect(statuses(answer) == ["appended", "refused", "appended"])
-            #expect(answer["reason"] == "1 of 3 changes is refused")
+            let reason: JSONValue = "1 of 3 changes is refused: [1].recordType: is required"
+            #expect(answer["reason"] == reason)
+            // Whoever looks why has the list, and not the answer.
+            let refused = try await relay.admin(
+                .get, "containers/iCloud.com.example.Art/development/refusedWebhooks")
+            #expect(refused.json.value(at: ["refusals", "0", "reason"]) == reason)
         }
     }
 

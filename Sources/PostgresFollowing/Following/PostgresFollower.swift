@@ -94,11 +94,7 @@ package final class PostgresFollower: Sendable {
                         wait = Self.waits.first
                     }
                     enter(.waiting(problem))
-                    if settings.endsBeforeItBegan, problem.needsSomebody,
-                        !memory.current.hasFollowed
-                    {
-                        throw problem
-                    }
+                    if ends(at: problem) { throw problem }
                 } catch is CancellationError {
                     return
                 }
@@ -109,6 +105,11 @@ package final class PostgresFollower: Sendable {
         } onCancel: {
             memory.stop()
         }
+    }
+
+    /// Whether it is to end at a problem: it has not begun, and trying again mends nothing.
+    private func ends(at problem: FollowProblem) -> Bool {
+        settings.endsBeforeItBegan && problem.needsSomebody && !memory.current.hasFollowed
     }
 
     private func enter(_ state: FollowStatus.State) {
@@ -210,6 +211,7 @@ package final class PostgresFollower: Sendable {
         var outcome = await take()
         while case .not(let problem) = outcome {
             try Task.checkCancellation()
+            if ends(at: problem) { throw problem }
             enter(.waiting(problem))
             try await clock.sleep(for: wait)
             wait = min(wait * 2, Self.waits.longest)

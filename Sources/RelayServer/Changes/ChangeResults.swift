@@ -7,6 +7,8 @@ struct ChangeResults: Sendable {
     private(set) var entries: [JSONValue] = []
     private(set) var conflicts = 0
     private(set) var refusals = 0
+    /// What is wrong with the first change that is refused: lists and logs have no more of it.
+    private var firstRefusal: String?
     private(set) var parked = 0
     private(set) var ignored = 0
     /// Changes of which the log had newer versions.
@@ -29,15 +31,17 @@ struct ChangeResults: Sendable {
         case .duplicate(let position): add("duplicate", at: position)
         case .conflict(let position):
             conflicts += 1
-            add(
-                "conflict", at: position,
-                reason: "another change with the same ID or position was appended before")
+            add("conflict", at: position, reason: Self.conflict)
         case nil: preconditionFailure("the log answered for fewer changes than it was given")
         }
     }
 
+    private static let conflict =
+        "another change with the same ID or position was appended before"
+
     mutating func addRefusal(path: String, reason: String) {
         refusals += 1
+        firstRefusal = firstRefusal ?? (path.isEmpty ? reason : "\(path): \(reason)")
         entries.append(
             ["status": "refused", "path": .string(path), "reason": .string(reason)])
     }
@@ -100,13 +104,16 @@ struct ChangeResults: Sendable {
         if conflicts > 0 {
             let ofAll = Counted.text(entries.count, "change")
             return APIError(
-                .conflict, "\(conflicts) of \(ofAll) \(conflicts == 1 ? "conflicts" : "conflict")")
+                .conflict,
+                "\(conflicts) of \(ofAll) \(conflicts == 1 ? "conflicts" : "conflict"): "
+                    + Self.conflict)
         }
         guard refusals > 0 else { return nil }
         let ofAll = Counted.text(entries.count, "change")
         return APIError(
-            .badRequest, "\(refusals) of \(ofAll) \(refusals == 1 ? "is" : "are") refused",
-            httpStatus: 422)
+            .badRequest,
+            "\(refusals) of \(ofAll) \(refusals == 1 ? "is" : "are") refused"
+                + (firstRefusal.map { ": \($0)" } ?? ""), httpStatus: 422)
     }
 
     private func failure(_ error: APIError, _ results: JSONValue, _ uuid: String) -> RelayAnswer {
