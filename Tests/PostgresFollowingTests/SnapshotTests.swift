@@ -121,10 +121,11 @@ struct SnapshotTests {
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
         let refusal = FollowProblem.relayRefuses("401")
+        let take: PreparedRows = { .not(refusal) }
         let follower = try PostgresFollower(
             try server.settings(name), clock: ContinuousClock(),
             now: { Timestamp(seconds: 1_700_000_000) }, changed: { _ in }
-        ) { _ in { .not(refusal) } }
+        ) { _ in take }
         await #expect(throws: refusal) { try await follower.run() }
     }
 }
