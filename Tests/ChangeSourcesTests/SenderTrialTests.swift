@@ -81,10 +81,12 @@ import Testing
             , "table": {"pointer": "/of/table"}, "body": {"items": "/list", "after": "/row",
                 "operation": {"pointer": "/did"}, "operations": {"made": "create"}}
             """# : ""
+        // The relay's own format says the names of records itself.
+        let key = preset == .belfry ? "" : #""key": ["sku", "line"],"#
         let (source, request) = try posted(
             preset,
             #"""
-            {"key": ["sku", "line"], "columns": {"line": "integer", "title": "number"},
+            {\#(key) "columns": {"line": "integer", "title": "number"},
              "zone": {"column": "area"}, "owner": {"column": "user_id"},
              "readers": {"header": "X-Readers"}, "version": {"column": "rev"}\#(shape)}
             """#)
@@ -92,7 +94,8 @@ import Testing
         let item = try #require(items.first)
         #expect(items.count == 1)
         #expect(item.hasPrefix("create ") || item.hasPrefix("update "), "\(item)")
-        #expect(item.contains("/trial-1,1 zone trial private trial-user "), "\(item)")
+        let name = key.isEmpty ? "trial-1" : "trial-1,1"
+        #expect(item.contains("/\(name) zone trial private trial-user "), "\(item)")
         #expect(item.contains(" readers trial-user "), "\(item)")
         #expect(item.contains(" version 1"), "\(item)")
     }
