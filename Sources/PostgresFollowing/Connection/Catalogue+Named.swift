@@ -95,6 +95,12 @@ extension Catalogue {
         return Set(rows.compactMap { $0.text(0) })
     }
 
+    /// Whether a table is one of an outbox: its rows are those of other tables once more, of which
+    /// nobody could say whose they are.
+    static func isOutbox(schema: String, table: String) -> Bool {
+        schema == "belfry" && (table == "outbox" || table == "outbox_state")
+    }
+
     /// What a publication leaves out of what happens to rows, in SQL's words.
     func operationsLeftOut(of publication: String) throws -> [String] {
         let rows = try connection.query(

@@ -195,7 +195,7 @@ final class Catalogue: @unchecked Sendable {
         let stores = try stores(among: Set(rows.compactMap { $0.text(0) }))
         return try rows.filter { row in
             let (schema, table) = (row.text(0) ?? "", row.text(1) ?? "")
-            return !stores.contains(schema) && !OutboxSQL.isOwn(schema: schema, table: table)
+            return !stores.contains(schema) && !Self.isOutbox(schema: schema, table: table)
         }.map(table)
     }
 

@@ -176,7 +176,7 @@ final class LogStream: RowStream, @unchecked Sendable {
             case .row(let row, let place):
                 if let last, place <= last { continue }
                 if !stores.isEmpty, stores.contains(row.schema) { continue }
-                if OutboxSQL.isOwn(schema: row.schema, table: row.table) { continue }
+                if Catalogue.isOutbox(schema: row.schema, table: row.table) { continue }
                 buffer.add(row, at: place, bytes: bytes)
             case .committed(_, let end): buffer.complete(end: end)
             }

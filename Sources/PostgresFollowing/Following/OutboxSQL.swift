@@ -34,12 +34,6 @@ package struct OutboxSQL: Sendable {
     /// `unknown`, which no column has).
     static let unknownType: UInt32 = 705
 
-    /// Whether a table is one of an outbox: its rows are those of other tables once more, of which
-    /// nobody could say whose they are.
-    static func isOwn(schema: String, table: String) -> Bool {
-        schema == "belfry" && (table == "outbox" || table == "outbox_state")
-    }
-
     /// The statements that make it, each by itself; made twice, they change nothing.
     var makes: [String] { furniture + triggers + rights }
 
