@@ -43,6 +43,19 @@ import Testing
         #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")
     }
 
+    @Test func `a relay that a variable names is told with the variable`() async throws {
+        let url = "http://127.0.0.1:1/changes/1/a/development/b"
+        let posted = try await BuiltBelfry.run(
+            ["trigger", "create", "Todo", "t1"],
+            environment: ["BELFRY_SOURCE_URL": url, "BELFRY_SOURCE_SECRET": "x"])
+        #expect(posted.code == 69)
+        #expect(posted.complaint.contains("; BELFRY_SOURCE_URL names it, so that no belfry dev"))
+        let named = try await BuiltBelfry.run(
+            ["trigger", "create", "Todo", "t1", "--url", url, "--secret", "x"])
+        #expect(named.code == 69)
+        #expect(!named.complaint.contains("BELFRY_SOURCE_URL"), "\(named.complaint)")
+    }
+
     @Test func `an update's image before is the one after with what was otherwise`() throws {
         let command = try TriggerCommand.parse([
             "update", "Todo", "t1", "-f", "done=true", "-f", "title=Milk", "--before",

@@ -26,16 +26,19 @@ struct TriggerTarget: ParsableArguments {
     /// - Returns: The relay's answer.
     /// - Throws: ``CommandFailure`` if there is none, or it refuses.
     func post(_ change: JSONValue) async throws -> JSONValue {
+        let environment = ProcessInfo.processInfo.environment
         let source = try PostedSource.found(
-            url: url, secret: secret, flags: (url: "--url", secret: "--secret"),
-            ProcessInfo.processInfo.environment)
+            url: url, secret: secret, flags: (url: "--url", secret: "--secret"), environment)
+        // Who set it for another relay does not think of it any more.
+        let isSet = url == nil && environment["BELFRY_SOURCE_URL"] != nil
+        let note = isSet ? "; BELFRY_SOURCE_URL names it, so that no belfry dev is looked for" : ""
         var trust = RelayTrust()
         if let caFile { try trust.add("--ca-file", caFile) }
         let client = HTTPClient(
             eventLoopGroupProvider: .singleton, configuration: trust.configurations[0])
         let result: Result<JSONValue, any Error>
         do {
-            result = .success(try await Self.post(change, to: source, client))
+            result = .success(try await Self.post(change, to: source, client, note))
         } catch {
             result = .failure(error)
         }
@@ -44,7 +47,7 @@ struct TriggerTarget: ParsableArguments {
     }
 
     private static func post(
-        _ change: JSONValue, to source: PostedSource, _ client: HTTPClient
+        _ change: JSONValue, to source: PostedSource, _ client: HTTPClient, _ note: String
     ) async throws -> JSONValue {
         var request = HTTPClientRequest(url: source.url)
         request.method = .POST
@@ -68,14 +71,18 @@ struct TriggerTarget: ParsableArguments {
             throw failure
         } catch {
             throw CommandFailure(
-                .unavailable, "no relay answers at \(source.url): \(ReachingFailure(error))")
+                .unavailable,
+                "no relay answers at \(source.url): \(ReachingFailure(error))\(note)")
         }
         guard let json = try? JSONValue(stored: answer.body) else {
             throw CommandFailure(
                 .unavailable, "what answers at \(source.url) is no relay: its answer is not JSON")
         }
         guard answer.status >= 300 else { return json }
-        throw CommandFailure(answer.status < 500 ? .refused : .broken, reason(json, answer.status))
+        let reason = Self.reason(json, answer.status)
+        throw CommandFailure(
+            answer.status < 500 ? .refused : .broken,
+            [401, 404].contains(answer.status) ? reason + note : reason)
     }
 
     /// What the relay says of the whole, and of the one change.
