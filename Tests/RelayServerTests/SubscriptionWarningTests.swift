@@ -119,7 +119,8 @@ import Testing
                 told == [
                     [
                         "otherKind",
-                        "by the values that came so far: a number and a text cannot be compared",
+                        "by the values that came so far: a number and a text cannot be compared, "
+                            + "in priority == \"3\"",
                         "a number stands without quotes: 3",
                     ]
                 ])
@@ -180,13 +181,15 @@ import Testing
             #expect(schema.status == 200, "\(schema.text)")
             let came = "by the values that came so far: "
             var told = try await warnings(relay, "due < now()")
-            #expect(told.map(\.[1]) == [came + "a text and a date cannot be compared"])
+            let kinds = "a text and a date cannot be compared, in due < now()"
+            #expect(told.map(\.[1]) == [came + kinds])
             told = try await warnings(
                 relay,
                 "distanceToLocation:fromLocation:(place, place) < 100 AND due != nil")
             #expect(
                 told.map(\.[1]) == [
-                    came + "distanceToLocation:fromLocation: is not defined for a dictionary"
+                    came + "distanceToLocation:fromLocation: is not defined for a dictionary, in "
+                        + "distanceToLocation:fromLocation:(place, place) < 100"
                 ])
         }
     }

@@ -140,13 +140,12 @@ struct SubscriptionWarnings {
             do throws(PredicateError) {
                 try alone.check(schema: RecordSchema(knownOnly: fields))
             } catch {
-                // A form in JSON has no text whose place could be named.
-                let text = alone.canonicalText
-                let place = error.length > 0 ? "" : ", in \(text.shortened)"
+                // A form in JSON has no place, and who reads a sentence alone sees none.
+                let text = alone.canonicalText.shortened
                 warnings.append(
                     PredicateWarning(
                         .otherKind,
-                        "by the values that came so far: \(error.reason)\(place)",
+                        "by the values that came so far: \(error.reason), in \(text)",
                         hint: error.hint,
                         at: SourceSpan(offset: error.offset, length: error.length)))
             }
