@@ -169,7 +169,8 @@ import Testing
         ("tags == 'x'", "ANY before the list asks for one of its elements"),
         ("tags > 'x'", "ANY before the list asks for one of its elements"),
         ("tags IN {'x'}", "ANY before the list asks for one of its elements"),
-        ("tags == 3", nil), ("tags CONTAINS 3", nil),
+        ("tags == 3", nil), ("tags CONTAINS 3", nil), ("age > now()", nil),
+        ("now() < name", nil),
         ("name == name-1", "a text stands between quotes, also one with a hyphen: \"a-1\""),
         ("name == CAST('8f3c9a10-0000-4000-8000-0123456789ab', 'NSUUID')", nil),
         (

@@ -119,7 +119,7 @@ extension RecordSchema {
             expected: constantIsLeft ? right.word : left.word,
             hint: Self.hint(left, right)
                 ?? (sides.comparison.rules == .apple
-                    ? Self.hintForDate(left, right)
+                    ? Self.hintForDate(sides)
                         ?? Self.hintForText(
                             constantIsLeft ? left : right, for: constantIsLeft ? right : left)
                         ?? Self.hintForQuotes(sides) ?? Self.hintForList(left, right)
@@ -153,11 +153,14 @@ extension RecordSchema {
 
     private static let hintForElements = "ANY before the list asks for one of its elements"
 
-    /// How a date is written, where a text or a number stands for one.
-    private static func hintForDate(_ left: FieldType, _ right: FieldType) -> String? {
-        guard (left == .timestamp) != (right == .timestamp) else { return nil }
-        switch left == .timestamp ? right : left {
-        case .string, .integer, .double:
+    /// How a date is written, where a text or a number stands for one beside a field of dates.
+    private static func hintForDate(_ sides: Sides) -> String? {
+        let isLeft = sides.left == .timestamp
+        guard isLeft != (sides.right == .timestamp),
+            case .path = isLeft ? sides.comparison.left : sides.comparison.right
+        else { return nil }
+        switch isLeft ? sides.right : sides.left {
+        case .string?, .integer?, .double?:
             return "a date is CAST(seconds since 2001, \"NSDate\"), "
                 + "or an argument {\"$date\": seconds since 1970} for %@"
         default: return nil
