@@ -43,6 +43,24 @@ import Testing
         #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")
     }
 
+    @Test(arguments: [
+        (["BELFRY_SORUCE_URL": "http://a/changes/1/b"], "BELFRY_SORUCE_URL", "BELFRY_SOURCE_URL"),
+        (
+            ["BELFRY_SOURCE_URL": "http://a/changes/1/b", "BELFRY_SOURCE_SECRTE": "x"],
+            "BELFRY_SOURCE_SECRTE", "BELFRY_SOURCE_SECRET"
+        ),
+    ])
+    func `a misspelt variable is told`(
+        environment: [String: String], name: String, meant: String
+    ) {
+        let error = #expect(throws: CommandFailure.self) {
+            try PostedSource.found(
+                url: nil, secret: nil, flags: (url: "--url", secret: "--secret"), environment)
+        }
+        let told = "; \(name) is no setting: did you mean \(meant)?"
+        #expect(error?.description.hasSuffix(told) == true, "\(error?.description ?? "")")
+    }
+
     @Test func `a relay that a variable names is told with the variable`() async throws {
         let url = "http://127.0.0.1:1/changes/1/a/development/b"
         let posted = try await BuiltBelfry.run(

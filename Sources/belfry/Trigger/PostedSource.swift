@@ -56,7 +56,8 @@ struct PostedSource: Sendable {
             guard let secret else {
                 throw CommandFailure(
                     .configuration,
-                    "no secret: give \(flags.secret), or set BELFRY_SOURCE_SECRET")
+                    "no secret: give \(flags.secret), or set BELFRY_SOURCE_SECRET"
+                        + slip(in: environment))
             }
             return PostedSource(url: named, secret: secret)
         }
@@ -66,9 +67,19 @@ struct PostedSource: Sendable {
             throw CommandFailure(
                 .configuration,
                 "no belfry dev is running: start one, or name a change source with \(flags.url) "
-                    + "and \(flags.secret)")
+                    + "and \(flags.secret)" + slip(in: environment))
         }
         return PostedSource(url: url, secret: secret ?? token)
+    }
+
+    /// A variable that was probably meant to name the source, as what is said of it.
+    private static func slip(in environment: [String: String]) -> String {
+        let names = ["BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET"]
+        for name in environment.keys.sorted() where name.hasPrefix("BELFRY_") {
+            guard let meant = NearestWord.to(name, among: names), meant != name else { continue }
+            return "; \(name) is no setting: did you mean \(meant)?"
+        }
+        return ""
     }
 
     /// What proves that the source posts `body`: a signature of Standard Webhooks where the secret
