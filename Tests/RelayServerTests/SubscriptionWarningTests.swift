@@ -168,6 +168,19 @@ import Testing
         }
     }
 
+    @Test func `of changes that there were none of nothing is told`() async throws {
+        try await Self.with([]) { relay in
+            let schema = try await relay.admin(
+                .put, "containers/iCloud.com.example.Art/development/schema",
+                #"{"recordTypes":[{"name":"Todo","fields":["#
+                    + #"{"name":"title","type":"STRING","queryable":true}]}]}"#)
+            #expect(schema.status == 200, "\(schema.text)")
+            let told = try await warnings(relay, "title == 'Tea'", on: "Tood")
+            let reason = "the schema has no record type Tood"
+            #expect(told == [["unknownRecordType", reason, "did you mean Todo?"]])
+        }
+    }
+
     @Test func `values that come as other kinds than were written down are told`() async throws {
         let todo =
             #"{"operation":"create","recordType":"Todo","recordName":"t-1","#

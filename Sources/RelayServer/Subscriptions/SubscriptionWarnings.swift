@@ -68,11 +68,12 @@ struct SubscriptionWarnings {
         let known = Set(types.map(\.name)).union(sample.types.keys)
         guard !known.isEmpty, !known.contains(type) else { return [] }
         let meant = NearestWord.to(type.rawValue, among: known.map(\.rawValue).sorted())
+        let seen =
+            sample.changes == 0
+            ? "" : ", and none of the last \(Counted.text(sample.changes, "change")) was of it"
         return [
             PredicateWarning(
-                .unknownRecordType,
-                "the schema has no record type \(type), and none of the last "
-                    + "\(Counted.text(sample.changes, "change")) was of it",
+                .unknownRecordType, "the schema has no record type \(type)\(seen)",
                 hint: meant.map { "did you mean \($0)?" })
         ]
     }
