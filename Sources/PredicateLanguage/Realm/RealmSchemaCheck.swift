@@ -76,7 +76,9 @@ struct RealmSchemaCheck {
         let right = try typeOfRight(comparison, variables)
         let span = comparison.span
         if left.constant != nil, right.constant != nil {
-            throw failure("two constants are compared", at: span)
+            var hint: String?
+            if case .string? = left.constant { hint = "a field stands without quotes" }
+            throw failure("two constants are compared", at: span, hint: hint)
         }
         try checkQuantifier(comparison.quantifier, left, at: span)
         try checkQuantifier(comparison.rightQuantifier, right, at: span)
@@ -190,11 +192,27 @@ struct RealmSchemaCheck {
                 || isOfRecordName(comparison, left, right)
         else {
             throw failure(
-                "\(left.element.word) is compared with \(right.element.word)", at: span)
+                "\(left.element.word) is compared with \(right.element.word)", at: span,
+                hint: Self.hint(left, right))
         }
         for (side, other) in [(left, right), (right, left)] where side.element == .integer {
             guard case .double(let number)? = other.constant, number.isInfinite else { continue }
             throw failure("an integer is compared with infinity", at: span)
+        }
+    }
+
+    /// How a constant is written that is of another kind than the field beside it.
+    private static func hint(_ left: SideType, _ right: SideType) -> String? {
+        let side = left.constant == nil ? left : right
+        switch (side.element, left.constant ?? right.constant) {
+        case (.integer, .string(let text)?), (.double, .string(let text)?):
+            return text.utf8.count > 40 || Double(text) == nil
+                ? nil : "a number stands without quotes: \(text)"
+        case (.boolean, .string?), (.boolean, .integer?): return "a boolean is true or false"
+        case (.timestamp, .string?):
+            return "a date is written without quotes: 2026-01-31@12:00:00"
+        case (.reference, .string?): return "a link is written obj(\"Type\", \"name\")"
+        default: return nil
         }
     }
 
@@ -259,9 +277,11 @@ struct RealmSchemaCheck {
         throw failure("the @type of \(type.word) is never \(kind.rawValue)", at: comparison.span)
     }
 
-    func failure(_ reason: String, at span: SourceSpan) -> PredicateError {
+    func failure(
+        _ reason: String, at span: SourceSpan, hint: String? = nil
+    ) -> PredicateError {
         PredicateError(
-            .check, reason, at: span, expected: "what the types of the fields allow")
+            .check, reason, at: span, expected: "what the types of the fields allow", hint: hint)
     }
 }
 

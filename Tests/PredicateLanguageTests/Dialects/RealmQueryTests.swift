@@ -247,6 +247,34 @@ struct RealmQueryTests {
     }
 
     @Test(arguments: [
+        ("age > '3'", "a number stands without quotes: 3"), ("age > 'x'", nil),
+        ("'3.5' < price", "a number stands without quotes: 3.5"), ("name == 3", nil),
+        ("due > '2026-01-31'", "a date is written without quotes: 2026-01-31@12:00:00"),
+        ("due > 5", nil), ("'name' == 'x'", "a field stands without quotes"),
+    ])
+    func `how a constant of another kind is written is told`(query: String, hint: String?) throws {
+        let error = #expect(throws: PredicateError.self) {
+            try RealmQuery(parsing: query).check(against: Self.kinds)
+        }
+        #expect(error?.hint == hint)
+    }
+
+    @Test func `what is told of a date and a link is Realm's own form`() throws {
+        #expect(throws: Never.self) {
+            try RealmQuery(parsing: "due > 2026-01-31@12:00:00").check(against: Self.kinds)
+        }
+        let links = RecordSchema(["link": .init(.reference), "done": .init(.boolean)])
+        #expect(throws: Never.self) {
+            try RealmQuery(parsing: "link == obj(\"Type\", \"name\") && done == true").check(
+                against: links)
+        }
+        let error = #expect(throws: PredicateError.self) {
+            try RealmQuery(parsing: "link == 'name'").check(against: links)
+        }
+        #expect(error?.hint == "a link is written obj(\"Type\", \"name\")")
+    }
+
+    @Test(arguments: [
         ("nam == 'x'", "did you mean name?"), ("recordname == 'x'", "did you mean recordName?"),
         ("name == Dawn", "a word without quotes is a field; a text is written \"Dawn\""),
         ("name == nam", "did you mean name?"), ("zzzz == 1", nil),
