@@ -77,7 +77,7 @@ extension FormatParser {
         guard try take(")") else {
             throw unexpected(
                 "the parenthesis is not closed", expected: "`)`",
-                hint: token.isSymbol(",") ? Self.hintForList : nil)
+                hint: token.isSymbol(",") ? ForeignWords.hintForList : nil)
         }
         nesting = outer
         phrase.start = start

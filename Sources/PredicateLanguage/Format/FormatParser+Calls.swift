@@ -195,17 +195,7 @@ extension FormatParser {
         "avg:": "average:", "power:": "raise:toPower:", "pow:": "raise:toPower:",
     ]
 
-    /// What other languages write between two values, with what it is here.
-    static let meantByWords: [String: String] = [
-        "EQUALS": "equality is written ==", "STARTSWITH": "did you mean BEGINSWITH?",
-        "ILIKE": "did you mean LIKE[c], which pays no regard to case?",
-        "REGEXP": "did you mean MATCHES?", "RLIKE": "did you mean MATCHES?",
-        "SIMILAR": "did you mean MATCHES?", "HAS": "did you mean CONTAINS?",
-        "INCLUDES": "did you mean CONTAINS?", "STARTS": "did you mean BEGINSWITH?",
-        "BEGINS": "did you mean BEGINSWITH?", "ENDS": "did you mean ENDSWITH?",
-    ]
-
-    /// The same of signs, as error messages name them.
+    /// What other languages write between two values, as error messages name the sign.
     static let meantBySigns: [String: String] = [
         "`~`": "a pattern is compared with LIKE or MATCHES", "`!`": "did you mean !=?",
     ]

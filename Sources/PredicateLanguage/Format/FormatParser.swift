@@ -156,7 +156,7 @@ struct FormatParser {
         guard case .word(let word) = token.kind else {
             return Self.meantBySigns[token.found] ?? "compare it with something: … == YES"
         }
-        if let hint = Self.meantByWords[word.uppercased()] { return hint }
+        if let hint = ForeignWords.operators[word.uppercased()] { return hint }
         return switch word.uppercased() {
         case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
         case "IS": hintForIs
@@ -183,9 +183,6 @@ struct FormatParser {
         return isBehindText
             ? #"a quotation mark within a text is written \' or \""# : nil
     }
-
-    /// How a list is written, for who writes it as SQL or JSON does.
-    static let hintForList = "a list is written in braces: {1, 2}"
 
     /// What SQL's `IS` is written as, by what follows it.
     private var hintForIs: String {
@@ -387,6 +384,6 @@ extension FormatParser {
     private func optionFailure(from start: Int) -> PredicateError {
         lexer.failure(
             "unknown text options", from: start, expected: "letters out of c, d, n, l: [cd]",
-            hint: Self.isOptionByte(lexer.byte(start + 1)) ? nil : Self.hintForList)
+            hint: Self.isOptionByte(lexer.byte(start + 1)) ? nil : ForeignWords.hintForList)
     }
 }

@@ -94,7 +94,7 @@ extension RQLParser {
         case "IS": "a missing value is found by == null, one that is there by != null"
         case "MATCHES", "REGEXP", "RLIKE", "SIMILAR": "a pattern is compared with LIKE"
         default:
-            FormatParser.meantByWords[word]
+            ForeignWords.operators[word]
                 ?? NearestWord.to(word, among: comparators).map { "did you mean \($0)?" }
         }
     }

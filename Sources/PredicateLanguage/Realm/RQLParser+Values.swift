@@ -26,7 +26,7 @@ extension RQLParser {
         let part = try disjunction()
         if current.kind == .symbol(.comma) {
             throw unexpected(
-                expected: RQLSymbol.closeParenthesis.rawValue, hint: FormatParser.hintForList)
+                expected: RQLSymbol.closeParenthesis.rawValue, hint: ForeignWords.hintForList)
         }
         try expect(.closeParenthesis)
         guard case .operand(var inner) = part else { return part }
