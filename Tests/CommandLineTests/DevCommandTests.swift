@@ -74,6 +74,9 @@ import Testing
         child.signal(SIGINT)
         let code = await child.ended()
         #expect([0, 1].contains(code))
+        if code == 1 {
+            _ = try await errors.line { $0 == "belfry dev: it was ended before it had tried it" }
+        }
         #expect(!output.text.contains("http://127.0.0.1:0"), "\(output.text)")
     }
 

@@ -152,13 +152,19 @@ struct DevCommand: AsyncParsableCommand {
             configuration: ServiceGroupConfiguration(
                 services: [.init(service: relay)],
                 logger: Logger(label: "belfry.signals") { _ in SwiftLogNoOpLogHandler() }))
-        let ending = Task { for await _ in ends { await group.triggerGracefulShutdown() } }
+        let end = EndMark()
+        let ending = Task {
+            for await _ in ends {
+                end.set()
+                await group.triggerGracefulShutdown()
+            }
+        }
         defer { ending.cancel() }
         do {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { await chronicle.tell(of: relay) }
                 defer { tasks.cancelAll() }
-                try await drive(relay, sandbox, gateway, group, seed, until: world.now())
+                try await drive(relay, sandbox, gateway, group, seed, end, until: world.now())
             }
         } catch {
             await gateway.stop()
@@ -166,6 +172,8 @@ struct DevCommand: AsyncParsableCommand {
         }
         await gateway.stop()
     }
+
+    private static let untried = DevFailure("it was ended before it had tried it")
 
     /// What has ended.
     private enum Ending {
@@ -176,7 +184,7 @@ struct DevCommand: AsyncParsableCommand {
 
     private func drive(
         _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, _ group: ServiceGroup,
-        _ seed: DevSeed?, until now: Timestamp
+        _ seed: DevSeed?, _ end: EndMark, until now: Timestamp
     ) async throws {
         defer { DevAddress.withdraw(ProcessInfo.processInfo.environment) }
         try await withThrowingTaskGroup(of: Ending.self) { tasks in
@@ -190,9 +198,10 @@ struct DevCommand: AsyncParsableCommand {
                     try await show(relay, sandbox, gateway, seed, until: now)
                 } catch is CancellationError {
                     // The relay has ended meanwhile, as somebody wanted.
-                    failure = once ? DevFailure("it was ended before it had tried it") : nil
+                    failure = once ? Self.untried : nil
                 } catch {
-                    failure = error
+                    // What breaks off in the middle then has no other reason.
+                    failure = once && end.isSet ? Self.untried : error
                 }
                 // The relay ends as if it had been told to: its servers, cut off, would complain of
                 // that before anybody hears what was the matter.
