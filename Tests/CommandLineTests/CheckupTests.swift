@@ -373,6 +373,24 @@ import Testing
                 == .made(Timestamp(seconds: 2000), path: whole))
     }
 
+    @Test func `a backup that is dated later than now is no new one`() throws {
+        var checkup = try Self.checkup([])
+        for moment in [Self.now.advanced(by: .seconds(86_400)), .latest] {
+            checkup.backup = .made(moment, path: "/b/x")
+            let finding = checkup.diagnosis.findings.first { $0.check == "backup" }
+            #expect(finding?.state == .warn)
+            #expect(finding?.text.contains("later than now") == true)
+        }
+        checkup.backup = .made(Self.now.advanced(by: .seconds(60)), path: "/b/x")
+        let sound = checkup.diagnosis.findings.first { $0.check == "backup" }
+        #expect(sound?.state == .ok)
+        #expect(DoctorCommand.moment(Date(timeIntervalSince1970: 0x1p63)) == .latest)
+        #expect(DoctorCommand.moment(Date(timeIntervalSince1970: -0x1p64)) == .earliest)
+        #expect(
+            DoctorCommand.moment(Date(timeIntervalSince1970: 1_000_000.75))
+                == Timestamp(seconds: 1_000_000))
+    }
+
     @Test func `of a store on PostgreSQL no copy of a file is advised`() throws {
         var checkup = try Self.checkup([
             (#""halts": []"#, #""nodes": 2, "disagreements": [], "halts": []"#)

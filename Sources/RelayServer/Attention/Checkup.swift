@@ -187,6 +187,14 @@ package struct Checkup: Sendable {
                 next: backUp(to: "\(path)/belfry.backup"))
         case .made(let moment, let path):
             let age = now.duration(since: moment)
+            // Of a clock that was ahead: it would hide that none is made any more.
+            guard age > .seconds(-3600) else {
+                return Finding(
+                    check: "backup", state: .warn,
+                    text: "the newest backup, \(path), is dated \(moment.iso8601Seconds), which "
+                        + "is later than now: nobody knows how old it is",
+                    next: backUp(to: "\(path).new"))
+            }
             let isOld = age > bounds.backupAge
             return Finding(
                 check: "backup", state: isOld ? .warn : .ok,

@@ -117,7 +117,15 @@ struct DoctorCommand: AsyncParsableCommand {
         guard let (date, path) = files.max(by: { $0.0 < $1.0 }) else {
             return .missing(path: backups)
         }
-        return .made(Timestamp(seconds: Int64(date.timeIntervalSince1970)), path: path)
+        return .made(moment(date), path: path)
+    }
+
+    /// The whole second of a date: of one beyond what 64 bits hold, as some file systems keep, the
+    /// first or last moment.
+    static func moment(_ date: Date) -> Timestamp {
+        let seconds = date.timeIntervalSince1970.rounded(.down)
+        return Int64(exactly: seconds).map { Timestamp(seconds: $0) }
+            ?? (seconds < 0 ? .earliest : .latest)
     }
 
     private static func contents(of folder: String) throws -> [String] {
