@@ -74,10 +74,12 @@ struct OutboxMomentTests {
     }
 
     /// Whose database it is may write into it what no transaction does.
-    @Test(arguments: [
-        ("1969-12-31 23:59:59.5Z", Timestamp(milliseconds: -500)), ("infinity", nil),
-        ("-infinity", nil), ("4000-01-01 00:00:00+00 BC", nil), ("294000-01-01 00:00:00+00", nil),
-    ] as [(String, Timestamp?)])
+    @Test(
+        arguments: [
+            ("1969-12-31 23:59:59.5Z", Timestamp(milliseconds: -500)), ("infinity", nil),
+            ("-infinity", nil), ("4000-01-01 00:00:00+00 BC", nil),
+            ("294000-01-01 00:00:00+00", nil),
+        ] as [(String, Timestamp?)])
     func `a row of an outbox says any moment`(text: String, moment: Timestamp?) async throws {
         let server = try PostgresServer.plain()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
