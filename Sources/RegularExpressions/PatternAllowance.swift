@@ -43,7 +43,7 @@ package final class PatternAllowance: Sendable {
         guard mayCompile() else {
             state.withLock { $0.wasThrottled = true }
             throw RegularExpressionRefusal(
-                "too many patterns were sent within a short time; try again later")
+                "too many patterns were sent within a short time; try again later", passes: true)
         }
     }
 

@@ -26,6 +26,10 @@ import Testing
                 answer = try await Self.save(relay, number)
             }
             #expect(answer.contains("try again later"), "\(answer)")
+            // In the place of each operation, by the code and the time that programs go by.
+            #expect(answer.contains("THROTTLED"), "\(answer)")
+            #expect(answer.contains("\"retryAfter\":1"), "\(answer)")
+            #expect(!answer.contains("BAD_REQUEST"), "\(answer)")
             // What was compiled already is nothing new.
             #expect(try await Self.save(relay, 0).contains("try again later") == false)
         }

@@ -100,11 +100,13 @@ final class PreparedComparison: Sendable {
         do throws(RegularExpressionRefusal) {
             return try TextPattern(pattern, of: source, by: engine)
         } catch {
-            throw PredicateError(
+            var refusal = PredicateError(
                 .check, "the pattern is refused: \(error.reason)", at: source.rightSpan,
                 found: "\"\(pattern.prefix(60))\"",
                 expected: source.comparator == .like
                     ? "a pattern of * and ?" : "a regular expression of linear time")
+            refusal.passes = error.passes
+            throw refusal
         }
     }
 }

@@ -35,10 +35,13 @@ public struct RegularExpressionRefusal: Error, Hashable {
     /// What is wrong with it, as the rest of a sentence that begins "the regular expression is
     /// refused:".
     public var reason: String
+    /// Whether the same one may be taken later: then it is not at fault.
+    public var passes: Bool
 
     /// Refuses a regular expression.
-    public init(_ reason: String) {
+    public init(_ reason: String, passes: Bool = false) {
         self.reason = reason
+        self.passes = passes
     }
 }
 

@@ -28,6 +28,8 @@ public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible
     public var hint: String?
     /// The place in a JSON form, such as `filterBy[2].comparator`; `nil` for text.
     public var path: String?
+    /// Whether the same condition may be taken later: then it is not at fault.
+    public var passes = false
     /// Which of the predicate's own comparisons was refused, counted from 0; `nil` where it was not
     /// a single one.
     var comparison: Int?
@@ -63,7 +65,9 @@ public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible
 
     /// The answer to a request that brought the condition.
     public var apiError: APIError {
-        APIError(.badRequest, description, details: ["predicateError": .object(json)])
+        APIError(
+            passes ? .throttled : .badRequest, description, retryAfter: passes ? 1 : nil,
+            details: ["predicateError": .object(json)])
     }
 
     /// One sentence for people, with the place.

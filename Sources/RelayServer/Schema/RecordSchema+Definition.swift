@@ -54,6 +54,8 @@ extension PredicateError {
             text += "; expected \(expected)"
         }
         if let hint { text += "; \(hint)" }
-        return APIError(.badRequest, text, details: ["predicateError": .object(error.json)])
+        return APIError(
+            passes ? .throttled : .badRequest, text, retryAfter: passes ? 1 : nil,
+            details: ["predicateError": .object(error.json)])
     }
 }
