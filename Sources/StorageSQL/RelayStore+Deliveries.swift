@@ -39,18 +39,26 @@ extension RelayStore {
         }
     }
 
-    package func park(_ change: ParkedChange) async throws -> UInt64 {
-        let headers = JSONValue.object(
-            JSONObject(
-                change.headers.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
-        let text = try headers.storedText()
-        let digest = Self.digest(of: change)
-        return try await admitted(change.container) { store in
+    package func park(_ changes: [ParkedChange]) async throws -> [UInt64] {
+        guard let key = changes.first?.container else { return [] }
+        let texts = try changes.map { change in
+            let headers = change.headers.sorted { $0.key < $1.key }
+            return try JSONValue.object(
+                JSONObject(headers.map { ($0.key, .string($0.value)) })
+            ).storedText()
+        }
+        let digests = changes.map { Self.digest(of: $0) }
+        let bytes = changes.reduce(0) { $0 + $1.body.count }
+        return try await admitted(key) { store in
             try await store.write(
-                .intake, of: change.container, bytes: change.body.count
+                .intake, of: key, changes: changes.count, bytes: bytes
             ) { commit in
-                let container = try commit.container(change.container)
-                return try Self.park(change, headers: text, digest, in: container, commit.db)
+                let container = try commit.container(key)
+                let db = commit.db
+                return try changes.indices.map { index in
+                    try Self.park(
+                        changes[index], headers: texts[index], digests[index], in: container, db)
+                }
             }
         }
     }

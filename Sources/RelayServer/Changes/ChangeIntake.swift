@@ -69,13 +69,17 @@ struct ChangeIntake: Sendable {
             return results
         }
         var remaining = outcomes[...]
+        let parked = batch.items.compactMap { item -> ParkedBody? in
+            if case .parked(let body) = item { body } else { nil }
+        }
+        var numbers = try await park(parked, source, container, at: now)[...]
         for item in batch.items {
             switch item {
             case .change: results.add(remaining.popFirst())
             case .refused(let path, let reason): results.addRefusal(path: path, reason: reason)
             case .ignored(let reason): results.addIgnored(reason: reason)
             case .parked(let body):
-                results.add(parked: try await park(body, source, container, at: now), body)
+                results.add(parked: numbers.popFirst() ?? 0, body)
             }
         }
         if results.conflicts > 0, source.onUnmappable == .park, let webhook = webhook?() {
@@ -85,7 +89,8 @@ struct ChangeIntake: Sendable {
                     + "\(results.conflicts == 1 ? "has" : "have") the ID or position of another "
                     + "change; the others are appended")
             let body = source.parked(webhook.body, error, webhook.headers)
-            results.parkConflicts(try await park(body, source, container, at: now), body)
+            let numbers = try await park([body], source, container, at: now)
+            results.parkConflicts(numbers.first ?? 0, body)
         }
         return results
     }
@@ -151,14 +156,27 @@ struct ChangeIntake: Sendable {
         try await shadow.extendSchema(of: container, with: inference.additions)
     }
 
+    /// What is parked in one commit: each takes some fifty kilobytes of the disk, and a body of two
+    /// has room for a thousand. Others write between two.
+    private static let parkedAtOnce = 100
+
     private func park(
-        _ body: ParkedBody, _ source: ChangeSource, _ container: ContainerKey, at now: Timestamp
-    ) async throws -> UInt64 {
-        try await registry.park(
-            ParkedChange(
-                container: container, source: source.name, reason: body.reason, path: body.path,
-                body: Array(try JSONValue.object(body.json).storedText(path: "raw").utf8),
-                headers: body.headers, receivedAt: now))
+        _ bodies: [ParkedBody], _ source: ChangeSource, _ container: ContainerKey,
+        at now: Timestamp
+    ) async throws -> [UInt64] {
+        var numbers: [UInt64] = []
+        for start in stride(from: 0, to: bodies.count, by: Self.parkedAtOnce) {
+            let part = bodies[start..<min(start + Self.parkedAtOnce, bodies.count)]
+            numbers += try await registry.park(
+                part.map { body in
+                    ParkedChange(
+                        container: container, source: source.name, reason: body.reason,
+                        path: body.path,
+                        body: Array(try JSONValue.object(body.json).storedText(path: "raw").utf8),
+                        headers: body.headers, receivedAt: now)
+                })
+        }
+        return numbers
     }
 }
 

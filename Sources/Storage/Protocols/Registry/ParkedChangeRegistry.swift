@@ -2,8 +2,9 @@ package import RelayModel
 
 /// What sources sent and could not be mapped, until it is replayed or given up.
 package protocol ParkedChangeRegistry: Sendable {
-    /// Parks what a source sent and could not be mapped, durably; returns its number.
-    func park(_ change: ParkedChange) async throws -> UInt64
+    /// Parks what a source of one container sent and could not be mapped, durably and at once;
+    /// returns the numbers, in order.
+    func park(_ changes: [ParkedChange]) async throws -> [UInt64]
     /// Parked changes by ascending number, after `number`, at most `limit`, and at most a page of
     /// bytes.
     func parkedChanges(
@@ -11,6 +12,13 @@ package protocol ParkedChangeRegistry: Sendable {
     ) async throws -> [ParkedChange]
     /// Deletes a parked change, once it was replayed or given up; returns whether there was one.
     func deleteParkedChange(_ number: UInt64, of container: ContainerKey) async throws -> Bool
+}
+
+extension ParkedChangeRegistry {
+    /// Parks a single change; returns its number.
+    package func park(_ change: ParkedChange) async throws -> UInt64 {
+        try await park([change])[0]
+    }
 }
 
 /// What a source sent and could not be mapped.
