@@ -1,3 +1,4 @@
+import NIOCore
 import RelayModel
 import RelayTestKit
 import Storage
@@ -107,6 +108,10 @@ import Testing
             for (text, status, reason) in [
                 ("", 400, "line 1: say what is to be rehearsed"),
                 ("\n\n", 400, "line 1: say what is to be rehearsed"),
+                (
+                    String(repeating: "\n", count: 1000) + first, 400,
+                    "line 1: say what is to be rehearsed"
+                ),
                 ("{", 400, "the first line, which says what is rehearsed: not JSON"),
                 (good, 400, "the first line, which says what is rehearsed: operation: unknown"),
                 (#"{"what": 1}"#, 400, "what"),
@@ -132,9 +137,29 @@ import Testing
                 "POST", "\(relay.container.path)/rehearse/changes", text: first)
             #expect(operators.status == 400, "\(operators.text)")
             #expect(operators.text.contains("user"), "\(operators.text)")
+            let apart = try await Self.ask("\n\r\n\(first)\n\n\r\n\(good)\n\n", relay)
+                .expect(200)
+            #expect(apart["lookedAt", "changes"] == 1, "\(apart.text)")
             let none = try await Self.ask(first, relay).expect(200)
             #expect(none["lookedAt", "changes"] == 0)
         }
+    }
+
+    // Two users who sent ends of lines alone kept both processors, beyond their time too.
+    @Test func `lines without anything are told as well, and end when nobody wants more`()
+        async throws
+    {
+        let (parts, source) = AsyncThrowingStream<ByteBuffer, any Error>.makeStream()
+        source.yield(ByteBuffer(string: "a\n\n\r\nb"))
+        source.yield(ByteBuffer(string: "c\n" + String(repeating: "\n", count: 100)))
+        source.finish()
+        let lines = UploadedLines(parts: parts, longestLine: 10)
+        var told: [String] = []
+        try await lines.read { line, number in
+            told.append("\(number) \(String(decoding: line, as: UTF8.self))")
+            return number < 6
+        }
+        #expect(told == ["1 a", "2 ", "3 ", "4 bc", "5 ", "6 "])
     }
 
     @Test func `a time that is over ends it with what was counted`() async throws {

@@ -8,8 +8,11 @@ struct UploadedLines: Sendable {
     /// Bytes that one line may have.
     let longestLine: Int
 
-    /// Hands each line that is not empty to `body`, with its number, which begins at 1, until
-    /// `body` says that it wants no more.
+    /// Hands each line to `body`, with its number, which begins at 1, until `body` says that it
+    /// wants no more.
+    ///
+    /// One that is empty has no bytes, and is handed over too: of a million of them somebody has to
+    /// notice that the time is over, and let others run.
     ///
     /// - Throws: 400 if the body is cut off, 413 if a line is too long; what `body` throws.
     func read(_ body: (ArraySlice<UInt8>, _ number: Int) async throws -> Bool) async throws {
@@ -27,7 +30,7 @@ struct UploadedLines: Sendable {
             var rest = part.readableBytesView[...]
             while let newline = rest.firstIndex(of: UInt8(ascii: "\n")) {
                 try append(rest[..<newline], to: &line, number)
-                if !Self.isEmpty(line), try await !body(line[...], number) { return }
+                if try await !body(Self.isEmpty(line) ? [] : line[...], number) { return }
                 line.removeAll(keepingCapacity: true)
                 number += 1
                 rest = rest[(newline + 1)...]

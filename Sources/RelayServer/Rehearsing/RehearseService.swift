@@ -121,6 +121,7 @@ struct RehearseService: Sendable {
             guard begun == nil else {
                 return try await begun?.take(Array(line), number) ?? false
             }
+            guard !line.isEmpty else { return number < Self.mostBlankLines }
             let (question, owner) = try read(line)
             begun = UploadRehearsal(
                 try await rehearsal(question, settings, owner, at: now), within: allowance)
@@ -133,6 +134,9 @@ struct RehearseService: Sendable {
         }
         return try await begun.concluded()
     }
+
+    /// Lines without anything before the first that says something.
+    private static let mostBlankLines = 1000
 
     private func rehearsal(
         _ question: RehearseQuestion, _ settings: ContainerSettings, _ owner: SubscriptionOwner,

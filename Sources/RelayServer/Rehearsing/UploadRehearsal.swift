@@ -14,10 +14,11 @@ struct UploadRehearsal {
         isTurnOver = allowance.beginTurn()
     }
 
-    /// Takes the next line; `false` if no more are wanted.
+    /// Takes the next line, which may be empty; `false` if no more are wanted.
     mutating func take(_ line: [UInt8], _ number: Int) async throws -> Bool {
         try await giveWay()
         guard !rehearsal.hasEnded else { return false }
+        guard !line.isEmpty else { return true }
         let due = await lines.add(line, number)
         try await judge(due)
         return !rehearsal.hasEnded
