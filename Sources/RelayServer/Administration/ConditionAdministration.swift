@@ -9,6 +9,8 @@ struct ConditionAdministration: AdministrationTable {
     let knowledge: SubscriptionKnowledge
     let indexes: IndexDirectory
     let limits: RequestLimits
+    /// Reads conditions that take long.
+    let bodies: LongBodies
 
     var routes: [AdministrationRoute] {
         [AdministrationRoute(.checkSubscription, respond: check)]
@@ -36,18 +38,27 @@ struct ConditionAdministration: AdministrationTable {
         }
         let reading = SubscriptionOperationReading(
             owner: owner, limits: limits, schema: known.schema, assignedID: "checked")
-        let subscription = try reading.subscription(try JSONReader(.object(dictionary)))
+        let checked = try JSONReader(.object(dictionary))
+        let subscription = try await bodies.reading(request, of: settings.key, by: .server) {
+            try reading.subscription(checked)
+        }
         var scaled = limits.costs.narrowed(by: settings.costs)
         scaled.perUser = .max
-        let cost = try await indexes.whenFree(settings.key) { [scaled] in
-            try PredicateScales(indexes: indexes, limits: scaled).weigh(subscription, path: "")
+        let scales = PredicateScales(indexes: indexes, limits: scaled)
+        let cost = try await indexes.whenFree(settings.key) {
+            try await bodies.reading(request, of: settings.key, by: .server) {
+                try scales.weigh(subscription, path: "")
+            }
+        }
+        let warnings = try await bodies.reading(request, of: settings.key, by: .server) {
+            known.warnings(of: subscription)
         }
         guard case .query(let query, _) = subscription.scope else {
             preconditionFailure("a query subscription has a query")
         }
         return RelayAnswer(json: [
             "canonical": .string(query.canonical), "predicateCost": cost.json,
-            "warnings": .array(known.warnings(of: subscription).map { .object($0.json) }),
+            "warnings": .array(warnings.map { .object($0.json) }),
         ])
     }
 }

@@ -203,7 +203,7 @@ struct RouteTable: Sendable {
             SubscriptionAdministration(registry: registry, health: health),
             ConditionAdministration(
                 registry: registry, knowledge: knowledge, indexes: relay.indexes,
-                limits: relay.limits),
+                limits: relay.limits, bodies: relay.longBodies),
             IndexAdministration(registry: registry, indexes: relay.indexes),
             ExplainAdministration(
                 registry: registry, service: explaining, queries: relay.queries),

@@ -52,6 +52,27 @@ struct LongBodies: Sendable {
         return try await apart(of: container, by: party, read)
     }
 
+    /// Does what conditions take besides being read, and may wait for the store in between.
+    ///
+    /// - Throws: What `work` throws, and `CancellationError` if the task was cancelled while it
+    ///   waited.
+    func working<Value: Sendable>(
+        _ request: RelayRequest, of container: ContainerKey, by party: QueryParty,
+        _ work: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard request.body.count > Self.leastOfConditions else { return try await work() }
+        return try await line.turn(of: container, by: party) {
+            try await withTaskExecutorPreference(thread) { try await perform(work) }
+        }
+    }
+
+    /// Works where the task prefers.
+    @concurrent private func perform<Value: Sendable>(
+        _ work: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await work()
+    }
+
     /// Does something that takes long, however short the body is that asks for it.
     ///
     /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it

@@ -169,8 +169,14 @@ struct SubscriptionRoutes: Sendable {
             outcomes = try await registry.edit(
                 edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
         }
-        let warnings = await knowledge.warnings(of: edits, at: request.receivedAt)
-        return answer(modification.entries(outcomes: outcomes, warnings, uuid: request.uuid))
+        // They are saved already: of whoever is gone nothing is refused.
+        let warnings = try? await clients.bodies.working(
+            request, of: owner.container, by: admitted.party
+        ) {
+            await knowledge.warnings(of: edits, at: request.receivedAt)
+        }
+        return answer(
+            modification.entries(outcomes: outcomes, warnings ?? [], uuid: request.uuid))
     }
 
     /// Reads what is to be saved, which may take long, and by a thread that gives way then.
