@@ -69,6 +69,26 @@ import Testing
         #expect(try await read(LongBodies.leastOfConditions + 1) == before + 10)
     }
 
+    @Test func `what a long body asks for is done on the thread that gives way, with its waits`()
+        async throws
+    {
+        let bodies = LongBodies(
+            line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.test"))
+        func work(_ count: Int) async throws -> Int32 {
+            try await bodies.working(
+                Self.request(String(repeating: " ", count: count)), of: Fixtures.container,
+                by: .server
+            ) {
+                await Turns.pass(20)
+                return getpriority(numericCast(PRIO_PROCESS.rawValue), 0)
+            }
+        }
+        let before = await niceness()
+        #expect(try await work(LongBodies.leastOfConditions) == before)
+        #expect(try await work(LongBodies.leastOfConditions + 1) == before + 10)
+        #expect(await niceness() == before)
+    }
+
     @Test func `what was begun is done though nobody holds the thread any more`() async {
         var thread: LongWorkThread? = LongWorkThread(name: "belfry.test")
         let works = (0..<8).map { number in

@@ -97,19 +97,26 @@ struct AdministrationAccess: Sendable {
     let shard: ShardParameter
     /// Where calls with tokens of one container wait for each other.
     let line: ReaderLine
+    /// Answers those of them that have long bodies.
+    let bodies: LongBodies
 
     /// Answers what a token of one container asks for when it is the container's turn: a list may
     /// look through much of the log, and what one container's tokens ask for at the same time must
     /// not take all the processors.
+    ///
+    /// A long body may name fifty thousand dead letters, or a schema of twenty thousand fields: two
+    /// of these at a time would be all the processors of a small machine.
     func inTurn(
         _ respond: @escaping AdministrationRoute.Respond
     ) -> AdministrationRoute.Respond {
-        { [line] request, administrator in
+        { [line, bodies] request, administrator in
             guard let container = administrator.container else {
                 return try await respond(request, administrator)
             }
             return try await line.turn(of: container) {
-                try await respond(request, administrator)
+                try await bodies.working(request, of: container, by: .server) {
+                    try await respond(request, administrator)
+                }
             }
         }
     }

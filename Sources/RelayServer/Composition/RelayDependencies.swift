@@ -86,6 +86,10 @@ package struct RelayDependencies: Sendable {
     /// Parses long bodies of clients, in the same way and beside these.
     let longBodies = LongBodies(
         line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.bodies"))
+    /// Answers calls with tokens of one container that have long bodies, one of each container at a
+    /// time: they may wait for others' writes in between.
+    let administrationBodies = LongBodies(
+        line: ReaderLine(turns: 64, left: 63), thread: LongWorkThread(name: "belfry.admin"))
     /// Opens certificates that are saved, which may take seconds, beside these.
     let certificates = LongBodies(
         line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.certs"))

@@ -141,7 +141,8 @@ struct RouteTable: Sendable {
         let access = AdministrationAccess(
             expected: relay.adminToken, registry: relay.registry, sessions: relay.console,
             cookie: cookie, turnstile: relay.turnstile, logger: relay.logger,
-            shard: ShardParameter(shards: relay.shards), line: relay.administrationLine)
+            shard: ShardParameter(shards: relay.shards), line: relay.administrationLine,
+            bodies: relay.administrationBodies)
         return (consoleTables + tables).flatMap(\.routes).map { $0.admitted(by: access) }
     }
 

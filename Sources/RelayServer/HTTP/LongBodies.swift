@@ -52,7 +52,7 @@ struct LongBodies: Sendable {
         return try await apart(of: container, by: party, read)
     }
 
-    /// Does what conditions take besides being read, and may wait for the store in between.
+    /// Does what a body asks for that may be long: it may wait for the store in between.
     ///
     /// - Throws: What `work` throws, and `CancellationError` if the task was cancelled while it
     ///   waited.
