@@ -156,8 +156,10 @@ struct ChangeIntake: Sendable {
         try await shadow.extendSchema(of: container, with: inference.additions)
     }
 
-    /// What is parked in one commit: each takes some fifty kilobytes of the disk, and a body of two
-    /// has room for a thousand. Others write between two.
+    /// What is parked in one commit; others write between two.
+    ///
+    /// A commit takes some fifty kilobytes of the disk, and a body of two has room for a thousand
+    /// things to be parked.
     private static let parkedAtOnce = 100
 
     private func park(
