@@ -124,3 +124,20 @@ import Testing
         }
     }
 }
+
+/// What was parked and may be of a record.
+@Suite struct ParkedNameTests {
+    @Test(arguments: [
+        ("5", #"{"id":5}"#, true), ("5", #"{"id":"5"}"#, true), ("5", "[15,5]", true),
+        ("5", #"{"id":55}"#, false), ("5", #"{"id":1.5}"#, false), ("5", #"{"id":-5}"#, false),
+        ("5", #"{"id":"x5"}"#, false), ("-5", #"{"id":-5}"#, true), ("a1", #"{"id":"a1"}"#, true),
+        ("a1", #"{"id":"a12"}"#, false), ("a1", #"{"id":a1}"#, false), ("é", #"["é"]"#, true),
+        ("5", "", false),
+    ])
+    func `a name is found as a text, and a number as one`(
+        name: String, body: String, isFound: Bool
+    ) throws {
+        let name = try #require(RecordName(rawValue: name))
+        #expect(ExplainService.mayName(name, Array(body.utf8)) == isFound)
+    }
+}
