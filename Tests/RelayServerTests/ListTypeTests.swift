@@ -39,7 +39,12 @@ import Testing
         Case(
             value: #"[{"recordName":"r","action":"NONE"}]"#,
             answered: [
-                "value": [["recordName": "r", "action": "NONE"]], "type": "REFERENCE_LIST",
+                "value": [
+                    [
+                        "recordName": "r", "action": "NONE",
+                        "zoneID": WrittenFormTests.defaultZone,
+                    ]
+                ], "type": "REFERENCE_LIST",
             ]),
         Case(
             value: #"[{"latitude":1,"longitude":2}]"#,

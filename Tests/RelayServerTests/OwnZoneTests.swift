@@ -204,6 +204,34 @@ import Testing
         }
     }
 
+    /// Clients end at a zone without an owner, and some at a reference without a zone.
+    @Test func `the zone of a reference is answered with its owner`() async throws {
+        try await Self.withZone { relay in
+            let whole: JSONValue = [
+                "zoneName": "g", "ownerRecordName": "alice", "zoneType": "REGULAR_CUSTOM_ZONE",
+            ]
+            let read: JSONValue = ["recordName": "x", "zoneID": whole, "action": "NONE"]
+            for (index, zone) in (Self.zones + [whole]).enumerated() {
+                let made = try await relay.container.call(
+                    "records/modify",
+                    Self.create(
+                        "r\(index)",
+                        [
+                            "one": ["value": Self.reference("x", in: zone)],
+                            "many": ["value": [Self.reference("x", in: zone)]],
+                            "bare": ["value": ["recordName": "x"]],
+                        ]), as: "alice", in: "private")
+                let fields = try #require(made["records", "0", "fields"], "\(made.text)")
+                #expect(fields.value(at: ["one", "value"]) == read, "\(made.text)")
+                #expect(fields.value(at: ["many", "value"]) == [read], "\(made.text)")
+                // It may mean this zone or the default one, which the client is not told.
+                #expect(
+                    fields.value(at: ["bare", "value"]) == ["recordName": "x", "action": "NONE"],
+                    "\(made.text)")
+            }
+        }
+    }
+
     @Test func `a user is the same whoever is said to own the zone of users`() async throws {
         try await Self.withZone { relay in
             try await relay.container.call(

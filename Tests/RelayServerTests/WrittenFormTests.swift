@@ -14,22 +14,32 @@ import Testing
                 + #""recordType":"Note","fields":{"f":\#(field)}}}]}"#)
     }
 
+    /// The default zone of the public database, as answers name it.
+    static let defaultZone: JSONValue = [
+        "zoneName": "_defaultZone", "ownerRecordName": "_defaultOwner", "zoneType": "DEFAULT_ZONE",
+    ]
+
     static let answered: [(String, JSONValue)] = [
         (#"{"value":{"a":1}}"#, ["value": #"{"a":1}"#, "type": "STRING"]),
         (
             #"{"value":{"recordName":"r"},"type":"REFERENCE"}"#,
-            ["value": ["recordName": "r", "action": "NONE"], "type": "REFERENCE"]
+            [
+                "value": ["recordName": "r", "action": "NONE", "zoneID": defaultZone],
+                "type": "REFERENCE",
+            ]
         ),
         (
             #"{"value":{"recordName":"r","action":"None","zoneID":null}}"#,
-            ["value": ["recordName": "r", "action": "NONE"], "type": "REFERENCE"]
+            [
+                "value": ["recordName": "r", "action": "NONE", "zoneID": defaultZone],
+                "type": "REFERENCE",
+            ]
         ),
         (
             #"{"value":{"recordName":"r","action":"DELETE_SELF","zoneID":"_defaultZone"}}"#,
             [
                 "value": [
-                    "recordName": "r", "action": "DELETE_SELF",
-                    "zoneID": ["zoneName": "_defaultZone"],
+                    "recordName": "r", "action": "DELETE_SELF", "zoneID": defaultZone,
                 ], "type": "REFERENCE",
             ]
         ),

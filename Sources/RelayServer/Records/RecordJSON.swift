@@ -44,7 +44,7 @@ struct RecordJSON: Sendable {
         return [
             "recordName": .string(record.recordID.recordName.rawValue),
             "recordType": .string(record.recordType.rawValue),
-            "fields": .object(fields(record, caller.schema.recordTypes[record.recordType])),
+            "fields": .object(fields(record, for: caller)),
             "pluginFields": [:],
             "recordChangeTag": .string(record.changeTag),
             "created": Self.stamp(record.created), "modified": Self.stamp(record.modified),
@@ -52,9 +52,8 @@ struct RecordJSON: Sendable {
         ]
     }
 
-    private func fields(
-        _ record: ShadowRecord, _ definition: RecordTypeDefinition?
-    ) -> JSONObject {
+    private func fields(_ record: ShadowRecord, for caller: RecordCaller) -> JSONObject {
+        let definition = caller.schema.recordTypes[record.recordType]
         // Each name is there once: to look for it among those before would take the square of them.
         var object = JSONObject()
         for (name, value) in record.fields.sorted(by: { $0.key < $1.key })
@@ -67,10 +66,44 @@ struct RecordJSON: Sendable {
             let form = AnsweredField(
                 value, wire: record.wire[name], known: definition?.fields[name]?.type,
                 numbers: numbers)
-            let answered: JSONValue = ["value": form.value, "type": .string(form.type)]
+            let whole =
+                Self.referring.contains(form.type)
+                ? Self.namingZones(in: form.value, of: record, for: caller) : form.value
+            let answered: JSONValue = ["value": whole, "type": .string(form.type)]
             object.members.append((name: name, value: answered))
         }
         return object
+    }
+
+    /// The words of fields that lead to records.
+    private static let referring: Set<String> = [
+        SchemaFieldType.Element.reference.answered,
+        SchemaFieldType.Element.reference.answered + "_LIST",
+    ]
+
+    /// References with their zones as the service names them: clients' types demand the owner of a
+    /// zone (edorphy's CloudKitWebServices ends at one without), and the zone (cloudkit_flutter).
+    ///
+    /// Of a record in a zone of the user's own, where none was written, none is told: with an
+    /// action it means the record's own zone, and in conditions the default one.
+    private static func namingZones(
+        in value: JSONValue, of record: ShadowRecord, for caller: RecordCaller
+    ) -> JSONValue {
+        switch value {
+        case .array(let elements):
+            return .array(elements.map { namingZones(in: $0, of: record, for: caller) })
+        case .object(var reference):
+            guard let written = reference["zoneID"] else {
+                if record.recordID.zoneID == .default {
+                    reference["zoneID"] = caller.json(.default)
+                }
+                return .object(reference)
+            }
+            guard let zoneID = try? ZoneID(json: written, path: "zoneID") else { return value }
+            reference["zoneID"] = caller.json(caller.zoneID(zoneID))
+            return .object(reference)
+        default: return value
+        }
     }
 
     /// All three members are always there, because CloudKit's always are and clients' types demand
