@@ -99,10 +99,11 @@ package struct FolderDestination: BackupDestination {
             guard unsafe unlink("\(path)/\(name)") == 0 || errno == ENOENT else {
                 throw failure("\(name) cannot be removed")
             }
-            // Folders go when they are empty.
+            // Folders go when they are empty, and with one of a chain others that a crash left.
             var folder = Self.parent(of: name)
             while !folder.isEmpty, Self.removeForsaken("\(path)/\(folder)") {
                 folder = Self.parent(of: folder)
+                if !folder.isEmpty { Self.removeAllForsaken(in: "\(path)/\(folder)") }
             }
         }
     }
@@ -111,8 +112,13 @@ package struct FolderDestination: BackupDestination {
     /// did.
     private static func removeForsaken(_ folder: String) -> Bool {
         if unsafe rmdir(folder) == 0 { return true }
-        guard isForsaken(folder) else { return false }
+        guard errno == ENOTEMPTY || errno == EEXIST, isForsaken(folder) else { return false }
         return (try? FileManager.default.removeItem(atPath: folder)) != nil
+    }
+
+    private static func removeAllForsaken(in folder: String) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names { _ = removeForsaken("\(folder)/\(name)") }
     }
 
     private static func isForsaken(_ folder: String) -> Bool {
