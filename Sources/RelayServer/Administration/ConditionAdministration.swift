@@ -45,8 +45,13 @@ struct ConditionAdministration: AdministrationTable {
         var scaled = limits.costs.narrowed(by: settings.costs)
         scaled.perUser = .max
         let scales = PredicateScales(indexes: indexes, limits: scaled)
-        let cost = try await indexes.whenFree(settings.key) {
-            try await bodies.reading(request, of: settings.key, by: .server) {
+        let cost: PredicateCost
+        if request.body.count > LongBodies.leastOfConditions {
+            cost = try await bodies.apart(of: settings.key) {
+                try scales.weigh(subscription, path: "")
+            }
+        } else {
+            cost = try await indexes.whenFree(settings.key) {
                 try scales.weigh(subscription, path: "")
             }
         }

@@ -75,6 +75,9 @@ struct LongBodies: Sendable {
 
     /// Does something that takes long, however short the body is that asks for it.
     ///
+    /// Who weighs conditions by an index need not wait until that is free: this thread may wait for
+    /// a judgement, as nobody else needs it, and no judgement may wait for those in this line.
+    ///
     /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
     ///   waited.
     func apart<Value: Sendable>(

@@ -76,8 +76,8 @@ final class LiveQueryReading: Sendable {
         let draft = try await bodies.apart(of: container, by: party) {
             try self.draft(reader, kind)
         }
-        let cost = try await indexes.whenFree(draft.container) {
-            try await bodies.apart(of: container, by: party) { try self.weighed(draft, path) }
+        let cost = try await bodies.apart(of: container, by: party) {
+            try self.weighed(draft, path)
         }
         return try finish(draft, cost, reader)
     }

@@ -156,9 +156,7 @@ struct SubscriptionRoutes: Sendable {
         var limits = limits
         limits.costs = limits.costs.narrowed(by: admitted.settings.costs)
         let schema = try await shadow.schema(of: owner.container)
-        let modification = try await indexes.whenFree(owner.container) {
-            try await read(request, by: admitted, owner, within: limits, schema)
-        }
+        let modification = try await read(request, by: admitted, owner, within: limits, schema)
         var outcomes: [SubscriptionEditOutcome] = []
         // What is not saved, or not known to be, is no longer being saved.
         defer { modification.settle(outcomes, in: owner.container) }
@@ -184,12 +182,16 @@ struct SubscriptionRoutes: Sendable {
         _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
         within limits: RequestLimits, _ schema: ContainerSchema
     ) async throws -> SubscriptionModification {
-        try await clients.bodies.reading(request, of: owner.container, by: admitted.party) {
+        let read = { @Sendable () throws -> SubscriptionModification in
             try SubscriptionModification(
                 request.jsonBody(), owner: owner, limits: limits, schema: schema,
                 lifetime: admitted.settings.expirationSeconds, indexes: indexes,
                 at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
         }
+        guard request.body.count > LongBodies.leastOfConditions else {
+            return try await indexes.whenFree(owner.container) { try read() }
+        }
+        return try await clients.bodies.apart(of: owner.container, by: admitted.party, read)
     }
 
     private func answer(_ entries: [JSONValue]) -> RelayAnswer {
