@@ -106,7 +106,12 @@ extension Follower {
         let found = try await settled(judged, of: change, isStale: isStale, entry)
         var batch = try await madeUp(found, entry, errors: errors)
         putOff.finish(entry.container)
+        // What waited is handed over with it: the progress may pass its place at any moment.
+        let others = pendingBadges
+        pendingBadges = [:]
         workWaiting(of: entry.container)
+        batch.madeUp?.badges = pendingBadges
+        pendingBadges = others
         batch.behind = putOff.first
         try await take(batch)
     }

@@ -34,7 +34,7 @@ package struct Follower: ~Copyable {
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
     /// What registrations that were worked set the numbers on icons to.
-    private var pendingBadges: [BadgeHolder: Int64] = [:]
+    var pendingBadges: [BadgeHolder: Int64] = [:]
     /// What the entries that were worked did to subscriptions.
     var pendingFirings = PendingFirings()
     var handedOver = LogPosition.start

@@ -48,4 +48,17 @@ import Testing
         let step = tracker.takeStep()
         #expect(step?.badges == [holder: 3])
     }
+
+    @Test func `a badge whose registration waited is recorded with what it waited for`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        tracker.putOff(LogPosition(1))
+        tracker.finish(LogPosition(2))
+        let early = tracker.takeStep()
+        tracker.makeUp(
+            MadeUpChange(position: LogPosition(1), ranges: [], badges: [holder: 0]))
+        let step = tracker.takeStep()
+        #expect(early == nil)
+        #expect(step?.badges == [holder: 0])
+        #expect(step?.to == ProgressMark(position: LogPosition(2), offset: 0))
+    }
 }

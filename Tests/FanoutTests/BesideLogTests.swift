@@ -190,6 +190,27 @@ private final class ToldJudge: SideJudge {
         await store.close()
     }
 
+    /// The place of the registration is handed over before it is worked.
+    @Test func `a badge of a registration that waited goes with what it waited for`()
+        async throws
+    {
+        let store = try await Self.store()
+        try await Self.post("a1", of: Fixtures.container, to: store)
+        try await Self.post("b1", of: Self.loud, heavy: true, to: store)
+        try await Self.post("a2", of: Fixtures.container, to: store)
+        let phone = Fixtures.device("phone", token: 2, in: Self.loud)
+        var sparing = DeviceSparing()
+        sparing.badge = 0
+        _ = try await store.register(phone, named: .device, sparing, at: Fixtures.moment)
+        try await Self.post("a3", of: Fixtures.container, to: store)
+        let batches = try await Self.follow(
+            store, beside: BesideLog(ToldJudge(), window: 100, stepsInTurn: 1000))
+        let holder = BadgeHolder(container: Self.loud, deviceID: phone.id, owner: phone.owner)
+        #expect(batches.compactMap(\.madeUp?.badges) == [[holder: 0]])
+        #expect(batches.allSatisfy(\.badges.isEmpty))
+        await store.close()
+    }
+
     @Test func `what follows fits the window, or waits`() async throws {
         let store = try await Self.store()
         try await Self.post("a0", of: Fixtures.container, to: store)

@@ -32,7 +32,7 @@ package struct DeliveryTracker: Sendable {
         /// The number of the first delivery that is not of this entry or an earlier one.
         let end: UInt64
         var ranges: [NewRange]
-        let badges: [BadgeHolder: Int64]
+        var badges: [BadgeHolder: Int64]
     }
 
     private struct InboxGroup: Sendable {
@@ -156,12 +156,13 @@ package struct DeliveryTracker: Sendable {
         finish(position)
     }
 
-    /// Learns what an entry owes that was put off.
+    /// Learns what an entry owes that was put off, and what waited for it.
     package mutating func makeUp(_ change: MadeUpChange) {
         guard let gate = gates.removeValue(forKey: change.position),
             let index = finished.firstIndex(where: { $0.position == change.position })
         else { preconditionFailure("made up what was not put off") }
         finished[index].ranges = change.ranges
+        finished[index].badges = change.badges
         window.open(gate: gate)
     }
 

@@ -52,10 +52,16 @@ package struct MadeUpChange: Sendable, Hashable {
     package let position: LogPosition
     /// What it owes, to be written when the progress passes it.
     package let ranges: [NewRange]
+    /// What edits that waited for it set the numbers on icons to: their places were handed over
+    /// before they were worked.
+    package var badges: [BadgeHolder: Int64]
 
     /// Says what a change owes.
-    package init(position: LogPosition, ranges: [NewRange]) {
+    package init(
+        position: LogPosition, ranges: [NewRange], badges: [BadgeHolder: Int64] = [:]
+    ) {
         self.position = position
         self.ranges = ranges
+        self.badges = badges
     }
 }
