@@ -72,6 +72,13 @@ import Testing
         try come()
         let came = try hasCome()
         #expect(!came && !calls.isAny)
+        // A relay of before waits for an answer.
+        let answer = try head()
+        #expect(answer?.status == .misdirectedRequest)
+        #expect(answer?.headerFields[.nodeDeclined] != nil)
+        #expect(answer?.headerFields[.connection] == "close")
+        let wasOver = try isOver()
+        #expect(wasOver)
         channel.embeddedEventLoop.advanceTime(by: .seconds(1))
         #expect(ends.count == 1)
         _ = try channel.finish()

@@ -21,7 +21,8 @@ final class NodeCalls: Sendable {
 /// other relay knows, which has to refuse it then. So no connection closes before the other relay
 /// was told that nothing more is taken: in the head of the answer that is the last, or, where none
 /// is under way or its head has gone, in an informational answer to nothing. What comes after that
-/// is dropped, and the other relay knows that it was.
+/// is worked by nobody, and the other relay knows it; a former version, which takes such an answer
+/// for a word to go on, is told in the answer that it waits for.
 final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -34,6 +35,13 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     private static let leaving = HTTPResponse(
         status: HTTPResponse.Status(code: 199, reasonPhrase: "Leaving"),
         headerFields: [.nodeDeclined: "it takes nothing more here"])
+    /// What answers a call that was on its way by then.
+    private static let declining = HTTPResponse(
+        status: .misdirectedRequest,
+        headerFields: [
+            .nodeDeclined: "it takes nothing more here", .connection: "close",
+            .contentLength: "0",
+        ])
 
     private let calls: NodeCalls
     private var open = 0
@@ -61,7 +69,7 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !hasLeft else { return }
+        guard !hasLeft else { return decline(unwrapInboundIn(data), context) }
         if case .head = unwrapInboundIn(data) {
             open += 1
             calls.begin()
@@ -112,6 +120,13 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
         guard !hasLeft, !isUpgraded else { return }
         hasLeft = true
         context.write(wrapOutboundOut(.head(Self.leaving)), promise: nil)
+        context.flush()
+    }
+
+    private func decline(_ part: HTTPRequestPart, _ context: ChannelHandlerContext) {
+        guard case .head = part else { return }
+        context.write(wrapOutboundOut(.head(Self.declining)), promise: nil)
+        context.write(wrapOutboundOut(.end(nil)), promise: nil)
         context.flush()
     }
 
