@@ -391,6 +391,25 @@ import Testing
                 == Timestamp(seconds: 1_000_000))
     }
 
+    @Test func `what is shipped up to later than now is not known to be new`() throws {
+        func finding(_ until: String) throws -> Finding? {
+            let checkup = try Self.checkup([
+                (
+                    #""halts": []"#,
+                    #""halts": [], "backup": {"place": "s3://b", "intervalSeconds": 10, "#
+                        + #""shippedUntil": "\#(until)", "failure": {"reason": "it is full"}}"#
+                )
+            ])
+            return checkup.diagnosis.findings.first { $0.check == "backup" }
+        }
+        let ahead = try finding("2026-11-24T12:00:00Z")
+        #expect(ahead?.state == .warn)
+        #expect(ahead?.text.contains("later than now") == true)
+        #expect(ahead?.text.hasSuffix("; it is full") == true)
+        let sound = try finding("2026-11-23T12:00:30Z")
+        #expect(sound?.state == .ok)
+    }
+
     @Test func `of a store on PostgreSQL no copy of a file is advised`() throws {
         var checkup = try Self.checkup([
             (#""halts": []"#, #""nodes": 2, "disagreements": [], "halts": []"#)

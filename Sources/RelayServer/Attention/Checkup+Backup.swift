@@ -16,6 +16,14 @@ extension Checkup {
                 next: failure == nil ? nil : "belfry overview\(self.place)")
         }
         let age = now.duration(since: until)
+        // Of a clock that was ahead: it would hide that nothing is shipped any more.
+        guard age > .seconds(-3600) else {
+            return Finding(
+                check: "backup", state: .warn,
+                text: "\(place) has everything up to \(until.iso8601Seconds), which is later than "
+                    + "now: nobody knows how old that is" + (failure.map { "; \($0)" } ?? ""),
+                next: "belfry overview\(self.place)")
+        }
         let words = "\(place) has everything up to \(Self.words(age)) ago"
         let interval = Duration.seconds(overview.count(["backup", "intervalSeconds"]))
         let isOld = age > max(Self.shippingAge, interval * 3)
