@@ -43,7 +43,8 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "retention.quarantineHours", zeroForNone: \.upkeep.retention.quarantineAge, in: .hour,
             0...876_000,
-            "How long changes and ranges that were set aside as unreadable are kept; 0 for ever."),
+            "How long changes and ranges that were set aside as unreadable are kept; 0 for ever. "
+                + "Of changes 1 GiB at the most; beyond, the oldest go of who has most."),
         ConfigurationKey(
             "retention.auditHours", time: \.upkeep.auditAge, in: .hour, 1...876_000,
             "How long administrative calls stay in the audit log."),
