@@ -383,7 +383,8 @@ import Testing
             knowledge: SubscriptionKnowledge(
                 shadow: relay.shadow, sources: relay.registry, seen: relay.seen,
                 logger: relay.logger),
-            indexes: relay.indexes, limits: relay.limits, retention: relay.retention)
+            indexes: relay.indexes, limits: relay.limits, retention: relay.retention,
+            bodies: relay.longBodies)
     }
 
     private static func answer(

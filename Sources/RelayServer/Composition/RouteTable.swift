@@ -51,7 +51,7 @@ struct RouteTable: Sendable {
     private var rehearsing: RehearseService {
         RehearseService(
             registry: relay.registry, knowledge: knowledge, indexes: relay.indexes,
-            limits: relay.limits, retention: relay.retention)
+            limits: relay.limits, retention: relay.retention, bodies: relay.longBodies)
     }
 
     private var knowledge: SubscriptionKnowledge {

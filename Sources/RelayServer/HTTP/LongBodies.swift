@@ -109,3 +109,29 @@ struct LongBodies: Sendable {
         Result { try JSONValue(parsing: body) }
     }
 }
+
+extension JSONValue {
+    /// Whether it takes more bytes as text; about, because it is not written for that.
+    func isLonger(than bytes: Int) -> Bool {
+        var left = bytes
+        return !fits(&left)
+    }
+
+    private func fits(_ left: inout Int) -> Bool {
+        left -= 2
+        switch self {
+        case .string(let text): left -= text.utf8.count
+        case .array(let values):
+            for value in values {
+                guard value.fits(&left) else { return false }
+            }
+        case .object(let object):
+            for (name, value) in object.members {
+                left -= name.utf8.count
+                guard value.fits(&left) else { return false }
+            }
+        case .null, .bool, .integer, .number: break
+        }
+        return left >= 0
+    }
+}

@@ -17,6 +17,8 @@ struct RehearseService: Sendable {
     let limits: RequestLimits
     /// How long things are kept, for those who ask for what is gone.
     let retention: Retention
+    /// Reads conditions that take long.
+    let bodies: LongBodies
     /// Steps that a condition may take on one change, as those of saved ones.
     var mostSteps = Limits.maximumStepsPerChange
 
@@ -177,17 +179,24 @@ struct RehearseService: Sendable {
                 throw missing(question.saved, owner)
             }
             return Subject(
-                subscription: saved, cost: try? await cost(of: saved, .unbounded),
-                warnings: known.warnings(of: saved))
+                subscription: saved, cost: try? await cost(of: saved, for: owner, .unbounded),
+                warnings: try await read(Self.condition(of: saved), for: owner) {
+                    known.warnings(of: saved)
+                })
         }
         let reading = SubscriptionOperationReading(
             owner: owner, limits: limits, schema: known.schema, assignedID: "draft",
             lifetime: settings.expirationSeconds)
-        let subscription = try reading.subscription(draft, savedAt: now)
+        let subscription = try await read(.object(draft.object), for: owner) {
+            try reading.subscription(draft, savedAt: now)
+        }
         var subject = Subject(
             subscription: subscription,
-            cost: try await cost(of: subscription, limits.costs.narrowed(by: settings.costs)),
-            warnings: known.warnings(of: subscription))
+            cost: try await cost(
+                of: subscription, for: owner, limits.costs.narrowed(by: settings.costs)),
+            warnings: try await read(Self.condition(of: subscription), for: owner) {
+                known.warnings(of: subscription)
+            })
         if let id = question.saved {
             subject.former = try await saved(id, of: owner)
             if subject.former == nil { throw missing(id, owner) }
@@ -197,13 +206,31 @@ struct RehearseService: Sendable {
         return subject
     }
 
+    /// Does what a condition takes: of a long one by turns, on the thread that gives way.
+    private func read<Value: Sendable>(
+        _ condition: JSONValue, for owner: SubscriptionOwner, _ work: @Sendable () throws -> Value
+    ) async throws -> Value {
+        guard condition.isLonger(than: LongBodies.leastOfConditions) else { return try work() }
+        return try await bodies.apart(of: owner.container, by: .user(owner.user), work)
+    }
+
+    /// The condition of a subscription, by which it is known whether that is long.
+    private static func condition(of subscription: Subscription) -> JSONValue {
+        guard case .query(let query, _) = subscription.scope else { return .null }
+        return .string(query.canonical)
+    }
+
     private func cost(
-        of subscription: Subscription, _ limits: CostLimits
+        of subscription: Subscription, for owner: SubscriptionOwner, _ limits: CostLimits
     ) async throws -> PredicateCost {
-        try await indexes.whenFree(subscription.container) {
-            try PredicateScales(indexes: indexes, limits: limits)
-                .weigh(subscription, path: "subscription")
+        let scales = PredicateScales(indexes: indexes, limits: limits)
+        let weigh = { @Sendable () throws -> PredicateCost in
+            try scales.weigh(subscription, path: "subscription")
         }
+        guard Self.condition(of: subscription).isLonger(than: LongBodies.leastOfConditions) else {
+            return try await indexes.whenFree(subscription.container) { try weigh() }
+        }
+        return try await bodies.apart(of: owner.container, by: .user(owner.user), weigh)
     }
 
     /// The subscription as it is saved, also if it was disabled.

@@ -23,6 +23,9 @@ package final class ReaderLine: Sendable {
         state = Mutex(State(turns: ReaderTurns(free: turns, left: left)))
     }
 
+    /// How many wait.
+    var waiting: Int { state.withLock { $0.turns.waiting } }
+
     /// Runs `body` when it is the turn of a container, and in it of `party`.
     ///
     /// - Throws: `CancellationError` if the task was cancelled before; what `body` throws.

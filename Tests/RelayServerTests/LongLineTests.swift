@@ -1,0 +1,69 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import Fanout
+@testable import RelayServer
+@testable import Storage
+
+/// Where long conditions stand in line, and what that keeps others from.
+@Suite(.timeLimit(.minutes(30))) struct LongLineTests {
+    private static let long: JSONValue = [
+        "subscriptionID": "a", "subscriptionType": "query", "firesOn": ["create"],
+        "query": [
+            "recordType": "Artwork",
+            "predicate": .string(
+                "title == '\(String(repeating: "x", count: LongBodies.leastOfConditions))'"),
+        ],
+        "notificationInfo": ["alertBody": "new"],
+    ]
+
+    /// Makes a call, does something once that stands in line for long conditions, and has it go on.
+    private func answer(
+        of relay: TestRelay, to call: @escaping @Sendable () async throws -> TestRelay.Answer,
+        meanwhile: () -> Void = {}
+    ) async throws -> TestRelay.Answer {
+        let line = relay.dependencies.longBodies.line
+        let held = AsyncStream.makeStream(of: Void.self)
+        let entered = AsyncStream.makeStream(of: Void.self)
+        let holder = Task {
+            try await line.turn(of: TestRelay.container) {
+                entered.continuation.yield()
+                for await _ in held.stream.prefix(1) {}
+            }
+        }
+        for await _ in entered.stream.prefix(1) {}
+        let calling = Task { try await call() }
+        #expect(await Turns.yield { line.waiting == 1 })
+        meanwhile()
+        held.continuation.yield()
+        try await holder.value
+        return try await calling.value
+    }
+
+    // The next change that is judged at length waited for all of them, and all pushes for that.
+    @Test func `who waits with a long condition keeps no change from being judged`() async throws {
+        try await TestRelay.with { relay in
+            let turns = relay.dependencies.indexes.turns
+            let body = SubscriptionScenarioTests.create(Self.long.text)
+            let saved = try await answer(of: relay) {
+                try await relay.post("subscriptions/modify", body)
+            } meanwhile: {
+                let mayJudge = turns.begin(TestRelay.container, again: {})
+                #expect(mayJudge)
+                if mayJudge { turns.end(TestRelay.container) }
+            }
+            #expect(saved.text.contains("activationPosition"), "\(saved.text)")
+        }
+    }
+
+    @Test func `a long condition that is rehearsed is read by turns as well`() async throws {
+        try await TestRelay.with { relay in
+            let draft: JSONValue = ["subscription": Self.long]
+            let rehearsed = try await answer(of: relay) {
+                try await relay.post("subscriptions/rehearse", draft.text)
+            }
+            #expect(rehearsed.status == 200, "\(rehearsed.text)")
+        }
+    }
+}
