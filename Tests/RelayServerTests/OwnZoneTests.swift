@@ -210,6 +210,9 @@ import Testing
             let whole: JSONValue = [
                 "zoneName": "g", "ownerRecordName": "alice", "zoneType": "REGULAR_CUSTOM_ZONE",
             ]
+            let elsewhere: JSONValue = [
+                "zoneName": "_defaultZone", "ownerRecordName": "alice", "zoneType": "DEFAULT_ZONE",
+            ]
             let read: JSONValue = ["recordName": "x", "zoneID": whole, "action": "NONE"]
             for (index, zone) in (Self.zones + [whole]).enumerated() {
                 let made = try await relay.container.call(
@@ -220,14 +223,17 @@ import Testing
                             "one": ["value": Self.reference("x", in: zone)],
                             "many": ["value": [Self.reference("x", in: zone)]],
                             "bare": ["value": ["recordName": "x"]],
+                            "bound": ["value": ["recordName": "x", "action": "DELETE_SELF"]],
                         ]), as: "alice", in: "private")
                 let fields = try #require(made["records", "0", "fields"], "\(made.text)")
                 #expect(fields.value(at: ["one", "value"]) == read, "\(made.text)")
                 #expect(fields.value(at: ["many", "value"]) == [read], "\(made.text)")
-                // It may mean this zone or the default one, which the client is not told.
                 #expect(
-                    fields.value(at: ["bare", "value"]) == ["recordName": "x", "action": "NONE"],
-                    "\(made.text)")
+                    fields.value(at: ["bare", "value", "zoneID"]) == elsewhere, "\(made.text)")
+                // It means this zone, and in conditions the default one.
+                #expect(
+                    fields.value(at: ["bound", "value"])
+                        == ["recordName": "x", "action": "DELETE_SELF"], "\(made.text)")
             }
         }
     }

@@ -82,10 +82,12 @@ struct RecordJSON: Sendable {
     ]
 
     /// References with their zones as the service names them: clients' types demand the owner of a
-    /// zone (edorphy's CloudKitWebServices ends at one without), and the zone (cloudkit_flutter).
+    /// zone (edorphy's CloudKitWebServices ends at one without), and the zone: cloudkit_flutter
+    /// fails without, and TalkToCloud takes the reference for none.
     ///
-    /// Of a record in a zone of the user's own, where none was written, none is told: with an
-    /// action it means the record's own zone, and in conditions the default one.
+    /// Where none was written, the default one is meant. Only with an action in a zone of the
+    /// user's own it is the record's, and for conditions the default one: none is told, because a
+    /// client that sends it back would decide that.
     private static func namingZones(
         in value: JSONValue, of record: ShadowRecord, for caller: RecordCaller
     ) -> JSONValue {
@@ -94,7 +96,7 @@ struct RecordJSON: Sendable {
             return .array(elements.map { namingZones(in: $0, of: record, for: caller) })
         case .object(var reference):
             guard let written = reference["zoneID"] else {
-                if record.recordID.zoneID == .default {
+                if record.recordID.zoneID == .default || reference["action"] == "NONE" {
                     reference["zoneID"] = caller.json(.default)
                 }
                 return .object(reference)
