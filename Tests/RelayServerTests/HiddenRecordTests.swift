@@ -105,6 +105,56 @@ import Testing
         }
     }
 
+    /// TalkToCloud writes these words where CloudKit does not ask for anything.
+    @Test func `a forced deletion goes by the name, and by the rights of the record's own type`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            func modify(
+                _ operation: String, _ record: String, by user: String
+            ) async throws -> TestRelay.Answer {
+                try await relay.post(
+                    "records/modify",
+                    RecordScenarioTests.body(RecordScenarioTests.operation(operation, record)),
+                    user: user)
+            }
+            _ = try await modify(
+                "create", RecordScenarioTests.artwork("d1", "{}"), by: "_alice")
+            _ = try await modify(
+                "create", #"{"recordName":"o1","recordType":"Open","fields":{}}"#, by: "_alice")
+            var schema = try await relay.store.schema(of: TestRelay.container)
+            schema.recordTypes[known("Open")]?.grants.append(RecordGrant(.write, to: .icloud))
+            try await relay.store.replaceSchema(
+                of: TestRelay.container, with: schema, at: Fixtures.moment)
+            let named = try await modify(
+                "delete", #"{"recordName":"d1","recordType":"Open"}"#, by: "_alice")
+            #expect(
+                named.json.value(at: ["records", "0", "serverErrorCode"]) == "BAD_REQUEST",
+                "\(named.text)")
+            let refused = try await modify(
+                "forceDelete", #"{"recordName":"d1","recordType":"Open"}"#, by: "_bob")
+            #expect(
+                refused.json.value(at: ["records", "0", "serverErrorCode"]) == "ACCESS_DENIED",
+                "\(refused.text)")
+            let words = "Forced - does not matter"
+            for (name, user) in [("d1", "_alice"), ("o1", "_bob")] {
+                let deleted = try await modify(
+                    "forceDelete",
+                    #"{"recordName":"\#(name)","recordType":"\#(words)","#
+                        + #""recordChangeTag":"\#(words)","fields":{}}"#, by: user)
+                #expect(
+                    deleted.json.value(at: ["records", "0", "deleted"]) == true,
+                    "\(deleted.text)")
+            }
+            let found = try await relay.post("records/lookup", #"{"records":["d1","o1"]}"#)
+            for place in ["0", "1"] {
+                #expect(
+                    found.json.value(at: ["records", place, "serverErrorCode"]) == "NOT_FOUND",
+                    "\(found.text)")
+            }
+        }
+    }
+
     @Test func `who may write what others created deletes it by its name alone`() async throws {
         try await TestRelay.with { relay in
             func create(_ name: String) async throws {

@@ -136,9 +136,8 @@ struct RecordOperationReading {
                 "recordName", "a second operation on the same record in one request")
         }
         if kind != .delete, kind != .forceDelete { try readFields(record, into: &edit) }
-        if let type = edit.recordType {
-            try completeRights(of: &edit, type)
-        } else {
+        if let type = edit.recordType { try completeRights(of: &edit, type) }
+        if edit.recordType == nil || kind == .forceDelete {
             edit.typesWritableByAll = typesWritableByAll
         }
         return (edit, shown.showing(try reader.strings("desiredKeys")))

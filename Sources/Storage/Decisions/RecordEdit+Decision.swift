@@ -31,7 +31,10 @@ extension RecordEdit {
             return answer
         }
         if let recordType, recordType != current.recordType {
-            return .failure(.init(.otherType(current.recordType)))
+            guard kind == .forceDelete else {
+                return .failure(.init(.otherType(current.recordType)))
+            }
+            return byNameAlone.decide(on: current, in: place, by: editor, at: now)
         }
         switch kind {
         case .create: return .failure(.init(.exists(current)))
@@ -50,6 +53,15 @@ extension RecordEdit {
             return .failure(.init(.tooLarge))
         }
         return .success(decision)
+    }
+
+    /// The same without the type, which CloudKit does not ask for where a deletion is forced: a
+    /// client writes anything in its place. So what is granted for that type counts for nothing.
+    private var byNameAlone: RecordEdit {
+        var edit = self
+        edit.recordType = nil
+        edit.isWritableByAll = false
+        return edit
     }
 
     /// What to say of a record that the editor may not know of; `nil` where the editor may write it

@@ -238,7 +238,8 @@ package struct RecordEdit: Sendable, Hashable {
     package var wire: JSONObject = [:]
     /// Whether users who did not create the record may write it.
     package var isWritableByAll = false
-    /// The types of which they may, where the operation does not say of which its record is.
+    /// The types of which they may, where the operation does not say of which its record is, or
+    /// says it in vain.
     package var typesWritableByAll: Set<RecordType> = []
     /// Who may read the record, if not everybody.
     package var readers: [String]?
