@@ -102,6 +102,20 @@ import Testing
         }
     }
 
+    @Test func `a reference that comes back with the default zone takes no more room`() throws {
+        let zone = WrittenFormTests.defaultZone
+        let plain: JSONValue = ["recordName": "r", "zoneID": zone, "action": "NONE"]
+        let bound: JSONValue = ["recordName": "r", "zoneID": zone, "action": "DELETE_SELF"]
+        let fields: JSONValue = [
+            "one": ["value": plain, "type": "REFERENCE"],
+            "many": ["value": [plain, plain], "type": "REFERENCE_LIST"],
+            "bound": ["value": bound, "type": "REFERENCE"],
+        ]
+        let reading = try RecordFieldReading(definition: nil, impliedOwner: nil)
+            .read(JSONReader(fields))
+        #expect(reading.wire == ["bound": bound])
+    }
+
     @Test func `an empty list has the type that the schema knows, whatever the client calls it`()
         async throws
     {

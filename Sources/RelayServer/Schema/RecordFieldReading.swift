@@ -66,7 +66,10 @@ struct RecordFieldReading {
             try stated.checkDepth(path: reader.path(of: member.name))
             let value = stated.implying(impliedOwner)
             reading.fields[member.name] = value
-            if let raw, value.outlinesLess(than: raw) { reading.wire[member.name] = raw }
+            if let raw {
+                let form = value.withoutDefaultZones(raw)
+                if value.outlinesLess(than: form) { reading.wire[member.name] = form }
+            }
             if value == .list([]), let type, type != Self.unknownList {
                 reading.emptyLists[member.name] = type
             }
@@ -153,6 +156,23 @@ struct RecordFieldReading {
 }
 
 extension FieldValue {
+    /// What a client wrote of it, without the zone of a reference that means the default one
+    /// anyhow.
+    ///
+    /// It is answered all the same (`RecordJSON`), and comes back with every record that was read:
+    /// a list of thousands would take several times the room.
+    func withoutDefaultZones(_ raw: JSONValue) -> JSONValue {
+        switch (self, raw) {
+        case (.list(let values), .array(let elements)) where values.count == elements.count:
+            return .array(zip(values, elements).map { $0.withoutDefaultZones($1) })
+        case (.reference(let reference), .object(var object))
+        where reference.recordID.zoneID == .default && object["action"] == "NONE":
+            object["zoneID"] = nil
+            return .object(object)
+        default: return raw
+        }
+    }
+
     /// Whether CloudKit's value says more than this one keeps: the action of a reference, the
     /// altitude of a place, the download URL of an asset.
     func outlinesLess(than raw: JSONValue) -> Bool {
