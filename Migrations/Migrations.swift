@@ -133,11 +133,11 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0030_listSessions",
             sql: EmbeddedFile("v0030_listSessions.sql").text,
-            checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
+            checksum: "5747bdc332146ab4ea35dfc5a4f66fec0f7f43585feb952a6dafed23560e255d"),
         Migration(
             name: "v0031_pruneSessions",
             sql: EmbeddedFile("v0031_pruneSessions.sql").text,
-            checksum: "6479557592df19f33d7e9189ef1cac039666ea266430697dbbd6603f5ab94abb"),
+            checksum: "e34512364b19820e48d9cdcc88d2790c7de5c22ce6a4475af2a46161caf73865"),
         Migration(
             name: "v0032_countZones",
             sql: EmbeddedFile("v0032_countZones.sql").text,
@@ -195,7 +195,7 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0012_listSessions",
             sql: EmbeddedFile("p0012_listSessions.sql").text,
-            checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
+            checksum: "5747bdc332146ab4ea35dfc5a4f66fec0f7f43585feb952a6dafed23560e255d"),
         Migration(
             name: "p0013_pruneSessions",
             sql: EmbeddedFile("p0013_pruneSessions.sql").text,
