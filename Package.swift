@@ -210,7 +210,7 @@ let package = Package(
             dependencies: [
                 "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Gateway",
                 "GatewaySimulator",
-                asyncHTTPClient, crypto, nioCore, nioHTTP1,
+                asyncHTTPClient, crypto, logging, nioCore, nioHTTP1,
             ],
             path: "Tests/RelayTestKit", exclude: ["Golden"]),
         .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),

@@ -1,5 +1,4 @@
 import CoreMetrics
-import Logging
 import Synchronization
 
 /// Keeps what is counted and shown, by the metric's name and labels.
@@ -51,35 +50,4 @@ private final class BookedSeries: CounterHandler, RecorderHandler, TimerHandler 
     func record(_ value: Int64) { book.change(name) { $0 = Double(value) } }
     func record(_ value: Double) { book.change(name) { $0 = value } }
     func recordNanoseconds(_ duration: Int64) { book.change(name) { $0 += 1 } }
-}
-
-/// Keeps what is logged.
-final class LogBook: Sendable {
-    private let kept = Mutex<[String]>([])
-
-    /// The lines: level, message, and the metadata by name.
-    var lines: [String] { kept.withLock { $0 } }
-
-    func add(_ line: String) { kept.withLock { $0.append(line) } }
-}
-
-struct BookHandler: LogHandler {
-    let book: LogBook
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.info
-
-    init(book: LogBook) {
-        self.book = book
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        let details = (event.metadata ?? [:]).sorted { $0.key < $1.key }
-            .map { " \($0.key)=\($0.value)" }
-        book.add("\(event.level): \(event.message)" + details.joined())
-    }
 }

@@ -1,7 +1,6 @@
 import CoreMetrics
 import Delivery
 import Gateway
-import Logging
 import RelayModel
 import RelayTestKit
 import Storage
@@ -45,8 +44,7 @@ struct WorkerBench {
             at: mark, settings: settings,
             judge: OutcomeJudge(retries: RetryPolicy(maximumAttempts: maximumAttempts)),
             now: { [clock] in clock.moment }, generator: SeededGenerator(seed: 1),
-            logger: Logger(label: "test", factory: { [log] _ in BookHandler(book: log) }),
-            metrics: metrics)
+            logger: log.logger, metrics: metrics)
         gateway = ScriptedGateway(answeringTo: ledger.take, script: script)
         worker = DeliveryWorker(
             on: ledger, recordingTo: progress, through: gateway, clock: clock)

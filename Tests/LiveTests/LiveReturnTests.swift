@@ -50,36 +50,6 @@ import Testing
         }
     }
 
-    /// What was logged.
-    private final class Lines: Sendable {
-        private let kept = Mutex<[String]>([])
-
-        var all: [String] { kept.withLock { $0 } }
-
-        func add(_ line: String) { kept.withLock { $0.append(line) } }
-    }
-
-    private struct LineHandler: LogHandler {
-        let lines: Lines
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-
-        init(_ lines: Lines) {
-            self.lines = lines
-        }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let names = ["queries", "reason"]
-            let details = names.map { event.metadata?[$0].map { "\($0)" } ?? "-" }
-            lines.add("\(event.message): \(details.joined(separator: " "))")
-        }
-    }
-
     private static func price(_ price: Int64) -> RecordFields { ["price": .integer(price)] }
 
     private static func come(
@@ -287,19 +257,23 @@ import Testing
         try await scenario.modify([LiveScenario.edit(.create, "one", Self.price(1))])
         let queries = ["top": LiveScenario.query(.result, order: [LiveSortKey("price")])]
         let listener = Listener()
-        let lines = Lines()
-        let logger = Logger(label: "test") { _ in LineHandler(lines) }
-        try await scenario.withEngine(logger: logger) { engine in
+        let log = LogBook { event in
+            let details = ["queries", "reason"].map { name in
+                event.metadata?[name].map { "\($0)" } ?? "-"
+            }
+            return "\(event.message): \(details.joined(separator: " "))"
+        }
+        try await scenario.withEngine(logger: log.logger) { engine in
             try await Self.come(listener, engine, queries, version: 1)
-            #expect(lines.all == [])
+            #expect(log.lines == [])
             try await scenario.append(Self.naming(["alice"]))
             try await engine.reachHead()
-            #expect(lines.all == ["live queries begin anew: 1 readers"])
+            #expect(log.lines == ["live queries begin anew: 1 readers"])
             await engine.disconnect(1)
         }
         listener.client.leave()
         let head = try await scenario.store.head()
-        try await scenario.withEngine(logger: logger) { engine in
+        try await scenario.withEngine(logger: log.logger) { engine in
             let reader = listener.client.reader
             await engine.connect(1, at: listener, of: Fixtures.container, as: reader)
             // However many there are of one set.
@@ -314,7 +288,7 @@ import Testing
                     under: engine.schema(of: Fixtures.container)),
                 by: 1)
         }
-        #expect(lines.all.last == "live queries begin anew: 2 foreign")
+        #expect(log.lines.last == "live queries begin anew: 2 foreign")
     }
 
     @Test("a query of one change that comes back is told one, and ends")

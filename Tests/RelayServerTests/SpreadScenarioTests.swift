@@ -5,7 +5,6 @@ import RelayModel
 import RelayTestKit
 import StoragePostgreSQL
 import StorageSQL
-import Synchronization
 import Testing
 
 @testable import RelayServer
@@ -41,34 +40,13 @@ struct SpreadScenarioTests {
         }
     }
 
-    private final class Messages: Sendable {
-        private let all = Mutex<[String]>([])
-        func add(_ message: String) { all.withLock { $0.append(message) } }
-        func count(of message: String) -> Int {
-            all.withLock { all in all.count { $0 == message } }
-        }
-    }
-
-    private struct MessageHandler: LogHandler {
-        let messages: Messages
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { messages.add("\(event.message)") }
-    }
-
     private static let told = "hands the store to the machine that should own it"
 
     /// Two schemas, what runs, and what it said.
     private struct Service: Sendable {
         let schemas: [String]
         let gateway: SampleGateway
-        let messages: Messages
+        let log: LogBook
         let node: @Sendable (_ machine: String, _ schema: Int) async throws -> Node
 
         func place(_ schema: Int) throws -> PostgresPlace {
@@ -104,9 +82,8 @@ struct SpreadScenarioTests {
         let home = try TemporaryStore()
         let folder = URL(filePath: home.path).deletingLastPathComponent()
         let gateway = try await SampleGateway.start(AnswerScript(), in: folder)
-        let messages = Messages()
-        let logger = Logger(label: "test") { _ in MessageHandler(messages: messages) }
-        let service = Service(schemas: schemas, gateway: gateway, messages: messages) {
+        let log = LogBook { "\($0.message)" }
+        let service = Service(schemas: schemas, gateway: gateway, log: log) {
             machine, schema in
             try await Node(
                 [
@@ -116,7 +93,7 @@ struct SpreadScenarioTests {
                     "--storage-path", "\(home.path)-\(machine)-\(schema)",
                     "--http-port", "0", "--admin-port", "0",
                     "--admin-token", RelayClient.adminToken,
-                ] + gateway.settings.flatMap { [$0, $1] } + more, logger)
+                ] + gateway.settings.flatMap { [$0, $1] } + more, log.logger)
         }
         let outcome: Result<Void, any Error>
         do {
@@ -135,7 +112,7 @@ struct SpreadScenarioTests {
             for schema in [0, 1] { try await service.wait(for: schema, owner: "north", warm: []) }
             let south = try await service.node("south", 0)
             try await service.wait(for: 0, owner: "north", warm: ["south"])
-            let stays = await Turns.keeps { service.messages.count(of: Self.told) == 0 }
+            let stays = await Turns.keeps { !service.log.lines.contains(Self.told) }
             #expect(stays)
             #expect(try RelayStore.view(from: try service.place(0)) == nil)
             for node in north + [south] { try await node.end() }
