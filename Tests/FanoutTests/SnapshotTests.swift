@@ -208,55 +208,28 @@ import Testing
         }
     }
 
-    private final class Lines: Sendable {
-        private let kept = Mutex<[String]>([])
-
-        var all: [String] { kept.withLock { $0 } }
-
-        func add(_ line: String) { kept.withLock { $0.append(line) } }
-    }
-
-    private struct LineHandler: LogHandler {
-        let lines: Lines
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-
-        init(_ lines: Lines) {
-            self.lines = lines
-        }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            lines.add("\(event.message)")
-        }
-    }
-
     @Test func `that a snapshot cannot be recorded is said once a minute`() async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: 6, in: store)
         try await world.fill(entries: 40)
         let head = try await store.head()
         let seconds = Mutex<Int64>(1000)
-        let lines = Lines()
+        let log = LogBook { "\($0.message)" }
         let snapshots = SnapshotStore(
             SnapshotStore.Settings(stem: store.path + "-snapshot-", interval: .seconds(60)),
             storeIdentity: store.storeIdentity, store: ReadOnlyStore(store: store),
             now: { Timestamp(seconds: seconds.withLock { $0 }) }, clock: ContinuousClock(),
             makeIdentity: { UUIDBytes(high: 1, low: 1) },
-            logger: Logger(label: "test") { _ in LineHandler(lines) })
+            logger: log.logger)
         var follower = follower(store, snapshots) { _ in }
         try await follower.recover(at: ProgressMark(position: head, offset: 0), from: store)
         let taken = follower.lastImage()
         snapshots.take(try #require(taken), pause: .zero)
         for _ in 0..<5 { try await snapshots.work(progress: head) }
-        #expect(lines.all == ["could not record a snapshot"])
+        #expect(log.lines == ["could not record a snapshot"])
         seconds.withLock { $0 += 61 }
         for _ in 0..<5 { try await snapshots.work(progress: head) }
-        #expect(lines.all.count == 2)
+        #expect(log.lines.count == 2)
         await store.close()
     }
 

@@ -83,8 +83,7 @@ struct SpreadScenarioTests {
         let folder = URL(filePath: home.path).deletingLastPathComponent()
         let gateway = try await SampleGateway.start(AnswerScript(), in: folder)
         let log = LogBook { "\($0.message)" }
-        let service = Service(schemas: schemas, gateway: gateway, log: log) {
-            machine, schema in
+        let service = Service(schemas: schemas, gateway: gateway, log: log) { machine, schema in
             try await Node(
                 [
                     "--nodes-machine", machine, "--nodes-schemas", schemas.joined(separator: ","),

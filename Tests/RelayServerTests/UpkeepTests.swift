@@ -76,34 +76,14 @@ struct UpkeepTests {
         case unreachable, locked
     }
 
-    private struct CountingHandler: LogHandler {
-        let lines: LineCount
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { lines.add() }
-    }
-
-    private final class LineCount: Sendable {
-        private let count = Mutex(0)
-        var value: Int { count.withLock { $0 } }
-        func add() { count.withLock { $0 += 1 } }
-    }
-
-    /// Upkeep by a clock of the test's, of whose log the lines are counted.
+    /// Upkeep by a clock of the test's, which logs into a book.
     private static func upkeep(
-        of store: RelayStore, _ clock: TestClock, _ lines: LineCount
+        of store: RelayStore, _ clock: TestClock, _ log: LogBook
     ) -> Upkeep {
         var world = World.real
         world.clock = clock
         return Upkeep(
-            store, settings: Upkeep.Settings(), world: world,
-            logger: Logger(label: "test") { _ in CountingHandler(lines: lines) },
+            store, settings: Upkeep.Settings(), world: world, logger: log.logger,
             progress: { .start })
     }
 
@@ -113,8 +93,8 @@ struct UpkeepTests {
     {
         let clock = TestClock()
         let store = try TemporaryStore().open()
-        let lines = LineCount()
-        let upkeep = Self.upkeep(of: store, clock, lines)
+        let log = LogBook()
+        let upkeep = Self.upkeep(of: store, clock, log)
         let count = Mutex(0)
         let loop = Task {
             try await upkeep.every(.seconds(1)) {
@@ -128,7 +108,7 @@ struct UpkeepTests {
         let goesOn = await clock.advance(by: .seconds(1)) { count.withLock { $0 } >= 100 }
         #expect(goesOn)
         // In the turns 1, 31 and 91.
-        #expect(lines.value == 3)
+        #expect(log.lines.count == 3)
         loop.cancel()
         await #expect(throws: CancellationError.self) { try await loop.value }
         await store.close()
@@ -138,8 +118,8 @@ struct UpkeepTests {
     @Test func `a minute is one of the clock, however long each failure takes`() async throws {
         let clock = TestClock()
         let store = try TemporaryStore().open()
-        let lines = LineCount()
-        let upkeep = Self.upkeep(of: store, clock, lines)
+        let log = LogBook()
+        let upkeep = Self.upkeep(of: store, clock, log)
         let count = Mutex(0)
         let loop = Task {
             try await upkeep.every(.seconds(1)) {
@@ -151,7 +131,7 @@ struct UpkeepTests {
         // The line of the seventh turn is there once the eighth has come.
         let goesOn = await clock.advance(by: .seconds(1)) { count.withLock { $0 } >= 8 }
         #expect(goesOn)
-        #expect(lines.value >= 2)
+        #expect(log.lines.count >= 2)
         loop.cancel()
         await #expect(throws: CancellationError.self) { try await loop.value }
         await store.close()
