@@ -2,24 +2,10 @@ import Matching
 import PredicateLanguage
 import RegularExpressions
 import RelayModel
+import RelayTestKit
 import Testing
 
-/// A generator of numbers that gives the same ones for the same seed (SplitMix64).
-struct WorldGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-
+extension SeededGenerator {
     mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
 
     mutating func pick<Element>(_ choices: [Element]) -> Element { choices[below(choices.count)] }
@@ -32,14 +18,14 @@ struct RandomWorld {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
 
-    var generator: WorldGenerator
+    var generator: SeededGenerator
     let recordTypes = ["Art", "Song"].compactMap(RecordType.init(rawValue:))
     let owners = ["ada", "bob"].compactMap(UserID.init(rawValue:))
     let zones = ["_defaultZone", "east"].compactMap { ZoneID(zoneName: $0) }
     static let fields = ["artist", "price", "title", "tags", "when", "place"]
 
     init(seed: UInt64) {
-        generator = WorldGenerator(seed: seed)
+        generator = SeededGenerator(seed: seed)
     }
 
     // MARK: Values

@@ -1,5 +1,6 @@
 import RegularExpressions
 import RelayModel
+import RelayTestKit
 import Testing
 
 @testable import PredicateLanguage
@@ -92,7 +93,7 @@ import Testing
     }
 
     @Test func `for AND, OR and NOT of random comparisons`() throws {
-        var generator = SplitMix(state: 7)
+        var generator = SeededGenerator(seed: 7)
         let parts = Self.values.flatMap { value in
             Self.comparisons(
                 .field(["a", "c"].randomElement(using: &generator) ?? "a"), .constant(value))
@@ -103,7 +104,7 @@ import Testing
     }
 
     private static func tree(
-        of parts: [Comparison], depth: Int, _ generator: inout SplitMix
+        of parts: [Comparison], depth: Int, _ generator: inout SeededGenerator
     ) -> RecordPredicate.Node {
         switch Int.random(in: 0..<(depth == 0 ? 1 : 6), using: &generator) {
         case 1: return .not(tree(of: parts, depth: depth - 1, &generator))
@@ -133,18 +134,5 @@ import Testing
                 Issue.record("\(predicate.canonicalText) on \(fields): \(named) for \(truth)")
             }
         }
-    }
-}
-
-/// Vigna's SplitMix64: small, and the same everywhere.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,6 +1,7 @@
 import HTTPTypes
 import RelayModel
 import RelayServer
+import RelayTestKit
 import Storage
 import Testing
 
@@ -139,7 +140,7 @@ import Testing
 
     @Test func `no body makes the relay fail`() async throws {
         try await TestRelay.with { relay in
-            var generator = SeededNumbers(seed: 2)
+            var generator = SeededGenerator(seed: 2)
             let seeds = [
                 SubscriptionScenarioTests.create(SubscriptionScenarioTests.query("q")),
                 #"{"subscriptions":[{"subscriptionID":"a"},"b"]}"#,
@@ -166,23 +167,6 @@ import Testing
     }
 }
 
-/// Numbers that look random and repeat (SplitMix64).
-struct SeededNumbers: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
-
 /// Bodies that are nearly right.
 enum Mutation {
     private static let splinters = [
@@ -190,7 +174,7 @@ enum Mutation {
         "\u{0}", "\"𝄞\"", ",", "}", "\"subscriptionID\":",
     ]
 
-    static func mutate(_ text: String, using generator: inout SeededNumbers) -> String {
+    static func mutate(_ text: String, using generator: inout SeededGenerator) -> String {
         var characters = Array(text)
         for _ in 0..<Int.random(in: 1...4, using: &generator) {
             guard !characters.isEmpty else { break }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReceiptBlockTests {
     @Test(arguments: [1, 2, 3, 4, 5] as [UInt64])
     func `a block reads as it was written`(seed: UInt64) throws {
-        var generator = SplitMixGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         let receipts = (0..<500).map { _ in Self.receipt(&generator) }
         let block = try #require(ReceiptBlock(receipts))
         #expect(ReceiptBlock.decode(block.body) == receipts)
@@ -53,7 +53,7 @@ import Testing
         #expect(ReceiptBlock.decode([1] + Array(repeating: 0xFF, count: 40)) == nil)
     }
 
-    private static func receipt(_ generator: inout SplitMixGenerator) -> DeliveryReceipt {
+    private static func receipt(_ generator: inout SeededGenerator) -> DeliveryReceipt {
         let outcomes = DeliveryReceipt.Outcome.allCases
         return DeliveryReceipt(
             deliveryID: DeliveryID(
@@ -70,18 +70,5 @@ import Testing
             at: Timestamp(
                 seconds: .random(in: -1_000_000...4_000_000_000, using: &generator),
                 nanoseconds: .random(in: 0..<1_000_000_000, using: &generator)))
-    }
-}
-
-/// SplitMix64, so that a seed names a case.
-private struct SplitMixGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
