@@ -7,13 +7,13 @@ enum DebeziumReading {
         if item.value == .null { return .ignored("a tombstone") }
         let outer = try item.reader()
         let hasSchema = outer.object["payload"] != nil && outer.object["schema"] != nil
-        guard hasSchema else { return try read(outer, schema: nil, item: item) }
+        guard hasSchema else { return try read(outer, schema: nil) }
         guard let payload = try outer.reader("payload") else { return .ignored("a tombstone") }
-        return try read(payload, schema: DebeziumSchema(outer.object["schema"]), item: item)
+        return try read(payload, schema: DebeziumSchema(outer.object["schema"]))
     }
 
     private static func read(
-        _ reader: JSONReader, schema: DebeziumSchema?, item: SourceItem
+        _ reader: JSONReader, schema: DebeziumSchema?
     ) throws(JSONContractError) -> Reading {
         guard let operation = try reader.string("op") else { return try withoutOperation(reader) }
         let source = try reader.require("source", try reader.reader("source"))

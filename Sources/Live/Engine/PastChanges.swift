@@ -64,7 +64,7 @@ struct PastChanges {
         // Nothing is noted before all has been asked: what took too much is asked again.
         var past = PastEntry(entry: entry, change: change)
         let heard = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-        if table != nil, let record = change.keptBefore(entry.position, at: entry.appendedAt) {
+        if table != nil, let record = change.keptBefore(at: entry.appendedAt) {
             let record = container.granted(record, on: tableKey)
             past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
             if record.isForSome { named.formUnion(past.before) }
@@ -307,7 +307,7 @@ struct Telling {
             let last = indices.partitioningIndex { past.entries[$0].position > end }
             guard first < last else { continue }
             let touch = past.entries[indices[first]]
-            let earlier = touch.change.keptBefore(touch.position, at: touch.entry.appendedAt)
+            let earlier = touch.change.keptBefore(at: touch.entry.appendedAt)
                 .map(group.granted)
             let wasMember = touch.before.contains(group.number)
             touched.updateValue(wasMember ? earlier : nil, forKey: id)

@@ -95,7 +95,7 @@ extension RecordChange {
     /// The record as it was kept before this change; `nil` if there was none.
     ///
     /// Its position is none: which version it was the log does not say.
-    func keptBefore(_ entry: LogPosition, at appendedAt: Timestamp) -> LiveRecord? {
+    func keptBefore(at appendedAt: Timestamp) -> LiveRecord? {
         let image = kept.map(\.image) ?? (operation == .create ? nil : before)
         guard let image else { return nil }
         var record = record(image, at: .start, appendedAt)

@@ -14,12 +14,12 @@ extension RealmSchemaCheck {
         case .path(let path):
             if schema.isOpen, !schema.isKnown(path) { return SideType(element: .mixed) }
             try schema.checkSystemPath(path)
-            return try walk(path, from: .map(fields), variables)
+            return try walk(path, from: .map(fields))
         case .member(.subquery(let list, let variable, let node), _):
             try checkSubquery(list, variable, node, variables)
             return SideType(element: .integer)
         case .member(let base, let path):
-            return try walk(path, from: try type(of: base, variables).element, variables)
+            return try walk(path, from: try type(of: base, variables).element)
         case .arithmetic(_, let left, let right):
             return arithmetic(try number(left, variables), try number(right, variables))
         default: return SideType(element: .mixed)
@@ -90,7 +90,7 @@ extension RealmSchemaCheck {
     // MARK: Paths
 
     private func walk(
-        _ path: RecordPredicate.RecordPath, from start: FieldType, _ variables: Variables
+        _ path: RecordPredicate.RecordPath, from start: FieldType
     ) throws(PredicateError) -> SideType {
         var side = SideType(element: start)
         var rest = path.components[...]

@@ -27,7 +27,7 @@ extension RecordEdit {
         guard let current, !current.isDeleted else {
             return decideWithoutRecord(in: place, by: editor, at: now)
         }
-        if isHidden, let answer = answer(onHidden: current, in: place, by: editor, at: now) {
+        if isHidden, let answer = answer(onHidden: current, in: place, by: editor) {
             return answer
         }
         if let recordType, recordType != current.recordType {
@@ -67,8 +67,7 @@ extension RecordEdit {
     /// What to say of a record that the editor may not know of; `nil` where the editor may write it
     /// all the same.
     private func answer(
-        onHidden current: ShadowRecord, in place: RecordPlace, by editor: RecordEditor,
-        at now: Timestamp
+        onHidden current: ShadowRecord, in place: RecordPlace, by editor: RecordEditor
     ) -> Result<RecordDecision?, RecordEditRefused>? {
         let isWritable =
             mayWrite(current, editor, place) && recordType.map { $0 == current.recordType } ?? true
