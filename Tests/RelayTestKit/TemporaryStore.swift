@@ -37,6 +37,14 @@ package final class TemporaryStore: Sendable {
     package func open(_ settings: StoreSettings = .forTests) throws -> RelayStore {
         try RelayStore.open(path: path, settings: settings)
     }
+
+    /// Opens the store, and makes the container of the samples in it.
+    package func openReady(_ settings: StoreSettings = .forTests) async throws -> RelayStore {
+        let store = try open(settings)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        return store
+    }
 }
 
 extension StoreSettings {

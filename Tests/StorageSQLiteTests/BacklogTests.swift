@@ -11,13 +11,6 @@ import Testing
 
 /// What is large does not stall the others: it is counted, read and taken away in small steps.
 @Suite struct BacklogTests {
-    private static func ready(_ home: TemporaryStore) async throws -> RelayStore {
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
-        return store
-    }
-
     /// Retries and dead letters of different numbers, and a range.
     private static func fill(_ store: RelayStore) async throws {
         _ = try await store.append(
@@ -36,7 +29,7 @@ import Testing
 
     @Test func `the backlog is counted as it comes and goes`() async throws {
         let home = try TemporaryStore()
-        let store = try await Self.ready(home)
+        let store = try await home.openReady()
         try await Self.fill(store)
         #expect(
             try await store.backlog()
@@ -104,7 +97,7 @@ import Testing
     @Test func `many dead letters go in many transactions, and those that come later stay`()
         async throws
     {
-        let store = try await Self.ready(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         var step = SettledStep(from: .start, to: .start)
         step.deadLetters = (1...1201).map {
             ProgressConformance.letter($0, reason: $0.isMultiple(of: 2) ? "even" : "odd")
@@ -128,7 +121,7 @@ import Testing
     }
 
     @Test func `subscriptions that have expired go in many transactions`() async throws {
-        let store = try await Self.ready(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         let edits = (0..<70).map { number -> SubscriptionEdit in
             var subscription = Sample.subscription(
                 "s\(number)", artist: "a\(number)", of: Sample.owner("ann"))
@@ -152,7 +145,7 @@ import Testing
     }
 
     @Test func `parked changes are kept below their size, the newest longest`() async throws {
-        let store = try await Self.ready(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         for number in 1...10 as ClosedRange<Int64> {
             _ = try await store.park(
                 ParkedChange(
@@ -172,7 +165,7 @@ import Testing
     }
 
     @Test func `large entries are read a few at a time`() async throws {
-        let store = try await Self.ready(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         var change = Sample.change("big")
         change.after = RecordImage(["text": .string(String(repeating: "x", count: 900_000))])
         let big = ChangeToAppend(change, key: nil)

@@ -28,13 +28,6 @@ import Testing
         #expect(SerialList.decode([UInt8]()) == [])
     }
 
-    private static func ready(_ home: TemporaryStore) async throws -> RelayStore {
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
-        return store
-    }
-
     /// Users with a once subscription each, and a change that claims them and leaves them to a
     /// range.
     private static func claimed(
@@ -67,7 +60,7 @@ import Testing
         async throws
     {
         let home = try TemporaryStore()
-        let store = try await Self.ready(home)
+        let store = try await home.openReady()
         let (_, serials) = try await Self.claimed(["ann", "bob", "cat"], in: store)
         // The minute's pruning, with the progress past the change and no snapshot.
         let first = try await store.prune(Retention(), at: Sample.moment(60))
@@ -89,7 +82,7 @@ import Testing
         async throws
     {
         let home = try TemporaryStore()
-        let store = try await Self.ready(home)
+        let store = try await home.openReady()
         let (position, serials) = try await Self.claimed(["ann", "bob", "cat"], in: store)
         try await store.write { commit in
             try commit.db.execute(
@@ -115,7 +108,7 @@ import Testing
         async throws
     {
         let home = try TemporaryStore()
-        let store = try await Self.ready(home)
+        let store = try await home.openReady()
         _ = try await Self.claimed(["ann"], in: store)
         let range = try #require(try await store.nextRange(of: Sample.container, after: 0))
         try await store.setAside(range, because: "it cannot be worked", at: Sample.moment(60))
@@ -138,7 +131,7 @@ import Testing
         async throws
     {
         let home = try TemporaryStore()
-        var store = try await Self.ready(home)
+        var store = try await home.openReady()
         for name in ["a", "b", "c"] {
             _ = try await store.append(
                 [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,

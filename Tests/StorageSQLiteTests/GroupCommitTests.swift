@@ -11,15 +11,6 @@ import Testing
 @Suite struct GroupCommitTests {
     private struct Refusal: Error, Equatable {}
 
-    private static func readyStore(
-        _ home: TemporaryStore, _ settings: StoreSettings = .forTests
-    ) async throws -> RelayStore {
-        let store = try home.open(settings)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
-        return store
-    }
-
     private static func append(
         _ name: String, to store: RelayStore
     ) async throws -> [AppendOutcome] {
@@ -30,7 +21,7 @@ import Testing
 
     @Test func `a caller that fails does not harm its neighbours, and leaves no gap`() async throws
     {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<200 {
                 group.addTask {
@@ -62,7 +53,7 @@ import Testing
     }
 
     @Test func `many callers share few commits`() async throws {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         let before = store.commitCount
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<256 {
@@ -103,7 +94,7 @@ import Testing
 
     @Test func `a full disk refuses, and writing goes on once there is room`() async throws {
         let home = try TemporaryStore()
-        await (try Self.readyStore(home)).close()
+        await (try home.openReady()).close()
         var settings = StoreSettings.forTests
         settings.maximumPages = 200
         let store = try home.open(settings)
@@ -137,7 +128,7 @@ import Testing
 
     @Test func `appends are refused below the disk reserve, and settling is not`() async throws {
         let home = try TemporaryStore()
-        await (try Self.readyStore(home)).close()
+        await (try home.openReady()).close()
         var settings = StoreSettings.forTests
         settings.diskReserveBytes = .max
         let store = try home.open(settings)
@@ -155,7 +146,7 @@ import Testing
 
     @Test func `a checkpoint that fails ends all writing`() async throws {
         let home = try TemporaryStore()
-        await (try Self.readyStore(home)).close()
+        await (try home.openReady()).close()
         let path = home.path
         await #expect(processExitsWith: .success) { [path = path as String] in
             var settings = StoreSettings.forTests
@@ -190,7 +181,7 @@ import Testing
 
     @Test func `an orderly end whose checkpoint fails is told`() async throws {
         let home = try TemporaryStore()
-        await (try Self.readyStore(home)).close()
+        await (try home.openReady()).close()
         let path = home.path
         await #expect(processExitsWith: .success) { [path = path as String] in
             var settings = StoreSettings.forTests
@@ -219,7 +210,7 @@ import Testing
 
     @Test func `damage that a reader finds ends all writing`() async throws {
         let home = try TemporaryStore()
-        let first = try await Self.readyStore(home)
+        let first = try await home.openReady()
         _ = try await Self.append("before", to: first)
         await first.close()
         let queue = try DatabaseQueue(path: home.path)
@@ -249,7 +240,7 @@ import Testing
 
     @Test func `a failed write ends all writing, and reading goes on`() async throws {
         let home = try TemporaryStore()
-        await (try Self.readyStore(home)).close()
+        await (try home.openReady()).close()
         let path = home.path
         await #expect(processExitsWith: .success) { [path = path as String] in
             let store = try RelayStore.open(path: path, settings: .forTests)

@@ -24,9 +24,7 @@ import Testing
 
     @Test func `a full disk is known until something fits again`() async throws {
         let home = try TemporaryStore()
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await home.openReady()
         func append(_ name: String) async throws {
             _ = try await store.append(
                 [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,

@@ -47,9 +47,7 @@ import Testing
     @Test func `a file with two names is refused by either, and the open one stops`() async throws {
         let home = try TemporaryStore()
         let second = home.path + "-second"
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await home.openReady()
         #expect(link(home.path, second) == 0)
         #expect(throws: StorageError.self) {
             try RelayStore.open(path: second, settings: .forTests)
@@ -106,9 +104,7 @@ import Testing
 
     @Test func `looking at a file loses none of its locks`() async throws {
         let home = try TemporaryStore()
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await home.openReady()
         _ = try RelayStore.check(path: home.path)
         _ = try RelayStore.schemaVersion(of: home.path)
         _ = try RelayStore.backUp(path: home.path, to: home.path + ".copy")

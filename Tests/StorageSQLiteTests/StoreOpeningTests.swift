@@ -49,9 +49,7 @@ import Testing
 
     @Test func `an orderly end leaves the file alone, though readers were open`() async throws {
         let home = try TemporaryStore()
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await home.openReady()
         #expect(try await store.head() == .start)
         #expect(FileManager.default.fileExists(atPath: home.path + "-wal"))
         await store.close()
@@ -158,9 +156,7 @@ import Testing
 
     @Test func `a damaged page is found at start`() async throws {
         let home = try TemporaryStore()
-        let store = try home.open()
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await home.openReady()
         for number in 0..<50 {
             _ = try await store.append(
                 [Sample.unkeyed("record-\(number)")], container: Sample.container,

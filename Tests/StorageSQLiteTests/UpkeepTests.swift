@@ -10,15 +10,6 @@ import Testing
 
 /// What is done beside the walk: pruning, accounts, checks and copies.
 @Suite struct UpkeepTests {
-    private static func readyStore(
-        _ home: TemporaryStore, _ settings: StoreSettings = .forTests
-    ) async throws -> RelayStore {
-        let store = try home.open(settings)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
-        return store
-    }
-
     /// Appends changes, one a second.
     private static func append(_ count: Int64, to store: RelayStore) async throws {
         for number in 0..<count {
@@ -42,7 +33,7 @@ import Testing
     // MARK: Pruning
 
     @Test func `the log loses what is settled and old, and nothing else`() async throws {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         try await Self.append(20, to: store)
         try await Self.settle(store, upTo: 12)
         var retention = Retention()
@@ -58,7 +49,7 @@ import Testing
     }
 
     @Test func `the log is kept below its size, and an open range keeps its change`() async throws {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         try await Self.append(40, to: store)
         var step = SettledStep(
             from: .start, to: ProgressMark(position: LogPosition(40), offset: 0))
@@ -97,7 +88,7 @@ import Testing
     }
 
     @Test func `large entries push out no more than there is no room for`() async throws {
-        let store = try await Self.readyStore(TemporaryStore(in: .memory))
+        let store = try await TemporaryStore(in: .memory).openReady()
         for _ in 0..<10 { try await Self.append(100, bytes: 10, to: store) }
         for _ in 0..<6 { try await Self.append(100, bytes: 20_000, to: store) }
         try await Self.settle(store, upTo: 1600)
@@ -113,7 +104,7 @@ import Testing
     }
 
     @Test func `one large entry stands for no more than it is`() async throws {
-        let store = try await Self.readyStore(TemporaryStore(in: .memory))
+        let store = try await TemporaryStore(in: .memory).openReady()
         // Of 2000 entries each fourth is looked at first, from the newest on.
         for _ in 0..<9 { try await Self.append(111, bytes: 10, to: store) }
         try await Self.append(1, bytes: 500_000, to: store)
@@ -132,7 +123,7 @@ import Testing
     }
 
     @Test func `large receipts push out no more than there is no room for`() async throws {
-        let store = try await Self.readyStore(TemporaryStore(in: .memory))
+        let store = try await TemporaryStore(in: .memory).openReady()
         try await store.write { commit in
             for number in 1...1200 {
                 let bytes = number > 1000 ? 20_000 : 10
@@ -157,7 +148,7 @@ import Testing
 
     @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
     {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         for number in 1...6 as ClosedRange<UInt64> {
             var step = SettledStep(from: .start, to: .start)
             step.receipts = [Sample.receipt(number, .dead, at: number)]
@@ -184,7 +175,7 @@ import Testing
 
     @Test(arguments: [1, 3, 500])
     func `what one container parks pushes out nothing of another's`(portion: Int) async throws {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         try await store.save(
             ContainerSettings(key: Sample.otherContainer, topics: []), at: Sample.moment(0))
         // The other's is the oldest.
@@ -225,7 +216,7 @@ import Testing
     }
 
     @Test func `what a source repeats is parked once`() async throws {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         let first = try await store.park(Self.parked("a", at: 1))
         let other = try await store.park(Self.parked("b", at: 2))
         let again = try await store.park(Self.parked("a", at: 3))
@@ -238,7 +229,7 @@ import Testing
     // MARK: The accounts
 
     @Test func `dropping and redriving dead letters keeps the accounts balanced`() async throws {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         var step = SettledStep(from: .start, to: .start)
         step.deadLetters = [1, 2, 3].map { ProgressConformance.letter($0) }
         step.tallies[Sample.container] = DeliveryTally(owed: 4, delivered: 1)
@@ -261,7 +252,7 @@ import Testing
         async throws
     {
         let home = try TemporaryStore()
-        let store = try await Self.readyStore(home)
+        let store = try await home.openReady()
         try await Self.append(5, to: store)
         var step = SettledStep(from: .start, to: .start)
         step.retries = [ProgressConformance.retry(1, dueAt: 1)]
@@ -286,7 +277,7 @@ import Testing
 
     @Test func `a copy made while changes are appended is sound and can be opened`() async throws {
         let home = try TemporaryStore()
-        let store = try await Self.readyStore(home)
+        let store = try await home.openReady()
         try await Self.append(50, to: store)
         let target = home.path + ".backup"
         let path = home.path
@@ -325,7 +316,7 @@ import Testing
         settings.walBytes = 512 * 1024
         // SQLite itself would never checkpoint.
         settings.checkpointPages = 0
-        let store = try await Self.readyStore(home, settings)
+        let store = try await home.openReady(settings)
         var change = Sample.change("big")
         change.after = RecordImage(["text": .string(String(repeating: "x", count: 20_000))])
         let big = ChangeToAppend(change, key: nil)
@@ -362,7 +353,7 @@ import Testing
     @Test func `a bound refuses changes, names itself, and is kept again without a restart`()
         async throws
     {
-        let store = try await Self.readyStore(TemporaryStore())
+        let store = try await TemporaryStore().openReady()
         store.gate.set([.retries: "many wait"])
         let refusal = StorageError.bounded(.retries, reason: "many wait")
         await #expect(throws: refusal) { try await Self.append(1, to: store) }

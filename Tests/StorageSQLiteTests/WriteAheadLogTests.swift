@@ -110,9 +110,7 @@ import Testing
         let home = try TemporaryStore(in: .memory)
         var settings = StoreSettings.forTests
         settings.checkpointPages = 40
-        let store = try home.open(settings)
-        try await store.save(
-            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        let store = try await home.openReady(settings)
         for number in 0..<60 {
             _ = try await store.append(
                 [Sample.unkeyed("r\(number)")], container: Sample.container,
