@@ -12,13 +12,6 @@ import Testing
 @Suite struct AdministrationRightsTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 
-    private static func token(_ relay: TestRelay, _ members: String) async throws -> String {
-        let made = try await relay.admin(.post, "tokens", #"{"label":"t",\#(members)}"#)
-        #expect(made.status == 201, "\(made.text)")
-        guard case .string(let secret)? = made["secret"] else { return "" }
-        return secret
-    }
-
     private static func call(
         _ relay: TestRelay, _ method: HTTPRequest.Method, _ path: String, _ token: String,
         _ body: String? = nil
@@ -44,18 +37,17 @@ import Testing
         async throws
     {
         try await TestRelay.with { relay in
-            let reading = try await Self.token(relay, #""access":"read""#)
-            let changing = try await Self.token(relay, #""access":"change""#)
+            let reading = try await relay.makeToken(#""access":"read""#)
+            let changing = try await relay.makeToken(#""access":"change""#)
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
-            let own = try await Self.token(relay, #""access":"change",\#(place)"#)
+            let own = try await relay.makeToken(#""access":"change",\#(place)"#)
             var other = ContainerSettings(
                 key: ContainerKey(
                     container: known("iCloud.com.example.Other"), environment: .development),
                 topics: ["t"])
             other.expirationSeconds = 1
             try await relay.store.save(other, at: TestRelay.now)
-            let foreign = try await Self.token(
-                relay,
+            let foreign = try await relay.makeToken(
                 #""access":"change","container":"iCloud.com.example.Other","#
                     + #""environment":"development""#)
             let routes = RelayRouter.routes(relay.dependencies)
@@ -87,7 +79,7 @@ import Testing
     @Test func `a token of one container cannot set its bounds`() async throws {
         try await TestRelay.with { relay in
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
-            let own = try await Self.token(relay, #""access":"change",\#(place)"#)
+            let own = try await relay.makeToken(#""access":"change",\#(place)"#)
             for bounds in [
                 #"{"costLimits":{"user":1000000}}"#, #"{"quotas":{"records":1000000}}"#,
                 #"{"rates":{"key":0}}"#, #"{"rates":null}"#,
@@ -103,7 +95,7 @@ import Testing
 
     @Test func `a token that was revoked or has ended is refused`() async throws {
         try await TestRelay.with { relay in
-            let short = try await Self.token(relay, #""access":"read","hours":1"#)
+            let short = try await relay.makeToken(#""access":"read","hours":1"#)
             #expect(try await Self.call(relay, .get, "overview", short).status == 200)
             let listed = try await relay.admin(.get, "tokens")
             #expect(!listed.text.contains(short))
@@ -127,7 +119,7 @@ import Testing
 
     @Test func `what changes something is in the audit log, and no secret is`() async throws {
         try await TestRelay.with { relay in
-            let reading = try await Self.token(relay, #""access":"read""#)
+            let reading = try await relay.makeToken(#""access":"read""#)
             let made = try await relay.admin(
                 .post, Self.container + "/keys?note=hidden", #"{"kind":"bearer"}"#)
             guard case .string(let secret)? = made["secret"] else { return }
@@ -165,7 +157,7 @@ import Testing
 
     @Test func `a secret that is given for its ID is not in the audit log`() async throws {
         try await TestRelay.with { relay in
-            let secret = try await Self.token(relay, #""access":"change""#)
+            let secret = try await relay.makeToken(#""access":"change""#)
             for place in ["tokens/", Self.container + "/keys/"] {
                 for path in [place + secret, place + secret + "/", place + "/" + secret] {
                     let refused = try await relay.admin(.delete, path)
@@ -190,7 +182,7 @@ import Testing
         async throws
     {
         try await TestRelay.with { relay in
-            let reading = try await Self.token(relay, #""access":"read""#)
+            let reading = try await relay.makeToken(#""access":"read""#)
             let path = Self.container + "/keys/x"
             let refused = try await Self.call(relay, .delete, path + "?shard=other", reading)
             #expect(refused.status == 403, "\(refused.text)")
@@ -215,7 +207,7 @@ import Testing
 
     @Test func `who fills the audit log pushes out their own entries`() async throws {
         try await TestRelay.with { relay in
-            let reading = try await Self.token(relay, #""access":"read""#)
+            let reading = try await relay.makeToken(#""access":"read""#)
             _ = try await relay.admin(.delete, Self.container + "/keys/none")
             for _ in 0..<10 {
                 _ = try await Self.call(relay, .delete, Self.container + "/keys/none", reading)

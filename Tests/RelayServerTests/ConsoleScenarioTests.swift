@@ -46,13 +46,6 @@ import Testing
         return String(cookie.prefix { $0 != ";" })
     }
 
-    private static func token(_ relay: TestRelay, _ members: String) async throws -> String {
-        let made = try await relay.admin(.post, "tokens", #"{"label":"t",\#(members)}"#)
-        #expect(made.status == 201, "\(made.text)")
-        guard case .string(let secret)? = made["secret"] else { return "" }
-        return secret
-    }
-
     // MARK: Files
 
     @Test func `every file of the console's folder is served as what it is`() async throws {
@@ -319,8 +312,8 @@ import Testing
     @Test func `a session may do what its token may, and ends with it`() async throws {
         try await TestRelay.with { relay in
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
-            let reading = try await Self.token(relay, #""access":"read""#)
-            let own = try await Self.token(relay, #""access":"change",\#(place)"#)
+            let reading = try await relay.makeToken(#""access":"read""#)
+            let own = try await relay.makeToken(#""access":"change",\#(place)"#)
             let reader = try await Self.signIn(relay, reading)
             let keeper = try await Self.signIn(relay, own)
             let resume = "containers/iCloud.com.example.Art/development/resume"
@@ -371,7 +364,7 @@ import Testing
     @Test func `a code signs in once, as the token that made it`() async throws {
         let moment = Moment()
         try await TestRelay.with(adjusting: { $0.now = { moment.now } }) { relay in
-            let reading = try await Self.token(relay, #""access":"read""#)
+            let reading = try await relay.makeToken(#""access":"read""#)
             let made = try await relay.call(
                 .post, "/admin/1/session/codes", headers: ["Authorization": "Bearer \(reading)"])
             #expect(made.status == 201, "\(made.text)")

@@ -26,13 +26,6 @@ import Testing
         return answer.json.value(at: ["subscriptions", "0"])
     }
 
-    private static func define(_ relay: TestRelay) async throws {
-        let answer = try await relay.admin(
-            .put, "containers/iCloud.com.example.Art/development/schema",
-            JSONValue.object(["text": .string(schema)]).text)
-        #expect(answer.status == 200, "\(answer.text)")
-    }
-
     @Test(arguments: [
         #""rql":"n > 5 && n < 3""#, #""where":{"n":{"$gt":5,"$lt":3}}"#, #""rql":"n == 1.5""#,
         #""predicate":"FALSEPREDICATE""#, #""predicate":"s CONTAINS ''""#,
@@ -71,7 +64,7 @@ import Testing
         query: String, reason: String, found: String
     ) async throws {
         try await TestRelay.with { relay in
-            try await Self.define(relay)
+            try await relay.define(Self.schema)
             let entry = try await Self.save(relay, query)
             guard case .string(let text)? = entry?.value(at: ["reason"]) else {
                 Issue.record("\(entry?.text ?? "")")
@@ -111,7 +104,7 @@ import Testing
     ])
     func `a condition in rql is held to the schema`(rql: String, reason: String?) async throws {
         try await TestRelay.with { relay in
-            try await Self.define(relay)
+            try await relay.define(Self.schema)
             let entry = try await Self.save(relay, #""rql":"\#(rql)""#)
             guard let reason else {
                 #expect(entry?.value(at: ["serverErrorCode"]) == nil, "\(entry?.text ?? "")")
@@ -164,7 +157,7 @@ import Testing
 
     @Test func `a field in brackets is held to the schema as one without`() async throws {
         try await TestRelay.with { relay in
-            try await Self.define(relay)
+            try await relay.define(Self.schema)
             let entry = try await Self.save(relay, #""predicate":"SELF['year'] == 1503""#)
             guard case .string(let text)? = entry?.value(at: ["reason"]) else {
                 Issue.record("\(entry?.text ?? "")")

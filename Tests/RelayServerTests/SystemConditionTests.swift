@@ -29,13 +29,6 @@ import Testing
         return reason
     }
 
-    private static func define(_ relay: TestRelay) async throws {
-        let answer = try await relay.admin(
-            .put, "containers/iCloud.com.example.Art/development/schema",
-            JSONValue.object(["text": .string(schema)]).text)
-        #expect(answer.status == 200, "\(answer.text)")
-    }
-
     @Test(arguments: [
         #""predicate":"creationDate > 1000""#, #""predicate":"creationDate > '2020-01-01'""#,
         #""predicate":"___createTime > now() - 10000""#, #""predicate":"recordName == 5""#,
@@ -53,7 +46,7 @@ import Testing
         query: String
     ) async throws {
         try await TestRelay.with { relay in
-            try await Self.define(relay)
+            try await relay.define(Self.schema)
             for type in ["Artwork", "Written"] {
                 let reason = try await Self.refusal(
                     relay, query.replacing("artist", with: "other"), type: type)
@@ -248,7 +241,7 @@ import Testing
         query: String, isSaved: Bool
     ) async throws {
         try await TestRelay.with { relay in
-            try await Self.define(relay)
+            try await relay.define(Self.schema)
             let reason = try await Self.refusal(relay, query, type: "Written")
             #expect((reason == nil) == isSaved, "\(query): \(reason ?? "saved")")
         }

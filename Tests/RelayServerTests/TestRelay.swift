@@ -183,6 +183,22 @@ struct TestRelay: Sendable {
             method, "/admin/1/\(path)", headers: ["Authorization": "Bearer \(Self.adminToken)"],
             body: body)
     }
+
+    /// Makes a token of the administrative surface with these members of JSON; its secret.
+    func makeToken(_ members: String) async throws -> String {
+        let made = try await admin(.post, "tokens", #"{"label":"t",\#(members)}"#)
+        #expect(made.status == 201, "\(made.text)")
+        guard case .string(let secret)? = made["secret"] else { return "" }
+        return secret
+    }
+
+    /// Gives the development environment the schema of a text.
+    func define(_ schema: String) async throws {
+        let answer = try await admin(
+            .put, "containers/iCloud.com.example.Art/development/schema",
+            JSONValue.object(["text": .string(schema)]).text)
+        #expect(answer.status == 200, "\(answer.text)")
+    }
 }
 
 /// A name that is known to be one.
