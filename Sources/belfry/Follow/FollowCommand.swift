@@ -187,8 +187,8 @@ struct FollowPostgresCommand: AsyncParsableCommand {
                 try settings(), clock: World.real.clock, now: World.real.now, changed: log.note
             ) { rows in posting.prepare(rows) }
             let services: [any Service] = [
-                FollowService { try await follower.run() },
-                FollowService {
+                LoopService { try await follower.run() },
+                LoopService {
                     while true {
                         try await World.real.clock.sleep(for: Self.pause)
                         log.noteProgress(follower.status)
@@ -208,19 +208,6 @@ struct FollowPostgresCommand: AsyncParsableCommand {
             log.noteProgress(follower.status)
         } catch let problem as FollowProblem {
             throw CommandFailure(.configuration, problem.advice)
-        }
-    }
-}
-
-/// A loop that runs until the process is asked to end.
-private struct FollowService: Service {
-    let body: @Sendable () async throws -> Void
-
-    func run() async throws {
-        do {
-            try await cancelWhenGracefulShutdown { try await body() }
-        } catch is CancellationError {
-            // The usual end of a loop.
         }
     }
 }
