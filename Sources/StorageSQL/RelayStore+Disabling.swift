@@ -61,23 +61,26 @@ extension RelayStore {
         }
     }
 
+    /// Selects the disabled subscriptions of the container ?2 in the environment ?3, and of the user
+    /// ?4 alone where that is not null.
+    ///
+    /// They are few, and users may be millions: so they are looked through, and not those.
+    static let disabledOfContainer = """
+        SELECT disabledSubscription.*, user.name AS ownerName,
+            container.name AS containerName, container.environment
+        FROM disabledSubscription
+            CROSS JOIN user ON user.id = disabledSubscription.owner
+            CROSS JOIN container ON container.id = user.container
+        WHERE container.name = ?2 AND container.environment = ?3
+            AND (?4 IS NULL OR user.name = ?4)
+        """
+
     package func disabledPage(
         of container: ContainerKey, user: UserID?, after serial: UInt64, _ bounds: PageBounds
     ) async throws -> Page<DisabledSubscription> {
         try await read { [unreadable] db in
-            // They are few, and users may be millions: so they are looked through, and not those.
             let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT disabledSubscription.*, user.name AS ownerName,
-                        container.name AS containerName, container.environment
-                    FROM disabledSubscription
-                        CROSS JOIN user ON user.id = disabledSubscription.owner
-                        CROSS JOIN container ON container.id = user.container
-                    WHERE serial > ?1 AND container.name = ?2 AND container.environment = ?3
-                        AND (?4 IS NULL OR user.name = ?4)
-                    ORDER BY serial
-                    """,
+                db, sql: "\(Self.disabledOfContainer) AND serial > ?1 ORDER BY serial",
                 arguments: [
                     serial.stored, container.container.rawValue, container.environment.rawValue,
                     user?.rawValue,

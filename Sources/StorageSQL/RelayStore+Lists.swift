@@ -241,19 +241,8 @@ extension RelayStore: ListRegistry {
         _ bounds: PageBounds
     ) async throws -> ListPage<DisabledSubscription, UInt64> {
         try await read { [unreadable] db in
-            // They are few, and users may be millions: so they are looked through, and not those.
             let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT disabledSubscription.*, user.name AS ownerName,
-                        container.name AS containerName, container.environment
-                    FROM disabledSubscription
-                        CROSS JOIN user ON user.id = disabledSubscription.owner
-                        CROSS JOIN container ON container.id = user.container
-                    WHERE serial < ?1 AND container.name = ?2 AND container.environment = ?3
-                        AND (?4 IS NULL OR user.name = ?4)
-                    ORDER BY serial DESC
-                    """,
+                db, sql: "\(Self.disabledOfContainer) AND serial < ?1 ORDER BY serial DESC",
                 arguments: [
                     before?.stored ?? .max, container.container.rawValue,
                     container.environment.rawValue, filter.user?.rawValue,
