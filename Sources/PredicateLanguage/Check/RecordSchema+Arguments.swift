@@ -30,9 +30,9 @@ extension RecordSchema {
             .ceiling, .absolute, .truncate:
             return type.agrees(with: .double) ? nil : "a number"
         case .sum, .average, .median, .standardDeviation:
-            return type.statisticElement(isOnly).agrees(with: .double) ? nil : "numbers"
+            return type.statisticElement(isOnly: isOnly).agrees(with: .double) ? nil : "numbers"
         case .minimum, .maximum:
-            return type.statisticElement(isOnly).hasOrder ? nil : "numbers, texts or dates"
+            return type.statisticElement(isOnly: isOnly).hasOrder ? nil : "numbers, texts or dates"
         case .count, .mode, .now, .noIndex, .tokenize, .geoBox, .geoCircle, .geoPolygon:
             return nil
         }
@@ -42,7 +42,8 @@ extension RecordSchema {
     static func extreme(of arguments: [FieldType?]) -> FieldType? {
         var common: FieldType?
         for argument in arguments {
-            guard let type = argument?.statisticElement(arguments.count == 1) else { return nil }
+            guard let type = argument?.statisticElement(isOnly: arguments.count == 1)
+            else { return nil }
             guard type == common ?? type else { return nil }
             common = type
         }
@@ -148,7 +149,7 @@ extension RecordSchema {
 
 private extension RecordSchema.FieldType {
     /// What a statistic is made of: the elements of its only argument, or its arguments.
-    func statisticElement(_ isOnly: Bool) -> Self {
+    func statisticElement(isOnly: Bool) -> Self {
         guard isOnly, case .list(let element) = self else { return self }
         return element
     }

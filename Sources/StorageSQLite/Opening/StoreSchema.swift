@@ -59,7 +59,7 @@ struct StoreSchema {
         // A step may rebuild a table that others refer to; the check before each commit makes up.
         // It may write the table of the schema too, which nobody else may.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
-        try defend(db, false)
+        try setDefence(of: db, isOn: false)
         if found == 0 {
             try apply(1...version, to: db, path: path)
         } else {
@@ -67,13 +67,14 @@ struct StoreSchema {
                 try apply(number...number, to: db, path: path)
             }
         }
-        try defend(db, true)
+        try setDefence(of: db, isOn: true)
         try db.execute(sql: "PRAGMA foreign_keys = ON")
         return migrations[found...].map(\.name)
     }
 
-    private func defend(_ db: EmbeddedConnection, _ defends: Bool) throws {
-        let wanted: Int32 = defends ? 1 : 0
+    /// Sets whether SQLite keeps every statement from writing the table of the schema.
+    private func setDefence(of db: EmbeddedConnection, isOn: Bool) throws {
+        let wanted: Int32 = isOn ? 1 : 0
         let found = belfry_sqlite_defend(db.pointer, wanted)
         guard found == wanted else {
             throw StorageError.unsafeSetting(
