@@ -188,6 +188,8 @@ package struct StandbyStatus: Sendable, Hashable {
     package var position: LogPosition
     /// Whether all is loaded.
     package var isWarm: Bool
+    /// The subscriptions that are loaded.
     package var subscriptions: Int
+    /// The devices that are loaded.
     package var devices: Int
 }

@@ -11,18 +11,25 @@ package struct FollowedRow: Sendable, Hashable {
         case truncate
     }
 
+    /// What happened to the row.
     package var operation: Operation
     /// The name of the database.
     package var database: String?
+    /// The schema in which the table is.
     package var schema: String
+    /// The table's name, without the schema.
     package var table: String
     /// The columns of the primary key, or of what stands for it.
     package var key: [String]
+    /// The row before the change, as far as the log tells; `nil` where it tells nothing.
     package var before: RecordImage?
+    /// The row after the change; `nil` where there is none any more.
     package var after: RecordImage?
-    /// Who made the change, where the transaction says so.
+    /// The device that made the change, where the transaction says so.
     package var deviceID: String?
+    /// The user who made the change, where the transaction says so.
     package var userID: String?
+    /// When the transaction was committed, or the trigger of an outbox ran.
     package var occurredAt: Timestamp?
     /// Grows with each change of a record.
     package var version: Int64?
@@ -31,6 +38,7 @@ package struct FollowedRow: Sendable, Hashable {
     /// Whether it is a row of an initial load, which fires nothing.
     package var isSnapshot = false
 
+    /// Makes a change of which nothing else is known.
     package init(
         _ operation: Operation, schema: String, table: String, key: [String], position: String
     ) {

@@ -4,13 +4,17 @@ package import RelayModel
 package struct Catalogue: Sendable {
     /// A copy of the file that is whole.
     package struct Base: Sendable, Hashable {
+        /// The chain whose segments make it whole.
         package let chain: String
+        /// Its number in the chain; a later copy has a greater one.
         package let number: UInt64
+        /// The segments that it needs, and from when on it can be restored.
         package let reach: BaseReach
     }
 
     /// A segment.
     package struct Segment: Sendable, Hashable {
+        /// Its number in the chain; the next one's is one more.
         package let sequence: UInt64
         /// The last commit in it; before all others if none ends in it.
         package let moment: Timestamp
@@ -24,6 +28,7 @@ package struct Catalogue: Sendable {
     /// All names of each copy, whole or not.
     private(set) var parts: [String: [UInt64: [String]]] = [:]
 
+    /// Reads the names of all objects at a destination, in any order; foreign ones are passed over.
     package init(_ names: [String]) {
         for name in names {
             switch BackupName(name) {

@@ -4,7 +4,9 @@ package import RelayModel
 package struct ShippingStatus: Sendable, Hashable {
     /// Why something failed, and when.
     package struct Failure: Sendable, Hashable {
+        /// When it failed.
         package let at: Timestamp
+        /// Why, for people.
         package let reason: String
     }
 
@@ -22,19 +24,23 @@ package struct ShippingStatus: Sendable, Hashable {
     package var lastBase: Timestamp?
     /// Whole copies at the destination.
     package var bases = 0
-    /// What waits in the spool.
+    /// The bytes that wait in the spool.
     package var waitingBytes = 0
     /// Why the last attempt failed; `nil` once one has succeeded.
     package var failure: Failure?
     /// Why the last chain ended before its time.
     package var ending: Failure?
 
-    // Counts since the start.
+    /// Segments that were shipped since the start.
     package var shippedSegments = 0
+    /// The bytes of those segments.
     package var shippedBytes = 0
+    /// Attempts that failed since the start.
     package var failures = 0
+    /// Chains that ended before their time since the start.
     package var endedChains = 0
 
+    /// The standing of a shipper that has not begun: nothing is known of `place`.
     package init(place: String, interval: Duration) {
         self.place = place
         self.interval = interval

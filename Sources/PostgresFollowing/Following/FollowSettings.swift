@@ -10,9 +10,13 @@ package struct FollowSettings: Sendable, Hashable {
         case outbox
     }
 
+    /// The database, and as whom it is reached.
     package var target: PostgresTarget
+    /// How changes are read.
     package var way = Way.slot
+    /// The publication, which says what is followed; not read of an outbox.
     package var publication = "belfry"
+    /// The replication slot, which remembers how far it was followed; not read of an outbox.
     package var slot = "belfry"
     /// Whether publication and slot, or the outbox, are made where they are missing.
     package var makes = false
@@ -25,13 +29,14 @@ package struct FollowSettings: Sendable, Hashable {
     /// Whether a problem that stays until somebody does something ends the following before it has
     /// begun.
     package var endsBeforeItBegan = false
-    /// How much of its log the server may keep for the slot before it is warned of.
+    /// How many bytes of its log the server may keep for the slot before it is warned of.
     package var retainedWarning: UInt64 = 1024 * 1024 * 1024
     /// What the store holds, where it was made of a copy of the one that followed before.
     package var restored: RestoredHolding?
     /// The file with the authorities of servers' certificates.
     package var authorities: String?
 
+    /// Follows a database by the slot and the publication that are called `belfry`.
     package init(_ target: PostgresTarget) {
         self.target = target
     }

@@ -23,11 +23,15 @@ package enum LogMessage: Sendable, Hashable {
 
 /// A table, as it was when the changes that follow were made.
 package struct Relation: Sendable, Hashable {
+    /// Its number in `pg_class`.
     package let id: UInt32
+    /// The schema in which it is.
     package let schema: String
+    /// Its name, without the schema.
     package let name: String
     /// `d` default, `n` nothing, `f` the whole row, `i` an index.
     package let identity: UInt8
+    /// Its columns, in the order of the rows' values.
     package let columns: [RelationColumn]
 }
 

@@ -181,7 +181,9 @@ package struct ReceiptListFilter: Sendable, Hashable {
 
 /// A place among the receipts: a block, and how many of its receipts were looked at.
 package struct ReceiptPlace: Sendable, Hashable {
+    /// The number of the block's row.
     package var block: Int64
+    /// How many receipts of the block were looked at, from the newest back.
     package var seen: Int
 
     package init(block: Int64, seen: Int) {
