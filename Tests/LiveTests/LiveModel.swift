@@ -138,10 +138,10 @@ extension ModelClient {
     /// Connects anew, declares queries and hears all that they have at first.
     func come(
         _ queries: [String: LiveQuery], version: Int64 = 1, grant: ReadGrant = .world,
-        to engine: LiveEngine
+        to engine: LiveEngine, of container: ContainerKey = Fixtures.container
     ) async throws {
         leave()
-        await engine.connect(number, at: self, of: Fixtures.container, as: reader)
+        await engine.connect(number, at: self, of: container, as: reader)
         try await engine.declare(queries, version: version, by: self, grant: grant)
         await wait { $0.isComplete }
     }

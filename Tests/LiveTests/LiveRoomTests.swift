@@ -23,15 +23,6 @@ import Testing
         return settings
     }
 
-    private static func come(
-        _ client: ModelClient, _ queries: [String: LiveQuery], to engine: LiveEngine,
-        of container: ContainerKey = Fixtures.container
-    ) async throws {
-        await engine.connect(client.number, at: client, of: container, as: client.reader)
-        try await engine.declare(queries, version: 1, by: client)
-        await client.wait { $0.isComplete }
-    }
-
     private static func add(_ names: ClosedRange<Int>, _ scenario: LiveScenario) async throws {
         for name in names {
             try await scenario.modify([
@@ -128,14 +119,14 @@ import Testing
     func newcomer() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)
-        let greedy = ModelClient(1, as: Self.reader("bob"))
-        let modest = ModelClient(2, as: Self.reader("alice"))
+        let greedy = ModelClient.of(1, "bob")
+        let modest = ModelClient.of(2)
         try await scenario.withEngine(Self.settings) { engine in
             // Just as much as there is room for.
-            try await Self.come(greedy, Self.large(3, of: "bob"), to: engine)
+            try await greedy.come(Self.large(3, of: "bob"), to: engine)
             #expect(greedy.state.withLock { $0.gone } == [])
             let one = ["one": LiveScenario.query(.result, where: "price == 1")]
-            try await Self.come(modest, one, to: engine)
+            try await modest.come(one, to: engine)
             try await engine.fence("f", of: 1)
             #expect(modest.state.withLock { $0.gone } == [])
             #expect(modest.state.withLock { $0.shown["one"]?.count } == 1)
@@ -149,14 +140,14 @@ import Testing
     func growing() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...2, scenario)
-        let greedy = ModelClient(1, as: Self.reader("bob"))
-        let modest = ModelClient(2, as: Self.reader("alice"))
+        let greedy = ModelClient.of(1, "bob")
+        let modest = ModelClient.of(2)
         var settings = Self.settings
         settings.memory = 2 * 9 * Self.record
         try await scenario.withEngine(settings) { engine in
             let few = ["few": LiveScenario.query(.result, where: "price == 2 OR price == 3")]
-            try await Self.come(modest, few, to: engine)
-            try await Self.come(greedy, Self.large(4, of: "bob"), to: engine)
+            try await modest.come(few, to: engine)
+            try await greedy.come(Self.large(4, of: "bob"), to: engine)
             #expect(greedy.state.withLock { $0.gone } == [])
             try await Self.add(3...3, scenario)
             for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
@@ -170,16 +161,16 @@ import Testing
     func sharing() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...2, scenario)
-        let greedy = ModelClient(1, as: Self.reader("bob"))
-        let modest = ModelClient(2, as: Self.reader("alice"))
+        let greedy = ModelClient.of(1, "bob")
+        let modest = ModelClient.of(2)
         var settings = Self.settings
         settings.memory = 2 * 9 * Self.record
         try await scenario.withEngine(settings) { engine in
             // The first that finds no room, because it was there first.
             let few = ["few": LiveScenario.query(.result, where: "price == 2 OR price == 3")]
-            try await Self.come(modest, few, to: engine)
+            try await modest.come(few, to: engine)
             let all = few.merging(Self.large(3, of: "bob")) { few, _ in few }
-            try await Self.come(greedy, all, to: engine)
+            try await greedy.come(all, to: engine)
             try await Self.add(3...3, scenario)
             for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
             #expect(modest.state.withLock { $0.gone } == [])
@@ -203,18 +194,16 @@ import Testing
             try await scenario.modify(record, in: container)
         }
         try await Self.add(1...2, scenario)
-        let greedy = [
-            ModelClient(1, as: Self.reader("bob")), ModelClient(2, as: Self.reader("bob")),
-        ]
-        let modest = ModelClient(3, as: Self.reader("alice"))
+        let greedy = [ModelClient.of(1, "bob"), ModelClient.of(2, "bob")]
+        let modest = ModelClient.of(3)
         try await scenario.withEngine(Self.settings) { engine in
             for (client, container) in zip(greedy, full) {
                 // As many as there is room for, each of one record.
                 let queries = Self.large(12, of: "bob", in: container)
-                try await Self.come(client, queries, to: engine, of: container)
+                try await client.come(queries, to: engine, of: container)
                 #expect(client.state.withLock { $0.gone } == [])
             }
-            try await Self.come(modest, ["all": LiveScenario.query(.result)], to: engine)
+            try await modest.come(["all": LiveScenario.query(.result)], to: engine)
             for client in greedy { try await engine.fence("f", of: client.number) }
             #expect(modest.state.withLock { $0.gone } == [])
             #expect(modest.state.withLock { $0.shown["all"]?.count } == 2)
@@ -229,8 +218,8 @@ import Testing
     func reading() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)
-        let greedy = ModelClient(1, as: Self.reader("bob"))
-        let modest = ModelClient(2, as: Self.reader("alice"))
+        let greedy = ModelClient.of(1, "bob")
+        let modest = ModelClient.of(2)
         try await scenario.withEngine(Self.settings) { engine in
             for client in [greedy, modest] {
                 await engine.connect(
@@ -257,7 +246,7 @@ import Testing
         try await Self.add(1...4, scenario)
         var settings = LiveSettings()
         settings.recordsPerResult = 3
-        let client = ModelClient(1, as: Self.reader("alice"))
+        let client = ModelClient.of(1)
         try await scenario.withEngine(settings) { engine in
             var bounded = LiveScenario.query(.result, order: [LiveSortKey("price")])
             bounded.start = LiveBound(.integer(2))
@@ -265,7 +254,7 @@ import Testing
                 "all": LiveScenario.query(.result), "bounded": bounded,
                 "few": LiveScenario.query(.result, where: "price < 4"),
             ]
-            try await Self.come(client, queries, to: engine)
+            try await client.come(queries, to: engine)
             let state = client.state.withLock { $0 }
             #expect(state.gone == ["all"])
             #expect(state.shown["bounded"]?.count == 3)
@@ -279,9 +268,7 @@ import Testing
         try await Self.add(1...4, scenario)
         var settings = LiveSettings()
         settings.rowsPerReading = 3
-        let clients = [
-            ModelClient(1, as: Self.reader("alice")), ModelClient(2, as: Self.reader("bob")),
-        ]
+        let clients = [ModelClient.of(1), ModelClient.of(2, "bob")]
         try await scenario.withEngine(settings) { engine in
             for client in clients {
                 await engine.connect(
@@ -303,14 +290,12 @@ import Testing
         let size = LiveScenario.query(.result, where: "price < 100").ownBytes
         var settings = LiveSettings()
         settings.queryBytesPerUser = 3 * size + size / 2
-        let (greedy, again) = (
-            ModelClient(1, as: Self.reader("bob")), ModelClient(2, as: Self.reader("bob"))
-        )
-        let modest = ModelClient(3, as: Self.reader("alice"))
+        let (greedy, again) = (ModelClient.of(1, "bob"), ModelClient.of(2, "bob"))
+        let modest = ModelClient.of(3)
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(greedy, Self.large(3, of: "bob"), to: engine)
+            try await greedy.come(Self.large(3, of: "bob"), to: engine)
             // What is there already takes nothing more, however often it is asked for.
-            try await Self.come(again, Self.large(3, of: "bob"), to: engine)
+            try await again.come(Self.large(3, of: "bob"), to: engine)
             await #expect(throws: APIError.self) {
                 try await engine.declare(Self.large(4, of: "bob"), version: 2, by: again)
             }
@@ -323,7 +308,7 @@ import Testing
                 try await engine.get("g", got, under: schema, for: 1)
             }
             let own = ["own": LiveScenario.query(.result, where: "price > 200")]
-            try await Self.come(modest, own, to: engine)
+            try await modest.come(own, to: engine)
             #expect(modest.state.withLock { $0.shown["own"]?.count } == 0)
         }
     }
@@ -342,17 +327,15 @@ import Testing
         #expect(changes.ownBytes == ofChanges + 200_000)
         var settings = LiveSettings()
         settings.queryBytesPerUser = 150_000
-        let (client, other) = (
-            ModelClient(1, as: Self.reader("bob")), ModelClient(2, as: Self.reader("alice"))
-        )
+        let (client, other) = (ModelClient.of(1, "bob"), ModelClient.of(2))
         try await scenario.withEngine(settings) { [result, changes] engine in
-            try await Self.come(client, ["result": result], to: engine)
+            try await client.come(["result": result], to: engine)
             await #expect(throws: APIError.self) {
                 try await engine.declare(
                     ["result": result, "changes": changes], version: 2, by: client)
             }
             let own = LiveScenario.query(.result, where: "price < 200", owner: "alice")
-            try await Self.come(other, ["own": own], to: engine)
+            try await other.come(["own": own], to: engine)
             #expect(other.state.withLock { $0.shown["own"]?.count } != nil)
         }
     }
@@ -363,16 +346,16 @@ import Testing
         let size = LiveScenario.query(.result, where: "price < 100").ownBytes
         var settings = LiveSettings()
         settings.queryBytesPerUser = 3 * size + size / 2
-        let first = ModelClient(1, as: Self.reader("bob"))
-        let other = ModelClient(2, as: Self.reader("alice"))
-        let again = ModelClient(3, as: Self.reader("bob"))
+        let first = ModelClient.of(1, "bob")
+        let other = ModelClient.of(2)
+        let again = ModelClient.of(3, "bob")
         let own = ["own": LiveScenario.query(.result, where: "price > 100", owner: "bob")]
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(first, Self.large(3, of: "bob"), to: engine)
-            try await Self.come(other, Self.large(3, of: "alice"), to: engine)
+            try await first.come(Self.large(3, of: "bob"), to: engine)
+            try await other.come(Self.large(3, of: "alice"), to: engine)
             await engine.disconnect(1)
             await engine.lookAfterGroups()
-            try await Self.come(again, own, to: engine)
+            try await again.come(own, to: engine)
             #expect(again.state.withLock { $0.shown["own"]?.count } == 0)
             await #expect(throws: APIError.self) {
                 try await engine.declare(Self.large(4, of: "alice"), version: 2, by: other)
@@ -385,10 +368,10 @@ import Testing
         let scenario = try await LiveScenario()
         try await Self.add(1...2, scenario)
         let queries = ["all": LiveScenario.query(.result)]
-        let stays = ModelClient(1, as: Self.reader("alice"))
-        let leaves = ModelClient(2, as: Self.reader("alice"))
+        let stays = ModelClient.of(1)
+        let leaves = ModelClient.of(2)
         try await scenario.withEngine { engine in
-            for client in [stays, leaves] { try await Self.come(client, queries, to: engine) }
+            for client in [stays, leaves] { try await client.come(queries, to: engine) }
             await engine.disconnect(2)
             leaves.leave()
             try await Self.add(3...3, scenario)
@@ -406,13 +389,12 @@ import Testing
         settings.recordsPerResult = 3
         // The second table is read once the first has been.
         settings.readings = 1
-        let client = ModelClient(1, as: Self.reader("alice"))
+        let client = ModelClient.of(1)
         let other = LiveQuery(
             .result, Fixtures.subscription("other", on: "Other"), form: LiveForm())
         let new = LiveScenario.query(.changes)
         try await scenario.withEngine(settings) { engine in
-            try await Self.come(
-                client, ["all": LiveScenario.query(.result), "new": new], to: engine)
+            try await client.come(["all": LiveScenario.query(.result), "new": new], to: engine)
             #expect(client.state.withLock { $0.gone } == ["all"])
             try await engine.declare(["new": new, "other": other], version: 2, by: client)
             await client.wait { $0.isComplete }
