@@ -9,22 +9,6 @@ import Testing
 
 /// What an application says of its icon counts from its place in the log on.
 @Suite struct BadgeTests {
-    private struct Finished: Error {}
-
-    private actor Taker {
-        private(set) var batches: [OwedBatch] = []
-        private let head: LogPosition
-
-        init(head: LogPosition) {
-            self.head = head
-        }
-
-        func take(_ batch: OwedBatch) throws {
-            batches.append(batch)
-            if batch.finished == head { throw Finished() }
-        }
-    }
-
     private static let settings = ContainerSettings(
         key: Fixtures.container, topics: ["com.example.Art"])
 
@@ -37,17 +21,14 @@ import Testing
 
     /// All that is handed over from the beginning of a log.
     private func handedOver(by store: RelayStore) async throws -> [OwedBatch] {
-        let taker = Taker(head: try await store.head())
-        var follower = Follower(
-            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, clock: ContinuousClock(), settings: { _ in Self.settings },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
-            take: { try await taker.take($0) })
-        try await follower.recover(at: .start, from: store)
-        do {
-            try await follower.follow(from: .start)
-        } catch is Finished {}
-        return await taker.batches
+        try await store.handedOver { take in
+            Follower(
+                log: store, progress: store,
+                identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
+                clock: ContinuousClock(), settings: { _ in Self.settings },
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                take: take)
+        }
     }
 
     @Test func `a badge is set after what came before it, and before what raises it`()

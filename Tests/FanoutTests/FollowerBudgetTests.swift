@@ -10,22 +10,6 @@ import Testing
 
 /// Nobody's condition keeps the changes of others waiting.
 @Suite struct FollowerBudgetTests {
-    private struct Finished: Error {}
-
-    private actor Taker {
-        private(set) var positions: [String] = []
-        private let head: LogPosition
-
-        init(head: LogPosition) {
-            self.head = head
-        }
-
-        func take(_ batch: OwedBatch) throws {
-            positions += batch.deliveries.map { "\($0.delivery.ordinal.position)" }
-            if batch.finished == head { throw Finished() }
-        }
-    }
-
     private let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
     private let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
@@ -62,18 +46,16 @@ import Testing
     private func follow(
         _ store: RelayStore, mostSteps: Int = 100_000, pulse: FollowerPulse? = nil
     ) async throws -> [String] {
-        let taker = Taker(head: try await store.head())
         let settings = settings
-        var follower = Follower(
-            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
-            mostSteps: mostSteps, pulse: pulse, take: { try await taker.take($0) })
-        try await follower.recover(at: .start, from: store)
-        do {
-            try await follower.follow(from: .start)
-        } catch is Finished {}
-        return await taker.positions
+        let batches = try await store.handedOver { take in
+            Follower(
+                log: store, progress: store,
+                identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
+                clock: ContinuousClock(), settings: { _ in settings },
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                mostSteps: mostSteps, pulse: pulse, take: take)
+        }
+        return batches.flatMap(\.deliveredPositions)
     }
 
     @Test func `a change that takes too many steps is set aside, and the others go on`()

@@ -47,22 +47,6 @@ private final class ScratchedLog: ShardLog {
 
 /// What cannot be read stops nobody else, and is never passed over in silence.
 @Suite struct FollowerQuarantineTests {
-    private struct Finished: Error {}
-
-    private actor Taker {
-        private(set) var records: [String] = []
-        private let head: LogPosition
-
-        init(head: LogPosition) {
-            self.head = head
-        }
-
-        func take(_ batch: OwedBatch) throws {
-            records += batch.deliveries.map { "\($0.delivery.ordinal.position)" }
-            if batch.finished == head { throw Finished() }
-        }
-    }
-
     /// Follows a log with this many changes between edits, one entry of which cannot be read.
     private func follow(
         scratched position: UInt64, isChange: Bool
@@ -84,18 +68,16 @@ private final class ScratchedLog: ShardLog {
         let scratch = UnreadableEntry(
             position: LogPosition(position), isChange: isChange, reason: "scratched")
         let log = ScratchedLog(store, scratch: scratch)
-        let taker = Taker(head: try await store.head())
-        var follower = Follower(
-            log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
-            take: { try await taker.take($0) })
-        try await follower.recover(at: .start, from: store)
-        do {
-            try await follower.follow(from: .start)
-        } catch is Finished {}
+        let batches = try await store.handedOver { take in
+            Follower(
+                log: log, progress: store,
+                identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
+                clock: ContinuousClock(), settings: { _ in settings },
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                take: take)
+        }
         await store.close()
-        return (await taker.records, log.quarantined)
+        return (batches.flatMap(\.deliveredPositions), log.quarantined)
     }
 
     private func post(_ number: Int, to store: RelayStore) async throws {

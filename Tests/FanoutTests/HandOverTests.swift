@@ -9,22 +9,6 @@ import Testing
 
 /// Nobody's push waits for all that was read together with its change, unless nobody else is there.
 @Suite struct HandOverTests {
-    private struct Finished: Error {}
-
-    private actor Taker {
-        private(set) var sizes: [Int] = []
-        private let head: LogPosition
-
-        init(head: LogPosition) {
-            self.head = head
-        }
-
-        func take(_ batch: OwedBatch) throws {
-            if !batch.deliveries.isEmpty { sizes.append(batch.deliveries.count) }
-            if batch.finished == head { throw Finished() }
-        }
-    }
-
     private static let other = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
 
@@ -51,19 +35,16 @@ import Testing
                 container == Self.other ? [changes[0]] : changes, container: container,
                 source: Fixtures.identifier("test"), at: Fixtures.moment)
         }
-        let taker = Taker(head: try await store.head())
-        var follower = Follower(
-            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, clock: ContinuousClock(),
-            settings: { key in settings.first { $0.key == key } },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
-            take: { try await taker.take($0) })
-        try await follower.recover(at: .start, from: store)
-        do {
-            try await follower.follow(from: .start)
-        } catch is Finished {}
+        let batches = try await store.handedOver { take in
+            Follower(
+                log: store, progress: store,
+                identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
+                clock: ContinuousClock(), settings: { key in settings.first { $0.key == key } },
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                take: take)
+        }
         await store.close()
-        return await taker.sizes
+        return batches.map(\.deliveries.count).filter { $0 > 0 }
     }
 
     @Test func `alone a container's deliveries are handed over together`() async throws {
