@@ -75,10 +75,7 @@ import Testing
             $0.admit(deliveries(1...1)[...], atMost: 1, withdrawn: [:], at: $1)
         }
         let request = try #require(admission.requests.first)
-        let bad = PushOutcome.refused(
-            GatewayRefusal(
-                status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
-        ledger.take([PushCompletion(ticket: request.ticket, outcome: bad)])
+        ledger.take([PushCompletion(ticket: request.ticket, outcome: .badCredential)])
         let halted = try #require(ledger.halts.first)
         clock.setBack(by: .seconds(3600))
         _ = ledger.now()
@@ -115,10 +112,9 @@ import Testing
     }
 
     @Test func `a halt of a container ends when it was to end`() async throws {
-        let bad = PushOutcome.refused(
-            GatewayRefusal(
-                status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
-        let bench = try await WorkerBench { _, attempt in attempt == 1 ? bad : .accepted }
+        let bench = try await WorkerBench { _, attempt in
+            attempt == 1 ? .badCredential : .accepted
+        }
         try await bench.run {
             try await bench.accept(1...1)
             #expect(await bench.passed(1))

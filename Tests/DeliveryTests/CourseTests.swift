@@ -206,12 +206,7 @@ import Testing
     // MARK: Ranges
 
     @Test func `what waits is superseded by a newer change that is a range`() async throws {
-        let bench = try await WorkerBench { _, _ in
-            .refused(
-                GatewayRefusal(
-                    status: 503, reason: "ServiceUnavailable",
-                    reaction: .retry(after: nil, scope: .gateway)))
-        }
+        let bench = try await WorkerBench { _, _ in .unavailable }
         let collapsing: (inout Delivery) -> Void = {
             $0.notification.collapseID = "art"
             $0.collapsingRecord = RecordID(recordName: Fixtures.identifier("a1"))

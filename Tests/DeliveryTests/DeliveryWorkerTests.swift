@@ -8,14 +8,6 @@ import StorageSQLite
 import Testing
 
 @Suite struct DeliveryWorkerTests {
-    private static let unavailable = PushOutcome.refused(
-        GatewayRefusal(
-            status: 503, reason: "ServiceUnavailable",
-            reaction: .retry(after: nil, scope: .gateway)))
-    private static let badCredential = PushOutcome.refused(
-        GatewayRefusal(
-            status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
-
     @Test func `what the gateway accepts is settled and leaves a receipt`() async throws {
         let bench = try await WorkerBench()
         try await bench.run {
@@ -60,7 +52,7 @@ import Testing
 
     @Test func `a retry is sent when it falls due, with the same identity`() async throws {
         let bench = try await WorkerBench { _, attempt in
-            attempt < 3 ? Self.unavailable : .accepted
+            attempt < 3 ? .unavailable : .accepted
         }
         try await bench.run {
             try await bench.accept(1...1)
@@ -81,7 +73,7 @@ import Testing
 
     @Test func `more retries than fit the retry window follow each other at once`() async throws {
         let bench = try await WorkerBench(retryWindow: 4) { _, attempt in
-            attempt == 1 ? Self.unavailable : .accepted
+            attempt == 1 ? .unavailable : .accepted
         }
         try await bench.run {
             try await bench.accept(1...40)
@@ -108,7 +100,7 @@ import Testing
     }
 
     @Test func `a notification that expires at once is sent once`() async throws {
-        let bench = try await WorkerBench { _, _ in Self.unavailable }
+        let bench = try await WorkerBench { _, _ in .unavailable }
         try await bench.run {
             try await bench.accept(1...1, expiration: Fixtures.moment)
             #expect(await bench.passed(1))
@@ -181,7 +173,7 @@ import Testing
     // MARK: Halts
 
     @Test func `refused credentials halt the container until one push is accepted`() async throws {
-        let bench = try await WorkerBench { _, _ in Self.badCredential }
+        let bench = try await WorkerBench { _, _ in .badCredential }
         try await bench.run {
             try await bench.accept(1...1)
             #expect(await bench.passed(1))
@@ -211,7 +203,7 @@ import Testing
 
     @Test func `a container resumes at once when its settings were mended`() async throws {
         let bench = try await WorkerBench { _, attempt in
-            attempt == 1 ? Self.badCredential : .accepted
+            attempt == 1 ? .badCredential : .accepted
         }
         try await bench.run {
             try await bench.accept(1...1)

@@ -9,20 +9,12 @@ import Testing
 
 /// What waits, and lets others go meanwhile.
 @Suite struct WaitingTests {
-    private static let unavailable = PushOutcome.refused(
-        GatewayRefusal(
-            status: 503, reason: "ServiceUnavailable",
-            reaction: .retry(after: nil, scope: .gateway)))
-    private static let badCredential = PushOutcome.refused(
-        GatewayRefusal(
-            status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
-
     // MARK: Rows of a halted lane
 
     @Test func `what is halted is written once, and nobody reads it until it may go`()
         async throws
     {
-        let bench = try await WorkerBench { _, _ in Self.badCredential }
+        let bench = try await WorkerBench { _, _ in .badCredential }
         try await bench.run {
             try await bench.accept(1...30)
             #expect(await bench.passed(30))
@@ -46,7 +38,7 @@ import Testing
     @Test func `a gateway that fails for a while is left alone, and tried one by one`()
         async throws
     {
-        let bench = try await WorkerBench(window: 256) { _, _ in Self.unavailable }
+        let bench = try await WorkerBench(window: 256) { _, _ in .unavailable }
         try await bench.run {
             try await bench.accept(1...30)
             #expect(await bench.passed(30))
@@ -115,7 +107,7 @@ import Testing
 
     @Test func `one container's crowd of retries lets another's one go`() async throws {
         let bench = try await WorkerBench(retryWindow: 8) { _, attempt in
-            attempt == 1 ? Self.unavailable : .accepted
+            attempt == 1 ? .unavailable : .accepted
         }
         try await bench.run {
             try await bench.accept(1...200)
@@ -228,7 +220,7 @@ import Testing
         async throws
     {
         let temporary = try TemporaryStore()
-        var bench = try await WorkerBench(on: temporary) { _, _ in Self.unavailable }
+        var bench = try await WorkerBench(on: temporary) { _, _ in .unavailable }
         try await bench.run {
             try await bench.accept(collapsing(1...3, "a1") + collapsing(4...4, "a2"))
             try await bench.accept(5...5)
