@@ -165,28 +165,7 @@ package final class Relay: Service {
             logger.warning(
                 "secrets lie in the store as they are: set secrets.keyFile to encrypt them")
         }
-        let services: [any Service] =
-            [
-                walk.sending,
-                LoopService { await self.tokens.write() },
-                LoopService { await self.courier.run() },
-            ] + walk.following
-            + [
-                LoopService { try await self.upkeep.run() },
-                LoopService { try await self.sampleSeries() },
-                LoopService { try await self.warn() },
-            ] + (shipper.map { [shipBackups($0)] } ?? [])
-            + (census.map { [spreading($0)] } ?? [])
-            + (certificate.map { [watch($0)] } ?? []) + (try listeners())
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: services.map {
-                    // A failure ends the others in order too: an HTTP server that is cancelled
-                    // while a connection comes in ends the process by a trap.
-                    ServiceGroupConfiguration.ServiceConfiguration(
-                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
-                        failureTerminationBehavior: .gracefullyShutdownGroup)
-                }, logger: quietLogger))
+        let group = try serviceGroup()
         let handingOver = Task { [handOver, walk, store] in
             // Nobody may leave the group by itself while it shuts down.
             for await _ in handOver.stream {
@@ -217,6 +196,32 @@ package final class Relay: Service {
             throw error
         }
         try outcome.get()
+    }
+
+    /// All that runs until the shutdown, in the order in which it begins; it ends in the reverse.
+    private func serviceGroup() throws -> ServiceGroup {
+        let services: [any Service] =
+            [
+                walk.sending,
+                LoopService { await self.tokens.write() },
+                LoopService { await self.courier.run() },
+            ] + walk.following
+            + [
+                LoopService { try await self.upkeep.run() },
+                LoopService { try await self.sampleSeries() },
+                LoopService { try await self.warn() },
+            ] + (shipper.map { [shipBackups($0)] } ?? [])
+            + (census.map { [spreading($0)] } ?? [])
+            + (certificate.map { [watch($0)] } ?? []) + (try listeners())
+        return ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: services.map {
+                    // A failure ends the others in order too: an HTTP server that is cancelled
+                    // while a connection comes in ends the process by a trap.
+                    ServiceGroupConfiguration.ServiceConfiguration(
+                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup)
+                }, logger: quietLogger))
     }
 
     /// Lets what is in flight finish, and closes the store.
