@@ -1,10 +1,6 @@
-import Crypto
 import Foundation
 import Gateway
 import GatewaySimulator
-import NIOCore
-import NIOPosix
-import NIOSSL
 import RelayModel
 import RelayTestKit
 import Testing

@@ -1,11 +1,7 @@
-import Hummingbird
 import Logging
-import Metrics
-import NIOCore
 import RelayModel
 import ServiceLifecycle
 import StoragePostgreSQL
-import Synchronization
 
 /// The listeners of a relay whose store another relay may own.
 ///
