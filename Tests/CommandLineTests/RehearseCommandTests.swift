@@ -9,19 +9,7 @@ import Testing
 @Suite struct RehearseCommandTests {
     @Test func `the sandbox rehearses, as the page about it shows`() async throws {
         let home = try Folder.make()
-        let seed = home.appending(path: "seed.json")
-        try Data(
-            """
-            {"devices": [{"user": "carol", "deviceID": "carols-phone"},
-                {"user": "carol", "deviceID": "carols-tablet"}],
-             "subscriptions": [{"user": "carol", "subscription": {
-               "subscriptionID": "urgent", "subscriptionType": "query",
-               "query": {"recordType": "Todo", "predicate": "priority > 2 AND done = false"},
-               "firesOn": ["create"], "notificationInfo": {"alertBody": "Urgent"}}}]}
-            """.utf8
-        ).write(to: seed)
-        let sandbox = try await DevCommandTests.Sandbox.start(
-            ["--port", "0", "--seed", seed.path], home: home, until: "Sown from")
+        let sandbox = try await DevCommandTests.Sandbox.startOfPages(home: home)
         for arguments in [
             ["Todo", "t1", "-f", "priority=1", "-f", "done=false"],
             ["Todo", "t2", "-f", "priority=5", "-f", "done=false"],
