@@ -76,6 +76,13 @@ struct APIDocument: Sendable {
         return (answers[String(status)] ?? answers["default"]).map(resolved)
     }
 
+    /// The schema of what the call whose path ends so answers with the status 200.
+    func answerSchema(ofPathEnding end: String) -> JSONValue? {
+        guard let call = calls.first(where: { $0.path.hasSuffix(end) }) else { return nil }
+        return answer(of: call, status: 200)?
+            .value(at: ["content", "application/json", "schema"])
+    }
+
     /// Whether a call names a status itself.
     func documents(_ status: Int, of call: Call) -> Bool {
         JSONValue.object(call.description).value(at: ["responses", String(status)]) != nil
