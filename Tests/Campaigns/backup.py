@@ -9,7 +9,7 @@ is a small tmpfs, which only root can mount; otherwise that scene is left out.
   python3 Tests/Campaigns/backup.py folder full bucket --kills 5 --binary .build/release/belfry
 """
 import argparse, datetime, json, logging, os, random, shutil, sqlite3, subprocess, tempfile, time
-from rig import CONTAINER, Rig, binary, free_port
+from rig import Rig, binary, free_port
 
 SCENES = {}
 # What a restored store has of its own: its identity, and what is bound to it.

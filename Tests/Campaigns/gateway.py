@@ -10,7 +10,7 @@ gateway printed, and the receipts of the relay.
 In every scene each delivery is accepted in the end, with one apns-id and no dead letter; how often
 one may be received twice, and which receipts there must be, stands beside the scene.
 """
-import argparse, json, os, shutil, sys, tempfile, time
+import argparse, json, shutil, sys, tempfile, time
 from collections import Counter
 from rig import CONTAINER, PATIENCE, Gateway, Rig, binary, pushes
 

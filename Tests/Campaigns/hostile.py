@@ -13,7 +13,7 @@ own on the same machine: how much later pushes come for want of processors alone
 """
 import argparse, http.client, json, multiprocessing, os, random, shutil, socket, sys, tempfile
 import threading, time
-from rig import ADMIN_TOKEN, CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
 from ranges import Tail, delays
 
 HOSTILE = "iCloud.com.example.Noise"

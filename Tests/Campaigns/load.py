@@ -10,9 +10,9 @@ must arrive.
 
   python3 Tests/Campaigns/load.py --seconds 600
 """
-import argparse, http.client, json, os, random, re, shutil, sys, tempfile, threading, time
+import argparse, http.client, json, random, re, shutil, sys, tempfile, threading, time
 from collections import Counter
-from rig import CONTAINER, Gateway, Relay, binary, exchange, user_token
+from rig import CONTAINER, Gateway, Relay, binary, exchange
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 LAG = 3000

@@ -4,7 +4,7 @@ kill -9 in its middle repeats.
 
   python3 Tests/Campaigns/ranges.py --subscriptions 5000
 """
-import argparse, json, os, re, shutil, sys, tempfile, threading, time
+import argparse, json, re, shutil, sys, tempfile, threading, time
 from collections import Counter
 from rig import (
     CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, memory, multiply, pushes,
