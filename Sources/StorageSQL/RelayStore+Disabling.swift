@@ -61,8 +61,8 @@ extension RelayStore {
         }
     }
 
-    /// Selects the disabled subscriptions of the container ?2 in the environment ?3, and of the user
-    /// ?4 alone where that is not null.
+    /// Selects the disabled subscriptions of the container ?2 in the environment ?3, and of the
+    /// user ?4 alone where that is not null.
     ///
     /// They are few, and users may be millions: so they are looked through, and not those.
     static let disabledOfContainer = """
