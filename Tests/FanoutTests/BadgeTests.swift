@@ -26,7 +26,7 @@ import Testing
                 log: store, progress: store,
                 identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
                 clock: ContinuousClock(), settings: { _ in Self.settings },
-                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                logger: .silent,
                 take: take)
         }
     }

@@ -79,7 +79,7 @@ private final class ToldJudge: SideJudge {
     private static let loud = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Loud"), environment: .development)
     private static let dear = "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > 0"
-    private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    private static let logger = Logger.silent
 
     private static func settings(_ key: ContainerKey) -> ContainerSettings {
         ContainerSettings(key: key, topics: ["com.example.Art"])

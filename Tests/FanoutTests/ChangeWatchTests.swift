@@ -50,7 +50,7 @@ import Testing
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            logger: .silent,
             watch: ChangeWatch {
                 $0 == Fixtures.container && isOn
             } tell: { judged in

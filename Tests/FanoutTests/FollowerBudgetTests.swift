@@ -52,7 +52,7 @@ import Testing
                 log: store, progress: store,
                 identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
                 clock: ContinuousClock(), settings: { _ in settings },
-                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                logger: .silent,
                 mostSteps: mostSteps, pulse: pulse, take: take)
         }
         return batches.flatMap(\.deliveredPositions)

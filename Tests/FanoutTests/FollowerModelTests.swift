@@ -188,7 +188,7 @@ actor Collector {
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            logger: .silent,
             take: { try await collector.take($0) })
         try await follower.recover(at: mark, from: store, portion: 3)
         do {

@@ -73,7 +73,7 @@ private final class ScratchedLog: ShardLog {
                 log: log, progress: store,
                 identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
                 clock: ContinuousClock(), settings: { _ in settings },
-                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                logger: .silent,
                 take: take)
         }
         await store.close()

@@ -40,7 +40,7 @@ import Testing
                 log: store, progress: store,
                 identity: DeliveryIdentity(store: store.storeIdentity), indexSeed: 7,
                 clock: ContinuousClock(), settings: { key in settings.first { $0.key == key } },
-                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+                logger: .silent,
                 take: take)
         }
         await store.close()

@@ -35,7 +35,7 @@ import Testing
         Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: clock, settings: { _ in nil },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            logger: .silent,
             take: { _ in })
     }
 

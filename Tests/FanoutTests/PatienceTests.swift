@@ -12,7 +12,7 @@ import Testing
 @Suite struct PatienceTests {
     private struct Finished: Error {}
 
-    private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    private static let logger = Logger.silent
     private static let settings: ContainerSettings = {
         var settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
         settings.keepsInbox = true

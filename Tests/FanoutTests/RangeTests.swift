@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    private static let logger = Logger.silent
     private static let settings = ContainerSettings(
         key: Fixtures.container, topics: ["com.example.Art"])
 

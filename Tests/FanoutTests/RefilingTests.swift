@@ -52,7 +52,7 @@ import Testing
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            logger: .silent,
             directory: directory
         ) { batch in if batch.finished == head { throw Finished() } }
         let registry = BrokenOffReading(store)

@@ -11,7 +11,7 @@ import Testing
 
 /// A follower that begins with a snapshot owes what one owes that begins with the registry.
 @Suite struct SnapshotTests {
-    private static let quiet = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    private static let quiet = Logger.silent
 
     private func snapshots(of store: RelayStore) -> SnapshotStore {
         let count = Atomic<UInt64>(0)

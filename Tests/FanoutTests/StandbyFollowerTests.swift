@@ -8,7 +8,7 @@ import Testing
 
 /// A follower that begins with a state that stood by owes what one owes that loads everything.
 @Suite struct StandbyFollowerTests {
-    private static let quiet = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    private static let quiet = Logger.silent
 
     private func standby(portion: Int = 3) -> StandbyFollower {
         StandbyFollower(

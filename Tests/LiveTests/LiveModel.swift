@@ -31,7 +31,7 @@ struct LiveScenario {
     func withEngine<Value: Sendable>(
         _ settings: LiveSettings = LiveSettings(), log: (any ShardLog)? = nil,
         shadow: (any Shadow)? = nil,
-        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+        logger: Logger = .silent,
         _ body: @Sendable (LiveEngine) async throws -> Value
     ) async throws -> Value {
         let engine = LiveEngine(

@@ -293,7 +293,7 @@ import Testing
         let engine = LiveEngine(
             log: scenario.store, shadow: scenario.store, writing: PlainForm(),
             store: LiveScenario.mark, seed: 1, clock: TestClock(),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            logger: .silent)
         await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
         try await engine.declare(["all": LiveScenario.query(.result)], version: 1, by: client)
         // What has been read by then is read for good.

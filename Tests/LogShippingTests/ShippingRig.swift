@@ -44,7 +44,7 @@ final class ShippingRig: Sendable {
             store, spool: spool, to: destination, settings: shipping, clock: clock,
             now: { clock.moment },
             randomBytes: { count in (0..<count).map { _ in .random(in: 0...255) } },
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            logger: .silent)
     }
 
     /// Makes the container that changes are appended to.

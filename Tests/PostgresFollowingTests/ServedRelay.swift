@@ -35,7 +35,7 @@ struct ServedRelay: Sendable {
                 "--http-metrics", "on",
                 "--admin-token", RelayClient.adminToken,
             ] + gateway.settings.flatMap { [$0, $1] }, environment: [:])
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger.silent
         let relay = try await Relay(
             try RelayConfiguration(values), world: .real, metrics: PrometheusMetrics(),
             logger: logger)

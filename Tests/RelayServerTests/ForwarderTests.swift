@@ -119,7 +119,7 @@ import Testing
     private static func directory() -> ShardDirectory {
         ShardDirectory(
             own: "a", schemas: ["a", "b"], clock: ContinuousClock(),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            logger: .silent,
             metrics: PrometheusMetrics()
         ) {
             CallForwarding(

@@ -28,7 +28,7 @@ import Testing
             let metrics = PrometheusMetrics()
             let maker = ListenerMaker(
                 try RelayConfiguration(values), world: .real, metrics: metrics,
-                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, ports: ports,
+                logger: .silent, ports: ports,
                 certificate: nil, isForwarding: true)
             let listeners = try #require(try await NodeListeners.opened(maker, own: "127.0.0.1"))
             return Listeners(

@@ -140,7 +140,7 @@ import Testing
             }
         }
         try install("one", "one")
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger.silent
         let served = try ServedCertificate(files, logger: logger)
         let first = served.chain
         let left = Double(try #require(served.expiry).seconds) - Date().timeIntervalSince1970

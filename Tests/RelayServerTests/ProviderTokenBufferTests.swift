@@ -21,7 +21,7 @@ import Testing
         async throws
     {
         let store = try TemporaryStore().open()
-        let logger = Logger(label: "tokens") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger.silent
         let buffer = try await ProviderTokenBuffer(registry: store, logger: logger)
         let loop = Task { await buffer.write() }
         loop.cancel()

@@ -28,7 +28,7 @@ struct RunningRelay: Sendable {
                 "--storage-create", "whenMissing",
                 "--http-port", "0", "--admin-port", "0", "--admin-token", RelayClient.adminToken,
             ] + gateway.settings.flatMap { [$0, $1] } + settings, environment: [:])
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger.silent
         let relay = try await Relay(
             try RelayConfiguration(values), world: world, metrics: PrometheusMetrics(),
             logger: logger)

@@ -52,7 +52,7 @@ struct ShardScenarioTests {
         let home = try TemporaryStore()
         let folder = URL(filePath: home.path).deletingLastPathComponent()
         let gateway = try await SampleGateway.start(AnswerScript(), in: folder)
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger.silent
         let start: @Sendable (String, String) async throws -> RunningNode = { name, schema in
             try await RunningNode(
                 [

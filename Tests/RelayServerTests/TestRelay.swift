@@ -6,6 +6,7 @@ import HummingbirdTesting
 import Logging
 import RelayModel
 import RelayServer
+import RelayTestKit
 import Storage
 import StorageSQL
 import StorageSQLite
@@ -94,7 +95,7 @@ struct TestRelay: Sendable {
             registry: store, log: store, progress: store, shadow: store, now: { now },
             randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
             readiness: { readiness() }, metrics: metrics, renderMetrics: { metrics.render() },
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, limits: limits,
+            logger: .silent, limits: limits,
             adminToken: adminToken, publicURL: "https://relay.example", clock: ContinuousClock())
         // Nobody waits here: what a poll does while it waits is the courier's own test.
         var polls = CourierPolls.Settings()

@@ -63,7 +63,7 @@ struct SimulatedAudience {
         let engine = LiveEngine(
             log: store, shadow: store, writing: PlainForm(), store: "store", seed: seed,
             clock: ContinuousClock(),
-            logger: Logger(label: "simulation", factory: { _ in SwiftLogNoOpLogHandler() }))
+            logger: .silent)
         return (engine, Task { try? await engine.follow() })
     }
 

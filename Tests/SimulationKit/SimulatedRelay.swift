@@ -43,8 +43,7 @@ struct SimulatedRelay {
     }
 
     static let rangeThreshold = 3
-    private static let logger = Logger(
-        label: "simulation", factory: { _ in SwiftLogNoOpLogHandler() })
+    private static let logger = Logger.silent
 
     let store: RelayStore
     private let window: Int

@@ -106,7 +106,7 @@ struct Simulation {
             makeIdentity: {
                 identities.withLock { UUIDBytes(high: $0.next(), low: $0.next()) }
             },
-            logger: Logger(label: "simulation", factory: { _ in SwiftLogNoOpLogHandler() }))
+            logger: .silent)
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
     }
 
