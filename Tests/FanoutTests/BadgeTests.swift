@@ -1,5 +1,4 @@
 import Fanout
-import Logging
 import RelayModel
 import RelayTestKit
 import Storage

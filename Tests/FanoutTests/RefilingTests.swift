@@ -1,5 +1,4 @@
 import Fanout
-import Logging
 import Matching
 import RelayModel
 import RelayTestKit

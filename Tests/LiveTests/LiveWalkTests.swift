@@ -1,4 +1,3 @@
-import Logging
 import RelayModel
 import RelayTestKit
 import SimulationKit

@@ -1,5 +1,4 @@
 import HTTPTypes
-import Logging
 import NIOCore
 import NIOEmbedded
 import NIOHTTPTypes

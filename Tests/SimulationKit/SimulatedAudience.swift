@@ -1,5 +1,4 @@
 import Live
-import Logging
 import RelayModel
 import RelayTestKit
 import Storage

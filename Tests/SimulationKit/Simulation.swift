@@ -1,7 +1,6 @@
 import Delivery
 import Fanout
 import Gateway
-import Logging
 import RelayModel
 import RelayTestKit
 import Storage
