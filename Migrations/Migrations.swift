@@ -133,7 +133,7 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0030_listSessions",
             sql: EmbeddedFile("v0030_listSessions.sql").text,
-            checksum: "5747bdc332146ab4ea35dfc5a4f66fec0f7f43585feb952a6dafed23560e255d"),
+            checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
         Migration(
             name: "v0031_pruneSessions",
             sql: EmbeddedFile("v0031_pruneSessions.sql").text,
@@ -195,11 +195,11 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0012_listSessions",
             sql: EmbeddedFile("p0012_listSessions.sql").text,
-            checksum: "5747bdc332146ab4ea35dfc5a4f66fec0f7f43585feb952a6dafed23560e255d"),
+            checksum: "abfd68302b0f4d4437a15d9bf61c73abedb1a946a19cce3429410d7fc721af8a"),
         Migration(
             name: "p0013_pruneSessions",
             sql: EmbeddedFile("p0013_pruneSessions.sql").text,
-            checksum: "e6745de81e69b26636d3203ff8a57d9f02277d6f8402238d007fcbde79e7a5a7"),
+            checksum: "5747bdc332146ab4ea35dfc5a4f66fec0f7f43585feb952a6dafed23560e255d"),
         Migration(
             name: "p0014_countZones",
             sql: EmbeddedFile("p0014_countZones.sql").text,
