@@ -31,6 +31,7 @@ extension RelayStore {
             }
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
+            try schema.refuseUngranted(connection)
             // Before it is asked for too, so that who stands by does not take it from the move.
             try MoveMark.refuse(place, owner: nil, connection)
             let epoch = try claim(claimant, place, connection, settings)

@@ -2,6 +2,7 @@ import Migrations
 import PostgresLink
 import RelayTestKit
 import Storage
+import StorageSQL
 import Synchronization
 import Testing
 
@@ -109,6 +110,52 @@ struct SchemaTests {
             throws: StorageError.newerSchema(
                 found: "version \(known + 1)", known: "versions up to \(known)")
         ) { try Self.schema(place).apply(connection, makesSchema: true) }
+    }
+
+    /// A role that may use the schema of a place, and all tables that are there now.
+    private static func user(of place: TestPlace) throws -> String {
+        let role = "r\(place.schema)"
+        try place.server.sql("CREATE ROLE \(role) LOGIN")
+        try place.server.sql("GRANT USAGE ON SCHEMA \(place.schema) TO \(role)")
+        try place.server.sql("GRANT ALL ON ALL TABLES IN SCHEMA \(place.schema) TO \(role)")
+        try place.server.sql("GRANT ALL ON ALL SEQUENCES IN SCHEMA \(place.schema) TO \(role)")
+        return role
+    }
+
+    @Test func `a role that may not change the schema is told who brings it up to date`() throws {
+        let place = try TestPlace()
+        let connection = try place.session().connect()
+        let count = Migration.releasedOnPostgreSQL.count
+        let older = Array(Migration.releasedOnPostgreSQL.dropLast())
+        _ = try Self.schema(place, older).apply(connection, makesSchema: true)
+        let other = try place.place(role: try Self.user(of: place))
+        let refusal = #expect(throws: StorageError.self) {
+            _ = try RelayStore.open(other, as: .forTests(), settings: .forTests)
+        }
+        let told = refusal?.description ?? ""
+        #expect(told.contains("version \(count - 1), this Belfry needs"), "\(told)")
+        #expect(told.contains("run belfry migrate as the role that owns it"), "\(told)")
+        #expect(try Self.schema(place, older).found(connection) == count - 1)
+    }
+
+    /// As a table that a newer version has made, after the role was given all that there were.
+    @Test func `a role that was not given a table is refused at the start`() async throws {
+        let place = try TestPlace()
+        _ = try RelayStore.migrate(try place.place())
+        let role = try Self.user(of: place)
+        let other = try place.place(role: role)
+        let table = "\(place.schema).forgottenType"
+        try place.server.sql("REVOKE ALL ON \(table) FROM \(role)")
+        // What is no table of the store is nobody's concern.
+        try place.server.sql("CREATE TABLE \(place.schema).others (name text)")
+        let refusal = #expect(throws: StorageError.self) {
+            _ = try RelayStore.open(other, as: .forTests(), settings: .forTests)
+        }
+        let told = refusal?.description ?? ""
+        #expect(told.contains("permission denied for table forgottentype"), "\(told)")
+        try place.server.sql("GRANT ALL ON \(table) TO \(role)")
+        let store = try RelayStore.open(other, as: .forTests(), settings: .forTests)
+        await store.close()
     }
 
     @Test func `a step that was changed after its release is found out`() throws {

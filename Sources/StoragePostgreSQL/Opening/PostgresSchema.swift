@@ -1,6 +1,7 @@
 import Migrations
 import PostgresLink
 import Storage
+import StorageSQL
 
 /// Brings a schema of a database to the newest version, one process at a time.
 ///
@@ -52,6 +53,26 @@ struct PostgresSchema {
         return steps.count
     }
 
+    /// Refuses a role that may do nothing with one of the store's tables.
+    ///
+    /// Whoever granted the role all of them did so before a newer version made another one: its
+    /// relay would have the store, and find out later.
+    ///
+    /// - Throws: ``PostgresError`` as the server has it for the table.
+    func refuseUngranted(_ connection: PostgresConnection) throws {
+        let names = MovedTables.order.map(\.quotedText).joined(separator: ", ")
+        let rows = try connection.query(
+            """
+            SELECT relname FROM pg_catalog.pg_class
+            WHERE relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)
+                AND relname IN (\(names))
+                AND NOT has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')
+            ORDER BY relname LIMIT 1
+            """, [place.schema])
+        guard let table = rows.first?[0] else { return }
+        throw PostgresError(state: "42501", message: "permission denied for table \(table)")
+    }
+
     /// How long another process's steps are waited for: longer than the server lets anybody wait
     /// for a lock, so that its own answer comes first.
     ///
@@ -67,7 +88,8 @@ struct PostgresSchema {
     /// - Returns: The names of the steps applied.
     /// - Throws: ``StorageError/newerSchema(found:known:)`` and
     ///   ``StorageError/foreignSchema(path:reason:)``;
-    ///   ``StorageError/missingSchema(place:schema:)`` if there is none and none was to be made.
+    ///   ``StorageError/missingSchema(place:schema:)`` if there is none and none was to be made;
+    ///   ``StorageError/inaccessible(path:reason:)`` if the role may not bring it up to date.
     func apply(_ connection: PostgresConnection, makesSchema: Bool) throws -> [String] {
         // Another process may be at it, which takes as long as its steps do; one that hangs between
         // two of them is thrown out.
@@ -139,7 +161,20 @@ struct PostgresSchema {
                 """, within: nil)
         } catch {
             _ = try? connection.query("ROLLBACK")
+            if number > 0, let error = error as? PostgresError, error.state == "42501" {
+                throw refusal(of: error, after: number)
+            }
             throw error
         }
+    }
+
+    /// What a role is told that may use the tables and not change them, as where another one keeps
+    /// them up to date.
+    private func refusal(of error: PostgresError, after found: Int) -> StorageError {
+        .inaccessible(
+            path: "\(place)",
+            reason: "its schema has version \(found), this Belfry needs version \(version), and "
+                + "the role may not change it (\(error)): run belfry migrate as the role that owns "
+                + "it, or let this one own it")
     }
 }
