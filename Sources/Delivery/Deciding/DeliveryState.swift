@@ -134,20 +134,6 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: Retries
 
-    /// What is to be known before retries are read.
-    struct RetryLook: Sendable {
-        /// The retries that must not be taken up.
-        let excluded: Set<DeliveryID>
-        /// How many others may be.
-        let room: Int
-        /// The lanes that wait.
-        let held: Halts.Held
-        /// When one of them may try.
-        let nextTrial: Timestamp?
-        /// How many deliveries had been adopted as retries by then.
-        let adoptions: UInt64
-    }
-
     /// Which retries may be read at `now`.
     func retryLook(at now: Timestamp) -> RetryLook {
         RetryLook(

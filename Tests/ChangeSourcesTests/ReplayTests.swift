@@ -1,0 +1,159 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import ChangeSources
+
+@Suite struct ReplayTests {
+    @Test func `a parked change is read once the mapping is right`() throws {
+        let body = """
+            [{"before":null,"after":{"no":1},"op":"c",
+              "source":{"connector":"other","name":"shop","table":"orders"}},
+             {"before":null,"after":{"id":1},"op":"c",
+              "source":{"connector":"other","name":"shop","table":"orders"}}]
+            """
+        let headers: WebhookHeaders = [
+            "webhook-id": "m", "webhook-signature": "v1,secret", "authorization": "Bearer t",
+            "x-origin-device": "d-1", "content-type": "application/json",
+        ]
+        let batch = try source("debezium").decode(webhook(body, headers: headers))
+        guard case .parked(let parked) = batch.items[0] else {
+            Issue.record("not parked")
+            return
+        }
+        #expect(
+            parked.headers == [
+                "webhook-id": "m", "x-origin-device": "d-1", "content-type": "application/json",
+            ])
+        let stored = try ParkedBody(json: JSONValue(parsing: JSONValue.object(parked.json).utf8))
+        #expect(stored == parked)
+        let right = try source("debezium", mapping: #"{"key": "no"}"#)
+        let again = try right.replay(stored, receivedAt: now)
+        #expect(
+            again.items.map(describe)
+                == [#"create orders/1 after {"no":1} device d-1 key delivery m#0"#])
+        let still = try source("debezium").replay(stored, receivedAt: now)
+        guard case .parked(let same) = still.items[0] else {
+            Issue.record("not parked again")
+            return
+        }
+        #expect(same.digest == parked.digest)
+        #expect(same.index == 0)
+    }
+
+    @Test(arguments: [
+        (
+            "parse",
+            """
+            {"triggerName":"afterSave","headers":{"X-Parse-Session-Token":"secret","x-device":"d"},
+             "user":{"objectId":"u1","sessionToken":"secret"},
+             "object":{"className":"_User","username":"ann","sessionToken":"secret",
+                       "authData":{"x":{"access_token":"secret"}},"_hashed_password":"secret"},
+             "original":{"username":"an","password":"secret"}}
+            """
+        ),
+        (
+            "parse",
+            """
+            [{"triggerName":"afterSave","user":{"objectId":"u1","sessionToken":"secret"},
+              "object":{"className":"Order","password":"told"}}]
+            """
+        ),
+        (
+            "directus",
+            """
+            {"trigger":{"event":"users.update","collection":"directus_users","keys":[],
+                        "payload":{"password":"secret","title":"Dr"}},"accountability":null}
+            """
+        ),
+        (
+            "directus",
+            #"""
+            {"event":"users.update","collection":"directus_users","keys":[],
+             "payload":"{\"password\":\"secret\",\"title\":\"Dr\"}"}
+            """#
+        ),
+    ])
+    func `what is parked has nothing that lets its reader be somebody else`(
+        preset: String, body: String
+    ) throws {
+        let source = try source(preset, more: #", "onUnmappable": "park""#)
+        let batch = try source.decode(webhook(body))
+        guard case .parked(let parked) = batch.items.first else {
+            Issue.record("not parked")
+            return
+        }
+        let text = parked.raw.text
+        #expect(!text.contains("secret"), "\(text)")
+        #expect(["x-device", "told", "Dr"].contains { text.contains($0) }, "\(text)")
+        guard case .parked(let same) = try source.replay(parked, receivedAt: now).items.first else {
+            Issue.record("not parked again")
+            return
+        }
+        #expect(same.digest == parked.digest)
+    }
+
+    @Test func `a row that is told again is parked as it was, whichever stand beside it`() throws {
+        let source = try source("postgres", more: #", "onUnmappable": "park""#)
+        let rows = ["a", "b"].map { position in
+            FollowedRow(.truncate, schema: "public", table: "t", key: [], position: position)
+        }
+        func parked(_ rows: [FollowedRow]) -> [JSONObject] {
+            source.decode(rows).items.compactMap { item in
+                if case .parked(let body) = item { body.json } else { nil }
+            }
+        }
+        let both = parked(rows)
+        #expect(both.count == 2 && both.first != both.last)
+        #expect(parked([rows[1]]).first == both.last)
+    }
+
+    private static let token = [#"{"alg":"HS256"}"#, #"{"no":7}"#, "signature"]
+        .map { Base64.encodeToken(Array($0.utf8)) }.joined(separator: ".")
+
+    @Test(
+        arguments: [
+            (
+                "cloudevents", #"{"after":{"no":7}}"#, "{}", #"{"table": {"constant": "orders"}}"#
+            ),
+            (
+                "minapp", token, #"{"table": {"constant": "orders"}}"#,
+                #"{"table": {"constant": "orders"}, "key": "no"}"#
+            ),
+        ])
+    func `what was no body by itself is read again as what it was read as`(
+        preset: String, body: String, wrong: String, right: String
+    ) throws {
+        let park = #", "onUnmappable": "park""#
+        let posted = webhook(
+            body,
+            headers: [
+                "ce-specversion": "1.0", "ce-id": "e1", "ce-source": "s",
+                "ce-type": "app.created", "ce-subject": "7", "content-type": "application/json",
+                "x-hydrogen-trigger-event": "on_create",
+            ])
+        guard
+            case .parked(let parked) =
+                try source(preset, mapping: wrong, more: park).decode(posted).items.first
+        else {
+            Issue.record("not parked")
+            return
+        }
+        let mended = try source(preset, mapping: right, more: park)
+        let again = try mended.replay(parked, receivedAt: now).items.map(describe)
+        #expect(again.count == 1 && again[0].hasPrefix("create orders/7"), "\(again)")
+        #expect(try again == mended.decode(posted).items.map(describe))
+    }
+
+    @Test func `a body that was no JSON is kept byte for byte`() throws {
+        let batch = try source("debezium").decode(
+            WebhookRequest(body: [0xFF, 0x00], receivedAt: now))
+        guard case .parked(let parked) = batch.items[0] else {
+            Issue.record("not parked")
+            return
+        }
+        #expect(parked.raw == ["$bytes": "/wA="])
+        let again = try source("debezium").replay(parked, receivedAt: now)
+        #expect(again.items == batch.items)
+    }
+}
