@@ -56,7 +56,9 @@ extension RecordEdit {
     }
 
     /// The same without the type, which CloudKit does not ask for where a deletion is forced: a
-    /// client writes anything in its place. So what is granted for that type counts for nothing.
+    /// client writes anything in its place.
+    ///
+    /// So what is granted for that type counts for nothing.
     private var byNameAlone: RecordEdit {
         var edit = self
         edit.recordType = nil
