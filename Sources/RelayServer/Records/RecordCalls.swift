@@ -77,8 +77,9 @@ struct RecordCaller: Sendable {
 
     /// Whether the caller may know of a record.
     func mayRead(_ record: ShadowRecord) -> Bool {
-        guard place.database == .public, !isServer else { return true }
+        guard !isServer else { return true }
         if let readers = record.readers { return RecordChange.names(user, in: readers) }
+        guard place.database == .public else { return true }
         guard let type = schema.recordTypes[record.recordType] else { return false }
         return type.readGrant.admits(user, createdBy: record.created.userID)
     }
