@@ -118,7 +118,9 @@ extension RecordChange {
         // A creation that says so takes the record over from whoever had made it.
         let isTakenOver = operation == .create && made != nil
         let first = isTakenOver ? made : base?.created ?? made
-        record.created = first ?? record.modified
+        // Whoever only changed what nothing was known of has not made it: as the shadow keeps it.
+        let unknown = operation != .create && database == .public
+        record.created = first ?? (unknown ? record.created : record.modified)
         if after == nil {
             record.fields = base?.fields ?? before?.ownFields ?? [:]
             record.isPartial = true

@@ -150,7 +150,7 @@ struct ShadowFilling {
         var record = ShadowRecord(
             recordID: change.recordID, recordType: change.recordType, fields: [:],
             readers: change.readers,
-            created: isCreation ? stamp : current?.created ?? stamp,
+            created: isCreation ? creation(by: stamp) : current?.created ?? stamp,
             modified: stamp, source: source, position: position)
         if change.operation == .delete {
             record.isDeleted = true
@@ -169,6 +169,17 @@ struct ShadowFilling {
         }
         try shadowRows.put(record, version: change.version, in: commit.db)
         try kept.note(change.recordID.zoneID, shadowRows, at: position, in: commit.db)
+    }
+
+    /// The creation of a record that nothing was known of, by the stamp of the change.
+    ///
+    /// Whoever only changed what was there before the relay heard of it has not made it, and is not
+    /// to read and write it as if.
+    private func creation(by stamp: RecordStamp) -> RecordStamp {
+        guard change.operation != .create, shadowRows.place.database == .public else {
+            return stamp
+        }
+        return RecordStamp(at: stamp.at, userID: nil, deviceID: nil)
     }
 }
 

@@ -36,6 +36,8 @@ enum AppendStatement: Int, CaseIterable {
             WHERE container = ? AND source = ? AND kind = ? AND key = ?
             """
         case .noteVersion:
+            // Whether a client has made the record is asked behind this, by who has written it
+            // last; what is kept then says the source.
             """
             INSERT INTO shadowRecord
                 (container, database, owner, zoneOwner, zoneName, recordType, recordName,
@@ -43,8 +45,12 @@ enum AppendStatement: Int, CaseIterable {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (
                 container, database, owner, zoneOwner, zoneName, recordType, recordName)
-            DO UPDATE SET source = excluded.source, version = excluded.version,
-                position = excluded.position
+            DO UPDATE SET
+                source = CASE
+                    WHEN shadowRecord.isKept = 1 AND shadowRecord.isDeleted = 0
+                        AND shadowRecord.source = '\(SourceName.cloudKit.rawValue)'
+                    THEN shadowRecord.source ELSE excluded.source END,
+                version = excluded.version, position = excluded.position
             WHERE shadowRecord.version IS NULL OR shadowRecord.source <> excluded.source
                 OR shadowRecord.version <= excluded.version
             """
