@@ -144,6 +144,33 @@ import Testing
         }
     }
 
+    /// What a snapshot that is made again does to each row.
+    @Test("who comes back is told of a record that its database has created once more")
+    func tellsOfSecondCreation() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "first")])
+        var change = RecordChange(
+            .create, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier("twice")))
+        change.after = RecordImage(Self.price(5))
+        change.origin.userID = Fixtures.identifier("cy")
+        try await scenario.append(change)
+        let condition = "modifiedUserRecordName == 'cy'"
+        let queries = ["hers": LiveScenario.query(.result, where: condition)]
+        let listener = Listener()
+        for (version, shown) in [(Int64(1), ["twice"]), (2, [])] {
+            try await scenario.withEngine { engine in
+                try await Self.come(listener, engine, queries, version: version)
+                await engine.disconnect(1)
+            }
+            listener.client.leave()
+            let state = listener.client.state.withLock { $0 }
+            #expect(state.shown["hers"]?.keys.sorted() == shown && state.resets == [])
+            change.origin.userID = nil
+            change.isSnapshot = true
+            try await scenario.append(change)
+        }
+    }
+
     @Test("a result that coalesces says what was created and deleted")
     func tellsWhyTogether() async throws {
         let scenario = try await LiveScenario()

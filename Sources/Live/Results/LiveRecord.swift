@@ -99,7 +99,8 @@ extension RecordChange {
         let image = kept.map(\.image) ?? (operation == .create ? nil : before)
         guard let image else { return nil }
         var record = record(image, at: .start, appendedAt)
-        record.modified = former ?? record.created
+        if let made = kept?.created { record.created = Self.stamp(made) }
+        record.modified = former ?? kept?.modified.map(Self.stamp) ?? record.created
         record.readers = kept.map(\.readers) ?? readersBefore ?? readers
         return LiveRecord(record, readers: record.readers)
     }
@@ -117,7 +118,7 @@ extension RecordChange {
         let made = created.map(Self.stamp)
         // A creation that says so takes the record over from whoever had made it.
         let isTakenOver = operation == .create && made != nil
-        let first = isTakenOver ? made : base?.created ?? made
+        let first = isTakenOver ? made : base?.created ?? kept?.created.map(Self.stamp) ?? made
         // Whoever only changed what nothing was known of has not made it: as the shadow keeps it.
         let unknown = operation != .create && database == .public
         record.created = first ?? (unknown ? record.created : record.modified)

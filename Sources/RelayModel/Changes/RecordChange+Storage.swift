@@ -113,6 +113,8 @@ extension KeptState {
         var object: JSONObject = [:]
         object["image"] = image?.storedForm
         object["readers"] = readers.map { .array($0.map { .string($0) }) }
+        object["created"] = created?.storedForm
+        object["modified"] = modified?.storedForm
         return .object(object)
     }
 
@@ -123,6 +125,8 @@ extension KeptState {
             image: try RecordImage(
                 storedForm: reader.value("image"), path: reader.path(of: "image")),
             readers: try reader.strings("readers"))
+        created = try RecordTrace(try reader.reader("created"))
+        modified = try RecordTrace(try reader.reader("modified"))
     }
 }
 

@@ -59,6 +59,10 @@ public struct KeptState: Sendable, Hashable {
     public var image: RecordImage?
     /// Who might read it; `nil` means the default of its database.
     public var readers: [String]?
+    /// Its creation, of a record that a change creates once more; other changes say it themselves.
+    public var created: RecordTrace?
+    /// Its last modification, likewise.
+    public var modified: RecordTrace?
 
     /// There was no such record unless an image says otherwise.
     public init(image: RecordImage? = nil, readers: [String]? = nil) {

@@ -219,7 +219,12 @@ extension RecordChange {
             stated == image
             && (known == nil
                 || RecordChange.isSame(readersBefore ?? readers, as: known?.readers))
-        if !isSame { kept = KeptState(image: image, readers: known?.readers) }
+        guard !isSame else { return }
+        kept = KeptState(image: image, readers: known?.readers)
+        // A creation says when and by whom it was itself, and nothing of what was there before.
+        guard operation == .create, let known else { return }
+        kept?.created = RecordTrace(known.created)
+        kept?.modified = RecordTrace(known.modified)
     }
 
     /// The change with what the last known version of its record adds to its images.
