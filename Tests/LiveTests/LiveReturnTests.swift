@@ -157,7 +157,8 @@ import Testing
         let condition = "modifiedUserRecordName == 'cy'"
         let queries = ["hers": LiveScenario.query(.result, where: condition)]
         let listener = Listener()
-        for (version, shown) in [(Int64(1), ["twice"]), (2, [])] {
+        let rounds: [(Int64, [String])] = [(1, ["twice"]), (2, [])]
+        for (version, shown) in rounds {
             try await scenario.withEngine { engine in
                 try await Self.come(listener, engine, queries, version: version)
                 await engine.disconnect(1)
