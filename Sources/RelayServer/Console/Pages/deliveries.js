@@ -163,22 +163,25 @@ async function showDead(host, context) {
   }
 
   function look() {
+    // The filters may be others by the time at which somebody presses a button of this table.
+    const asked = filtersOf(params, names);
     return load(place, async () => {
-      const list = await relay.list(`${base}/deadLetters`, filtersOf(params, names), "deadLetters", signal);
+      const list = await relay.list(`${base}/deadLetters`, asked, "deadLetters", signal);
       const { rows } = list;
       if (!rows.length) {
-        return names.some((name) => params[name]) ? empty("No dead letter fits", "Nothing of what is kept has these filters.",
+        return names.some((name) => asked[name]) ? empty("No dead letter fits", "Nothing of what is kept has these filters.",
           button("Show all", () => context.go("deadletters", context.current)))
           : empty("No dead letters", "Every push that was owed has been accepted, or is tried again still.", link(context.to("deliveries"), "See deliveries"));
       }
       const isAll = !list.hasMore && rows.length < 1000;
       // The calls take a reason, or IDs: what is chosen by other filters is what the table has loaded.
-      const isNarrow = names.some((name) => name !== "reason" && params[name]);
-      const which = isNarrow ? "those that fit the filters" : params.reason ? `all with the reason ${params.reason}` : "all dead letters";
-      const choicesOf = () => (isNarrow ? chunks(letters.rows.map(({ deliveryID }) => deliveryID), 500).map((ids) => ({ ids })) : [params.reason ? { reason: params.reason } : { all: true }]);
+      const isNarrow = names.some((name) => name !== "reason" && asked[name]);
+      const which = isNarrow ? "those that fit the filters" : asked.reason ? `all with the reason ${asked.reason}` : "all dead letters";
+      // Where all are shown, these are meant, and none that came since.
+      const choicesOf = () => (isNarrow || isAll ? chunks(letters.rows.map(({ deliveryID }) => deliveryID), 500).map((ids) => ({ ids })) : [asked.reason ? { reason: asked.reason } : { all: true }]);
       const number = () => (isNarrow ? `${counted(letters.rows.length, "dead letter")} that ${letters.rows.length === 1 ? "is" : "are"} loaded` : isAll ? counted(rows.length, "dead letter") : "All of them, also those that are not shown,");
       const byReason = [...Map.groupBy(rows, (row) => row.reason)].sort(([, one], [, other]) => other.length - one.length);
-      const word = isNarrow || params.reason ? "these" : "all";
+      const word = isNarrow || asked.reason ? "these" : "all";
       const letters = table({
         label: "Dead letters", ...list,
         actions: mayChange ? [button(`Redrive ${word}`, () => act("redrive", choicesOf(), which, number()), { kind: "small primary" }),
@@ -186,7 +189,7 @@ async function showDead(host, context) {
         columns: letterColumns(context, openLetter),
       });
       return [byReason.length > 1 && h("div", { class: "pill-list" }, byReason.slice(0, 12).map(([reason, list]) =>
-        button(h("span", null, said(reason, 60), ` ${count(list.length)}${isAll ? "" : "+"}`), () => context.go("deadletters", { ...context.current, ...params, reason }), { kind: "small" }))), letters];
+        button(h("span", null, said(reason, 60), ` ${count(list.length)}${isAll ? "" : "+"}`), () => context.go("deadletters", { ...context.current, ...asked, reason }), { kind: "small" }))), letters];
     }, signal);
   }
 

@@ -93,14 +93,23 @@ export function waiting(text = "Loading …") {
   return h("p", { class: "waiting dim", role: "status" }, text);
 }
 
-/** Fills a part of a page with what a call answers; while it waits it says so, and what it refuses is shown. */
+const rounds = new WeakMap(); // How often each part of a page was filled.
+
+/**
+ * Fills a part of a page with what a call answers; while it waits it says so, and what it refuses is shown.
+ *
+ * What was asked last is what is shown, whichever answer comes last: filters and what stands under them agree.
+ */
 export async function load(place, work, signal) {
-  const timer = setTimeout(() => !signal?.aborted && fill(place, waiting()), place.childElementCount ? 400 : 120);
+  const round = (rounds.get(place) ?? 0) + 1;
+  rounds.set(place, round);
+  const isOld = () => signal?.aborted || rounds.get(place) !== round;
+  const timer = setTimeout(() => isOld() || fill(place, waiting()), place.childElementCount ? 400 : 120);
   try {
     const content = await work();
-    if (!signal?.aborted) fill(place, content);
+    if (!isOld()) fill(place, content);
   } catch (error) {
-    if (!signal?.aborted && error.name !== "AbortError") fill(place, problem(error, () => load(place, work, signal)));
+    if (!isOld() && error.name !== "AbortError") fill(place, problem(error, () => load(place, work, signal)));
   } finally {
     clearTimeout(timer);
   }
