@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {
   ago, brief, bytes, chunks, clock, count, counted, fits, followed, measure, milliseconds, parseJSON, pieces, quoted, rest, shorten, span,
-  storeSize, taken, toCSV, toJSON, tokenStanding, words,
+  storeSize, taken, toCSV, toJSON, tokenStanding, visible, words,
 } from "../../Sources/RelayServer/Console/Pages/text.js";
 
 test("Characters that nobody sees have marks, and what stands around them stays", () => {
@@ -14,6 +14,17 @@ test("Characters that nobody sees have marks, and what stands around them stays"
   // A joiner is seen where it joins; elsewhere two texts would look alike.
   for (const text of ["שלום 👩‍👩", "👩🏽‍🚀 🏳️‍🌈 🧑‍⚕️", "می\u200cخواهم", "क्\u200dष"]) assert.deepEqual(pieces(text), [{ text }]);
   assert.deepEqual(pieces("pay\u200dpal\u200c👩\u200d"), [{ text: "pay" }, { mark: "U+200D" }, { text: "pal" }, { mark: "U+200C" }, { text: "👩" }, { mark: "U+200D" }]);
+});
+
+test("Two names that look alike are told apart by their marks", () => {
+  for (const [text, seen] of [["ann\u{e0041}", "annU+E0041"], ["ann\u3164", "annU+3164"], ["\uffa0\u1160", "U+FFA0U+1160"], ["a\u034fb", "aU+034Fb"], ["ann1\ufe0f", "ann1U+FE0F"], ["❤️\ufe0f", "❤️U+FE0F"],
+    ["\u2800", "U+2800"], ["\ufff9", "U+FFF9"], ["a\u2028\u2066\u00ad\u180e\ufeff", "aU+2028U+2066U+00ADU+180EU+FEFF"]]) assert.equal(visible(text), seen);
+  // A selector is seen where it chooses a form.
+  for (const text of ["❤️ 1️⃣ ©︎", "葛\u{e0100}", "ᠠ\u180b"]) assert.deepEqual(pieces(text), [{ text }]);
+  for (const text of ["ann\u{e0041}", "\u{1d173}\u3164"]) {
+    assert.match(toJSON(text), /^"[ -~]*"$/);
+    assert.equal(JSON.parse(toJSON(text)), text);
+  }
 });
 
 test("A long text loses its middle, and no half of a character stays", () => {

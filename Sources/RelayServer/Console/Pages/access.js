@@ -32,7 +32,7 @@ async function showTokens(host, context) {
   });
   /** A secret is shown once. */
   const shown = ({ secret }) => dialog("Copy it now: it is not shown again", (close) => h("div", { class: "stack" }, snippet(secret, "the token"),
-    h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))));
+    h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))), { once: true });
   const revoke = (row) => ask({
     title: `Revoke ${row.label}?`, word: "Revoke", says: "Calls with this token are refused from now on, and its sessions at the console end. It cannot be put back.",
     act: async () => {

@@ -1,7 +1,7 @@
 // The console's frame: who is signed in, which container is looked at, which page is shown.
 import { Relay, Unreachable } from "./api.js";
 import { fill, h, said } from "./dom.js";
-import { badge, button, field, input, problem, tell, waiting } from "./parts.js";
+import { badge, button, closeDialogs, field, input, problem, tell, waiting } from "./parts.js";
 import { address, pages, path, read } from "./route.js";
 
 const app = document.getElementById("app");
@@ -21,12 +21,15 @@ function takeCode() {
 }
 
 async function signIn(token) {
+  // What a chat or a document makes of a token cannot even be sent.
+  if (/[^\x20-\x7e]/.test(token)) throw new Error("A token is sent as ASCII, and this has another character in it, perhaps one that nobody sees. Copy it once more.");
   session = await relay.call("POST", "/admin/1/session", { token });
 }
 
 /** Asks for a token; `refusal` is an error, or says why one is asked. */
 function showSignIn(refusal) {
   leaving?.abort();
+  closeDialogs();
   session = frame = undefined;
   document.title = "Sign in · Belfry";
   const token = input("token", "", { type: "password", autocomplete: "current-password", required: true, autofocus: true });
@@ -165,6 +168,7 @@ async function readCounts(current) {
 /** Shows a view. */
 function go(page, params) {
   const target = address(page, params);
+  hasMoved = true;
   if (target !== location.pathname + location.search) history.pushState(null, "", target);
   show();
 }
@@ -172,6 +176,8 @@ function go(page, params) {
 async function show() {
   if (!frame) return;
   leaving?.abort();
+  // What a dialog asks is of the page that is left, as is where its links lead from.
+  closeDialogs();
   leaving = new AbortController();
   const { signal } = leaving;
   const { page, params } = read(location.href);
@@ -218,7 +224,9 @@ async function show() {
     if (signal.aborted || error.name === "AbortError") return;
     fill(main, problem(error, show));
   }
-  if (!signal.aborted && hasMoved) main.querySelector("h1")?.focus({ preventScroll: true });
+  // Whoever has begun to type by now is not interrupted.
+  const isBusy = main.contains(document.activeElement) && document.activeElement !== main;
+  if (!signal.aborted && hasMoved && !isBusy) main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 let hasMoved = false;

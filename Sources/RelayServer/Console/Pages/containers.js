@@ -137,14 +137,14 @@ function setSource(context, again, former, rows = []) {
 /** What is to be done elsewhere. */
 async function remains(left, after, title = "The source is deleted; something is left to do") {
   await dialog(title, (close) => h("div", { class: "stack" }, h("p", null, said(left, 1000)), copyButton("Copy", () => left, { name: "Copy what is left to do" }),
-    h("div", { class: "actions end" }, button("Close", () => close(), { kind: "primary" }))));
+    h("div", { class: "actions end" }, button("Close", () => close(), { kind: "primary" }))), { once: true });
   await after();
 }
 
 /** A secret is shown once. */
 async function secret({ secret: text, sender, id }, after) {
   await dialog("Copy it now: it is not shown again", (close) => h("div", { class: "stack" }, id && facts(["ID", code(id)]), snippet(text, "the secret"), sender?.setup && [h("h3", null, "The sender's settings"), snippet(sender.setup, "the sender's settings")],
-    sender?.trial && [h("h3", null, "A change to try it with"), snippet(sender.trial, "a change to try")], h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))), { wide: Boolean(sender) });
+    sender?.trial && [h("h3", null, "A change to try it with"), snippet(sender.trial, "a change to try")], h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))), { wide: Boolean(sender), once: true });
   await after();
 }
 

@@ -149,9 +149,10 @@ async function showDead(host, context) {
       title: isDrop ? `Drop ${what}?` : `Redrive ${what}?`, danger: isDrop, word: isDrop ? "Drop" : "Redrive",
       says: isDrop ? `${number} will be deleted for good. Nobody gets these pushes, and they cannot be redriven.`
         : `${number} will be tried again within a minute. Those that have expired stay dead letters.`,
-      act: async () => {
+      act: async (goesOn) => {
         const answer = { dropped: 0, redriven: 0, expired: 0 };
         for (const choiceOf of choices) {
+          if (!goesOn()) break;
           for (const [name, found] of Object.entries(await relay.post(`${base}/deadLetters/${kind}`, choiceOf, signal))) answer[name] += found;
         }
         tell(isDrop ? `${counted(answer.dropped, "dead letter")} dropped.`

@@ -38,10 +38,11 @@ export async function show(host, context) {
     return ask({
       title: `Replay ${counted(rows.rows.length, "parked change")}?`, danger: false, word: "Replay",
       says: h("div", { class: "stack" }, h("p", null, "Each is mapped again, as its source is set now, and appended at the end of the log. What still cannot be mapped stays parked."), bar),
-      act: async () => {
+      act: async (goesOn) => {
         let taken = 0;
         let first;
         for (const { number } of rows.rows) {
+          if (!goesOn()) break;
           try {
             await replay(number);
             taken += 1;

@@ -117,11 +117,15 @@ export async function load(place, work, signal) {
 
 // MARK: Dialogs
 
-/** A dialog; `build` makes its content and gets what closes it. Answers what it was closed with. */
-export function dialog(title, build, { wide = false } = {}) {
+/**
+ * A dialog; `build` makes its content and gets what closes it. Answers what it was closed with.
+ *
+ * One with what is shown `once` is closed by whoever reads it alone.
+ */
+export function dialog(title, build, { wide = false, once = false } = {}) {
   return new Promise((resolve) => {
     const id = freshID("dialog");
-    const element = h("dialog", { "aria-labelledby": id, class: wide ? "wide" : "" });
+    const element = h("dialog", { "aria-labelledby": id, class: wide ? "wide" : "", "data-once": once });
     const opener = document.activeElement;
     let isOpen = true;
     const close = (answer) => {
@@ -140,17 +144,32 @@ export function dialog(title, build, { wide = false } = {}) {
   });
 }
 
-/** Asks before something that cannot be taken back. `act` is done while the dialog stands; what it refuses is shown there. */
+/** Closes the dialogs of a page that is left. */
+export function closeDialogs() {
+  for (const element of document.querySelectorAll("dialog[open]:not([data-once])")) element.close();
+}
+
+/** Shows in a dialog what it came to; whoever has closed it meanwhile is told beside the page. */
+function refused(error, trouble) {
+  if (trouble.isConnected) fill(trouble, problem(error));
+  else if (error.name !== "AbortError") tell(wordsOf(error), "bad");
+}
+
+/**
+ * Asks before something that cannot be taken back. `act` is done while the dialog stands; what it refuses is shown there.
+ *
+ * What takes many calls asks what it is given whether the dialog stands still: whoever closes it means the rest.
+ */
 export function ask({ title, says, word, danger = true, act }) {
-  return dialog(title, (close) => {
+  return dialog(title, (close, element) => {
     const trouble = h("div");
     return h("div", null, h("div", { class: "says" }, typeof says === "string" ? h("p", null, said(says, 1000)) : says), trouble,
       h("div", { class: "actions end" }, h("button", { type: "button", autofocus: true, onclick: () => close() }, "Cancel"),
         button(word, async () => {
           try {
-            close({ done: await act() });
+            close({ done: await act(() => element.isConnected) });
           } catch (error) {
-            fill(trouble, problem(error));
+            refused(error, trouble);
           }
         }, { kind: danger ? "danger" : "primary" })));
   });
@@ -170,7 +189,7 @@ export function askFor({ title, says, fields, word = "Save", act, wide }) {
       try {
         close({ done: await act(Object.fromEntries(new FormData(form)), form) });
       } catch (error) {
-        fill(trouble, problem(error));
+        refused(error, trouble);
       } finally {
         send.disabled = false;
       }

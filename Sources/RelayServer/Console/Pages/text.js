@@ -5,9 +5,12 @@ const joining = ["Arabic", "Syriac", "Devanagari", "Bengali", "Gurmukhi", "Gujar
   .map((script) => `\\p{Script=${script}}`).join("");
 const joiners = `(?!(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=[${joining}])[\\u200c\\u200d](?=[${joining}]))`;
 
+// Selectors choose another form of what stands before them, of few scripts and of emoji: elsewhere nobody sees them.
+const selectors = "(?!(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[#*0-9])\\ufe0f(?=\\u20e3)|(?<=\\p{Script=Han})[\\ufe00-\\ufe02\\u{e0100}-\\u{e01ef}]|(?<=\\p{Script=Mongolian})[\\u180b-\\u180d\\u180f])";
+
 // Characters that nobody sees, or that turn the text around them: controls, marks of direction, invisible ones.
 const hidden = new RegExp(
-  `${joiners}[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]`, "gu");
+  `${joiners}${selectors}[\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u2800\\ufff9-\\ufffb\\p{Default_Ignorable_Code_Point}]`, "gu");
 const marks = { "\n": "↵", "\t": "⇥", "\r": "␍" };
 
 /** A text in pieces: what is seen as it is, and a mark for each character that is not. */
@@ -53,8 +56,8 @@ export function parseJSON(text) {
 export function toJSON(value, indent) {
   const raw = (key, part) => (typeof part === "bigint" ? JSON.rawJSON?.(String(part)) ?? String(part) : part);
   const text = JSON.stringify(value, raw, indent) ?? "";
-  return text.replace(hidden, (found) =>
-    indent && found === "\n" ? found : `\\u${found.codePointAt(0).toString(16).padStart(4, "0")}`);
+  const escaped = (found) => found.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(hidden, (found) => (indent && found === "\n" ? found : escaped(found)));
 }
 
 /** A value in a few words: a text as it is, everything else as JSON. */
