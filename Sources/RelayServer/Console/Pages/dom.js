@@ -61,6 +61,17 @@ export function fill(element, ...children) {
   return append(element, children);
 }
 
+/** The same while people look at it: whoever uses the keyboard stays where they are. */
+export function refill(element, ...children) {
+  const all = () => [...element.querySelectorAll("a, button, summary")];
+  const before = all();
+  const place = before.indexOf(document.activeElement);
+  fill(element, ...children);
+  const after = all();
+  // Of other things another one may stand at that place.
+  if (place >= 0 && after.length === before.length) after[place].focus({ preventScroll: true });
+}
+
 let serial = 0;
 
 /** An ID that no other element of the page has. */

@@ -1,10 +1,10 @@
 // Now: the last hour, and the one thing that needs attention first.
 import { pause } from "./api.js";
-import { code, fill, h, link, said, when } from "./dom.js";
+import { code, fill, h, link, refill, said, when } from "./dom.js";
 import { badge, button, empty, folded, head, problem, section, tell } from "./parts.js";
 import { TimePlot } from "./plot.js";
 import { address, path } from "./route.js";
-import { count, counted, milliseconds, storeSize } from "./text.js";
+import { count, counted, milliseconds, storeSize, visible } from "./text.js";
 
 const each = "/s";
 const plots = [
@@ -24,15 +24,17 @@ const plots = [
 
 export async function show(host, context) {
   const { session } = context;
-  const verdict = h("div", { "aria-live": "polite" }, h("div", { class: "verdict unknown" }, h("p", { class: "dim" }, "Looking …")));
+  const verdict = h("div", null, h("div", { class: "verdict unknown" }, h("p", { class: "dim" }, "Looking …")));
+  // Numbers in the checks are others each time; what is read aloud is the verdict alone, when it is another one.
+  const spoken = h("p", { class: "away", role: "status" });
   const halts = h("div");
   const elements = plots.map((settings) => new TimePlot(settings));
   const grid = h("div", { class: "plots" }, elements);
   const rest = h("div", { class: "stack" });
   const state = h("span", { class: "live", role: "status" }, "…");
   fill(host, head("Now", session.container ? `What ${session.container} does, and what needs you.`
-    : "What the relay does, and what needs you.", state), verdict, halts, grid, rest);
-  const jobs = [attention(verdict, context), session.container ? undefined : overview(halts, rest, context)];
+    : "What the relay does, and what needs you.", state), h("div", null, verdict, spoken), halts, grid, rest);
+  const jobs = [attention(verdict, spoken, context), session.container ? undefined : overview(halts, rest, context)];
   if (!session.container) jobs.push(series(elements, grid, state, context));
   else grid.remove();
   await Promise.all(jobs);
@@ -52,7 +54,7 @@ function repeat(work, seconds, { signal }, trouble) {
 
 // MARK: What needs attention
 
-async function attention(place, context) {
+async function attention(place, spoken, context) {
   const { relay, signal, session, base } = context;
   const target = session.container ? `${base}/attention` : "/admin/1/attention";
   const look = async () => {
@@ -60,7 +62,12 @@ async function attention(place, context) {
     const drawn = JSON.stringify(found);
     if (place.drawn === drawn) return;
     place.drawn = drawn;
-    fill(place, shown(found, context));
+    refill(place, shown(found, context, place.querySelector("details")?.open));
+    const [first] = sorted(found.checks);
+    const isFine = found.state === "ok" || !first;
+    if (spoken.about === (isFine ? "" : first.check)) return;
+    spoken.about = isFine ? "" : first.check;
+    spoken.textContent = isFine ? "Nothing needs you." : visible(`${first.check}: ${first.text}`);
   };
   await look().catch((error) => {
     if (error.name !== "AbortError") fill(place, problem(error));
@@ -70,22 +77,24 @@ async function attention(place, context) {
 
 const states = { fail: ["bad", "fails"], warn: ["warn", "look"], ok: ["good", "fine"], unknown: ["note", "unknown"] };
 
-function shown({ state, checks }, context) {
-  const order = ["fail", "warn", "unknown", "ok"];
-  const sorted = [...checks].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state));
-  const first = sorted[0];
+const order = ["fail", "warn", "unknown", "ok"];
+const sorted = (checks) => [...checks].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state));
+
+function shown({ state, checks }, context, isOpen) {
+  const all = sorted(checks);
+  const [first] = all;
   const isFine = state === "ok" || !first;
-  const others = sorted.filter((check) => check !== first && check.state !== "ok").length;
+  const others = all.filter((check) => check !== first && check.state !== "ok").length;
   const title = isFine ? "Nothing needs you." : h("span", null, said(first.check, 120), ": ", said(first.text, 300));
   return h("div", { class: `verdict ${isFine ? "ok" : first.state}` },
     badge(...(isFine ? ["fine", "good"] : [states[first.state]?.[1] ?? first.state, states[first.state]?.[0]])),
     h("p", { class: "verdict-title" }, title), !isFine && next(first, context),
     h("div", { class: "dim small" }, isFine ? counted(checks.length, "check is", "checks are") + " fine."
       : others ? `And ${counted(others, "other")} to look at.` : ""),
-    h("div", null, folded(`All ${checks.length} checks`, () => h("ul", { class: "checks" }, sorted.map((check) =>
+    h("div", null, folded(`All ${checks.length} checks`, () => h("ul", { class: "checks" }, all.map((check) =>
       h("li", null, badge(states[check.state]?.[1] ?? check.state, states[check.state]?.[0]),
         h("span", null, h("b", null, said(check.check, 120)), " ", said(check.text, 400)),
-        check.state !== "ok" && h("div", { class: "next" }, next(check, context))))))));
+        check.state !== "ok" && h("div", { class: "next" }, next(check, context))))), { open: isOpen })));
 }
 
 function next(check, context) {
@@ -105,17 +114,24 @@ function next(check, context) {
 
 async function overview(halts, rest, context) {
   const { relay, signal } = context;
+  const [containers, numbers] = [h("div"), h("div")];
+  fill(rest, containers, numbers);
+  /** Draws a part anew if it is another one: what stands still can be pressed, and selected. */
+  const draw = (place, data, make) => {
+    const drawn = JSON.stringify(data);
+    if (place.drawn === drawn) return;
+    place.drawn = drawn;
+    refill(place, make());
+  };
   const look = async () => {
     const found = await relay.get("/admin/1/overview", {}, signal);
     if (signal.aborted) return;
-    fill(halts, found.halts.length > 0 && section(found.halts.length === 1 ? "Pushes are halted" : `${found.halts.length} halts`,
+    draw(halts, found.halts, () => found.halts.length > 0 && section(found.halts.length === 1 ? "Pushes are halted" : `${found.halts.length} halts`,
       h("ul", { class: "stack" }, found.halts.map((halt) => haltLine(halt, context)))));
-    const drawn = JSON.stringify([found.containers, found.startedAt]);
-    if (rest.drawn === drawn) return;
-    rest.drawn = drawn;
-    fill(rest, found.containers.length ? section("Containers", containersOf(found)) : empty("No container yet",
+    draw(containers, found.containers, () => (found.containers.length ? section("Containers", containersOf(found)) : empty("No container yet",
       "A container is one application's data: its keys, its sources of changes, its gateway credential.",
-      context.isMain && link(address("containers"), "Create one")), relaySection(found));
+      context.isMain && link(address("containers"), "Create one"))));
+    draw(numbers, { ...found, containers: undefined, halts: undefined }, () => relaySection(found));
   };
   await look();
   repeat(look, 5, context, () => {});

@@ -122,7 +122,10 @@ export class DataTable extends HTMLElement {
   }
 
   #show(first, last) {
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.index : undefined;
+    const pressable = (row) => [...(row?.querySelectorAll("a, button") ?? [])];
+    const holder = this.body.contains(document.activeElement) ? document.activeElement.closest("tr") : undefined;
+    const focused = holder?.dataset.index;
+    const place = holder && pressable(holder).indexOf(document.activeElement);
     fill(this.body, this.#rows.slice(first, last).map((row, place) => {
       const index = first + place;
       const cells = this.#shown.map(({ title, value, cell, align }) => {
@@ -131,7 +134,7 @@ export class DataTable extends HTMLElement {
       });
       return h("tr", { role: "row", "aria-rowindex": index + 2, "data-index": index }, cells);
     }));
-    if (focused !== undefined) this.body.querySelector(`[data-index="${focused}"] a, [data-index="${focused}"] button`)?.focus({ preventScroll: true });
+    if (focused !== undefined) pressable(this.body.querySelector(`[data-index="${focused}"]`))[place]?.focus({ preventScroll: true });
   }
 
   async #load() {
