@@ -84,6 +84,12 @@ test("A field's text is read as its kind, or refused with what is allowed", () =
   for (const value of ["a", 1.5, false, { $ref: "a" }, { $geo: [1, 2] }, { $map: { a: [1] } }, [1], null]) assert.deepEqual(valueOf(...shownAs(value)), value);
 });
 
+test("A value of a change is in the form exactly what it is, or stands there as JSON", () => {
+  for (const value of ["", "two\nlines", "a\r", " a ", { $ref: "a", $zone: "b" }, { $ref: " a" }, { $ts: [1795521600, 500] }, { $ts: [10 ** 15, 0] }, { $date: 1e300 }, { $date: 0.1 }, { $ts: 5 }, { $geo: [1] },
+    { $geo: [1, 2], more: 1 }, { $map: { $ref: "a" } }]) assert.deepEqual(valueOf(...shownAs(value)), value);
+  assert.deepEqual(shownAs({ $ts: [1795521600, 0] }), ["date", "2026-11-24T12:00:00.000Z"]);
+});
+
 test("A draft has what the form says and nothing else", () => {
   const form = { recordType: "Artwork", predicate: " price < 3 ", on: "create delete", firesWhen: "matches", changedKeys: "", alertBody: "" };
   assert.deepEqual(draftOf(form), { subscriptionType: "query", query: { recordType: "Artwork", predicate: " price < 3 " }, firesOn: ["create", "delete"], notificationInfo: { shouldSendContentAvailable: true } });
@@ -109,6 +115,14 @@ test("A draft of a saved subscription differs from it by what the form says alon
   const zone = { subscriptionID: "z", subscriptionType: "zone", zoneWide: true, recordType: "Artwork", notificationInfo: { shouldSendContentAvailable: true } };
   assert.deepEqual(draftOf({ ...form, recordType: "Artwork", alertBody: "", digest: "" }, zone),
     { subscriptionType: "zone", zoneWide: true, recordType: "Artwork", notificationInfo: { shouldSendContentAvailable: true } });
+});
+
+test("What an input cannot hold of a saved subscription is not changed by it", () => {
+  const saved = { subscriptionType: "query", query: { recordType: "Artwork", predicate: "a", canonicalPredicate: "title == \"a\rb\"" }, changedKeys: ["a,b", "c"], notificationInfo: { alertBody: "two\nlines" } };
+  const form = { recordType: "Artwork", predicate: "title == \"a\nb\"", on: "create", changedKeys: "a,b, c", alertBody: "twolines" };
+  const draft = draftOf(form, saved);
+  assert.deepEqual([draft.query, draft.changedKeys, draft.notificationInfo], [saved.query, ["a,b", "c"], { alertBody: "two\nlines" }]);
+  assert.deepEqual(draftOf({ ...form, changedKeys: "a, d", alertBody: "other" }, saved).changedKeys, ["a", "d"]);
 });
 
 test("The line for the shell has the URL and the body, and never a secret", () => {

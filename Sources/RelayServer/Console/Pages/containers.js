@@ -77,14 +77,15 @@ function standing(following) {
 async function sourceDetail(context, name, again) {
   const { relay, base, signal, mayChange } = context;
   const target = `${base}/sources/${encodeURIComponent(name)}`;
-  const one = await relay.get(target, {}, signal);
+  const read = () => relay.get(target, {}, signal);
+  const one = await read();
   const { sender, url, webhooks, savedAt, following, ...definition } = one;
   return section(h("span", null, "Source ", said(name)), following && [h("h3", null, "Its database"), h("p", null, standing(following), following.since && [" since ", when(following.since), ":"], " ", said(following.sentence, 1000))],
   h("h3", null, "It posts to"), snippet(url, "the URL"), facts(["Preset", one.preset], ["Verified by", words(one.verification?.scheme)], ["Saved", when(savedAt)],
     ["Webhooks", `${count(webhooks.accepted)} accepted, ${count(webhooks.refused)} refused`]),
   sender?.setup && [h("h3", null, "The sender's settings"), snippet(sender.setup, "the sender's settings")], sender?.trial && [h("h3", null, "A change to try it with"), snippet(sender.trial, "a change to try")],
   folded("Its definition", () => json(definition, "definition")),
-  h("div", { class: "actions" }, link(context.to("send", { source: name }), "Send a change as it"), mayChange && [button("Change", () => setSource(context, again, definition), { kind: "small" }),
+  h("div", { class: "actions" }, link(context.to("send", { source: name }), "Send a change as it"), mayChange && [button("Change", async () => setSource(context, again, await read()), { kind: "small" }),
     button("New secret", () => rotate(), { kind: "small" }), button("Delete", () => remove(), { kind: "small" })]));
 
   function rotate() {
@@ -217,17 +218,20 @@ async function gateway(context, again) {
 
 async function schema(context, again) {
   const { relay, base, signal, mayChange } = context;
-  const [found, { text }] = await Promise.all([relay.get(`${base}/schema`, {}, signal), relay.get(`${base}/schema`, { format: "text" }, signal)]);
-  const edit = () => {
-    const area = h("textarea", { name: "text", rows: 18, spellcheck: "false", props: { value: text } });
+  const read = () => Promise.all([relay.get(`${base}/schema`, {}, signal), relay.get(`${base}/schema`, { format: "text" }, signal)]);
+  const [found, { text }] = await read();
+  const edit = async () => {
+    // The page may have stood for hours: what is put in the place of the schema begins with the one that counts now.
+    const [, { text: begun }] = await read();
+    const area = h("textarea", { name: "text", rows: 18, spellcheck: "false", props: { value: begun } });
     return askFor({
       title: "The schema, in CloudKit's language", wide: true, fields: field("Schema", area), word: "Look at what changes",
       act: async (values) => {
-        const before = new Set(found.recordTypes.map(({ name }) => name));
-        const gone = [...before].filter((name) => !new RegExp(`RECORD TYPE "?${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}"?[\\s(]`).test(values.text));
+        const [now, { text: latest }] = await read();
+        const gone = now.recordTypes.map(({ name }) => name).filter((name) => !new RegExp(`RECORD TYPE "?${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}"?[\\s(]`).test(values.text));
         setTimeout(() => ask({
-          title: "Put this schema in the place of the one before?", word: "Replace", danger: gone.length > 0,
-          says: gone.length ? `These record types are no longer in it: ${gone.join(", ")}. Who may read records follows the new schema at once.` : "Conditions of new subscriptions, and who may read records, follow the new schema at once.",
+          title: "Put this schema in the place of the one before?", word: "Replace", danger: gone.length > 0 || latest !== begun,
+          says: (latest === begun ? "" : "The schema was changed since you began, by somebody else or by changes that came: what is new in it is lost. ") + (gone.length ? `These record types are no longer in it: ${gone.join(", ")}. Who may read records follows the new schema at once.` : "Conditions of new subscriptions, and who may read records, follow the new schema at once."),
           act: async () => {
             await relay.call("PUT", `${base}/schema`, { body: { text: values.text } });
             tell("The schema is saved.");
@@ -254,14 +258,17 @@ async function limits({ relay, base, signal, mayChange, isMain }, again) {
   const { use, settings, retention } = await relay.get(`${base}/summary`, {}, signal);
   const rows = Object.entries(use).filter(([, value]) => typeof value === "object").map(([name, value]) => ({ name, ...value }));
   const shown = (name, value) => (/bytes/i.test(name) ? bytes(value) : count(value));
-  const set = () => askFor({
-    title: "Set the container's bounds", fields: field("Settings", h("textarea", { name: "text", rows: 12, spellcheck: "false", props: { value: toJSON({ quotas: settings.quotas ?? {}, rates: settings.rates ?? {}, costLimits: settings.costLimits ?? {}, expirationSeconds: settings.expirationSeconds, keepsInbox: settings.keepsInbox }, 2) } }),
-      "A bound that is null is the relay's own."), act: async ({ text }) => {
-      await relay.call("PATCH", base, { body: parseJSON(text) });
-      tell("The settings are saved.");
-      await again();
-    },
-  });
+  const set = async () => {
+    const { settings: { quotas = {}, rates = {}, costLimits = {}, expirationSeconds, keepsInbox } } = await relay.get(`${base}/summary`, {}, signal);
+    return askFor({
+      title: "Set the container's bounds", fields: field("Settings", h("textarea", { name: "text", rows: 12, spellcheck: "false", props: { value: toJSON({ quotas, rates, costLimits, expirationSeconds, keepsInbox }, 2) } }),
+        "A bound that is null is the relay's own."), act: async ({ text }) => {
+        await relay.call("PATCH", base, { body: parseJSON(text) });
+        tell("The settings are saved.");
+        await again();
+      },
+    });
+  };
   return [section("What it has, and what it may have", table({
     label: "Limits", rows, actions: mayChange && isMain ? [button("Set bounds", set, { kind: "small" })] : [], columns: [
       { title: "Of", value: (row) => row.name, cell: (row) => words(row.name) }, { title: "In use", align: "end", value: (row) => row.use, cell: (row) => shown(row.name, row.use) },

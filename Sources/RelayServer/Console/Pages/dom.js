@@ -39,6 +39,10 @@ export function said(text, limit = 80) {
   return element;
 }
 
+/** A text of several lines, whole; what is hidden has marks. */
+export const lines = (text) => text.split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part
+  : pieces(part).map(({ text, mark }) => (mark === undefined ? text : h("span", { class: "mark" }, mark)))));
+
 /** The same in the type of code. */
 export function code(text, limit) {
   return h("code", null, said(text, limit));

@@ -31,16 +31,19 @@ export function valueOf(kind, text) {
   }
 }
 
-/** How a value of a change is shown in the form. */
+/** How a value of a change is shown in the form: what its input cannot say exactly, as JSON. */
 export function shownAs(value) {
-  if (typeof value === "string") return ["text", value];
+  // An input has one line, and an empty one says nothing.
+  if (typeof value === "string" && value && !/[\r\n]/.test(value)) return ["text", value];
   if (typeof value === "number" || typeof value === "bigint") return ["number", String(value)];
   if (typeof value === "boolean") return ["true/false", String(value)];
   if (value && typeof value === "object") {
-    if (typeof value.$ref === "string") return ["reference", value.$ref];
-    if (Array.isArray(value.$geo)) return ["place", value.$geo.join(",")];
-    if (Array.isArray(value.$ts)) return ["date", new Date(value.$ts[0] * 1000).toISOString()];
-    if (typeof value.$date === "number") return ["date", new Date(value.$date * 1000).toISOString()];
+    const is = (...names) => Object.keys(value).join() === names.join();
+    if (is("$ref") && typeof value.$ref === "string" && value.$ref === value.$ref.trim()) return ["reference", value.$ref];
+    if (is("$geo") && Array.isArray(value.$geo) && value.$geo.length === 2) return ["place", value.$geo.join(",")];
+    // A form's date is as exact as a double of seconds; those of the log are to the nanosecond, of any year.
+    const seconds = is("$date") ? value.$date : is("$ts") && value.$ts?.[1] === 0 ? value.$ts[0] : undefined;
+    if (Number.isInteger(seconds) && Math.abs(seconds) <= 8.64e12) return ["date", new Date(seconds * 1000).toISOString()];
   }
   return ["JSON", toJSON(value)];
 }
@@ -66,14 +69,16 @@ export const operations = ["create", "update", "delete"];
 /** The draft that a form describes; what it does not show is as in `saved`, the subscription that it was filled from. */
 export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody, pushes, seconds, digest }, saved) {
   const isZone = saved?.subscriptionType === "zone";
-  const keys = (changedKeys ?? "").split(",").map((key) => key.trim()).filter(Boolean);
+  // What an input makes of a saved one is that one.
+  const isSavedKeys = saved?.changedKeys && saved.changedKeys.join(", ") === changedKeys;
+  const keys = isSavedKeys ? saved.changedKeys : (changedKeys ?? "").split(",").map((key) => key.trim()).filter(Boolean);
   const draft = { subscriptionType: isZone ? "zone" : "query", notificationInfo: told(alertBody, saved?.notificationInfo) };
   for (const name of unshown) if (saved?.[name] !== undefined) draft[name] = saved[name];
   if (saved?.expiresAt > Date.now()) draft.expiresAt = saved.expiresAt;
   if (isZone && recordType) draft.recordType = recordType;
   if (!isZone) {
     // A condition in another dialect is sent as it was saved: its canonical text is there to be read.
-    const isAsSaved = saved && recordType === saved.query?.recordType && predicate === (saved.query.canonicalPredicate ?? "");
+    const isAsSaved = saved && recordType === saved.query?.recordType && predicate === (saved.query.canonicalPredicate ?? "").replace(/\r\n?/g, "\n");
     draft.query = isAsSaved ? saved.query : { recordType, ...(predicate.trim() ? { predicate } : {}) };
     draft.firesOn = on ? on.split(" ") : [];
     if (firesWhen && firesWhen !== "matches") draft.firesWhen = firesWhen;
@@ -90,7 +95,8 @@ const unshown = ["zoneID", "zoneWide", "firesOnce", "suppress", "paused", "urgen
 /** How a draft tells: as the saved one, but for the text that the form shows. */
 function told(alertBody, saved) {
   const { alertBody: shown, ...rest } = saved ?? {};
-  if (alertBody) return { ...rest, alertBody };
+  // An input has one line.
+  if (alertBody) return { ...rest, alertBody: shown?.replace(/[\r\n]/g, "") === alertBody ? shown : alertBody };
   return Object.keys(rest).length ? rest : { shouldSendContentAvailable: true };
 }
 

@@ -100,7 +100,7 @@ export function subscriptionField({ relay, base, params, signal }, user, { name 
   const element = suggested(name, params.subscription, []);
   element.addEventListener("focus", async () => {
     if (!user()) return;
-    const { subscriptions } = await relay.get(`${base}/subscriptions`, { user: user(), limit: 100 }, signal).catch(() => ({ subscriptions: [] }));
+    const { subscriptions } = await relay.get(`${base}/subscriptions`, { user: user(), limit: 1000 }, signal).catch(() => ({ subscriptions: [] }));
     element.suggest(subscriptions.map(({ subscriptionID }) => subscriptionID));
     tell?.(subscriptions);
   });

@@ -1,6 +1,6 @@
 // The parts that pages are put together from.
 import { Unreachable } from "./api.js";
-import { fill, freshID, h, said } from "./dom.js";
+import { fill, freshID, h, lines, said } from "./dom.js";
 import { toJSON } from "./text.js";
 
 /** The beginning of a page: its title, a sentence, and what can be done. */
@@ -260,9 +260,9 @@ export function json(value, label = "JSON") {
   return h("div", { class: "json" }, h("pre", { tabindex: 0, "aria-label": label }, text), copyButton("Copy", () => text, { name: `Copy ${label}` }));
 }
 
-/** A text for a shell or another program, to read and to copy. */
+/** A text for a shell or another program, to read and to copy: as it is by the button. */
 export function snippet(text, label) {
-  return h("div", { class: "json" }, h("pre", { tabindex: 0, "aria-label": label }, text), copyButton("Copy", () => text, { name: `Copy: ${label}` }));
+  return h("div", { class: "json" }, h("pre", { tabindex: 0, "aria-label": label }, lines(text)), copyButton("Copy", () => text, { name: `Copy: ${label}` }));
 }
 
 /** Something that unfolds. */

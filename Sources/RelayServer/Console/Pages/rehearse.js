@@ -49,12 +49,31 @@ export async function show(host, context) {
     context.keep({ ...values, way: undefined, run: 1 });
     rehearse(answer, values, draft(), context);
   });
+  userInput.addEventListener("change", async () => {
+    // Another user's subscription of the same name is another one.
+    saved = [];
+    startFrom(undefined);
+    if (savedInput.value && userInput.value) {
+      await readSaved(userInput.value);
+      startFrom(known(savedInput.value));
+    }
+    check();
+  });
   savedInput.addEventListener("change", async () => {
-    const one = known(savedInput.value);
+    const name = savedInput.value;
+    // Who types quickly, or pastes, is there before the list of suggestions.
+    if (name && userInput.value && !known(name)) await readSaved(userInput.value);
+    if (name !== savedInput.value) return;
+    const one = known(name);
     startFrom(one);
     if (one) take(one);
     else check();
   });
+
+  async function readSaved(user) {
+    const { subscriptions } = await relay.get(`${base}/subscriptions`, { user, limit: 1000 }, signal).catch(() => ({ subscriptions: [] }));
+    if (user === userInput.value) saved = subscriptions;
+  }
 
   /** The saved subscription of a name, in the database that is chosen if there is one. */
   function known(name) {
@@ -87,8 +106,7 @@ export async function show(host, context) {
 
   fill(host, head("Rehearse", "Try a subscription on the changes that have come already: how often it would have fired, with which pushes, and at what cost."), form, answer);
   if (params.subscription && params.user) {
-    const { subscriptions } = await relay.get(`${base}/subscriptions`, { user: params.user, limit: 1000 }, signal).catch(() => ({ subscriptions: [] }));
-    saved = subscriptions;
+    await readSaved(params.user);
     const one = known(params.subscription);
     startFrom(one);
     if (one && !params.run && params.predicate === undefined) take(one);

@@ -139,6 +139,9 @@ class ChangeForm {
     this.recordType.value = change.type;
     this.recordName.value = change.name;
     this.database.value = change.db ?? "public";
+    this.owner.value = change.owner ?? "";
+    this.taken = change.zone;
+    this.zone.value = change.zone?.zoneName ?? "";
     this.rows = [];
     fill(this.list);
     const fields = Object.values(change.after ?? change.before ?? {})[0] ?? {};
@@ -149,13 +152,15 @@ class ChangeForm {
 
   /** The change, in the relay's own format. */
   change() {
-    const recordType = this.recordType.value.trim();
+    const typed = this.recordType.value;
+    const recordType = this.fieldsOf.has(typed) ? typed : typed.trim();
     const recordName = this.recordName.value;
     if (!recordType || !recordName) throw new Error("A record has a type and a name.");
     const change = { operation: this.operation.value, recordType, recordName };
     if (this.database.value !== "public") change.database = this.database.value;
     if (this.owner.value) change.owner = this.owner.value;
-    if (this.zone.value) change.zoneID = this.zone.value;
+    // A zone of somebody else has an owner, which the input does not show.
+    if (this.zone.value) change.zoneID = this.zone.value === this.taken?.zoneName ? this.taken : this.zone.value;
     const origin = { ...(this.device.value && { deviceID: this.device.value }), ...(this.user.value && { userRecordName: this.user.value }) };
     if (Object.keys(origin).length) change.origin = origin;
     if (change.operation !== "delete") {
