@@ -252,6 +252,15 @@ async function campaign(relay, command) {
     await rightIn(first);
     await first.picture("wide");
   });
+  await step("What did not change stays, and what is read aloud does not change each second", async () => {
+    await first.evaluate("{ globalThis.kept = document.querySelector('#rows tr'); globalThis.aloud = 0; new MutationObserver(() => (aloud += 1)).observe(document.getElementById('standing'), { childList: true, characterData: true, subtree: true }); }");
+    const before = await first.evaluate("document.getElementById('times').textContent");
+    for (let round = 0; round < 50; round += 1) await change("art-4", 50 + round / 100);
+    await rightIn(first);
+    await until("its times are others", async () => (await first.evaluate("document.getElementById('times').textContent")) !== before);
+    if (!(await first.evaluate("kept.isConnected && kept === document.querySelector('#rows tr')"))) throw new Error("a row that did not change was made anew");
+    if (await first.evaluate("aloud")) throw new Error("the state is read aloud where it is the same");
+  });
   await step("A window slides", async () => {
     for (let index = 0; index < 20; index += 1) await change(`many-${index}`, 30 + index / 100);
     await rightIn(first);

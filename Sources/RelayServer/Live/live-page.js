@@ -43,8 +43,10 @@ document.adoptedStyleSheets = [style];
 const element = (id) => document.getElementById(id);
 const form = element("form");
 const given = new URLSearchParams(location.hash.slice(1));
+const pace = 50; // Milliseconds between two drawings: more of them nobody sees.
 let client;
 let results;
+let drawing; // The timer of the next one.
 
 // MARK: What is shown
 
@@ -60,15 +62,22 @@ const span = (milliseconds) => {
 function showState() {
   if (!client) return;
   const { state, asOf, retryAt, transport, progress, error } = client.connection;
-  const parts = [words[state]];
-  if (progress > 0 && progress < 1) parts.push(`${Math.round(progress * 100)} %`);
-  if (transport) parts.push(`over ${ways[transport]}`);
-  if (asOf !== undefined) parts.push(`as of ${span(Date.now() - asOf)} ago`);
-  if (state === "offline" && retryAt) parts.push(`next attempt in ${span(retryAt - Date.now())}`);
-  if (state === "offline" && error?.reason) parts.push(error.reason);
+  const standing = [words[state]];
+  if (transport) standing.push(`over ${ways[transport]}`);
+  if (state === "offline" && error?.reason) standing.push(error.reason);
+  // What is another one each second is shown, and not read aloud.
+  const times = [""];
+  if (progress > 0 && progress < 1) times.push(`${Math.round(progress * 100)} %`);
+  if (asOf !== undefined) times.push(`as of ${span(Date.now() - asOf)} ago`);
+  if (state === "offline" && retryAt) times.push(`next attempt in ${span(retryAt - Date.now())}`);
+  sayState(state, standing.join(", "), `${times.join(", ")}.`);
+}
+
+function sayState(state, standing, times) {
   element("state").dataset.state = state;
-  const text = `${parts.join(", ")}.`;
-  if (element("state").textContent !== text) element("state").textContent = text;
+  for (const [name, text] of [["standing", standing], ["times", times]]) {
+    if (element(name).textContent !== text) element(name).textContent = text;
+  }
 }
 
 function showError(error) {
@@ -79,6 +88,8 @@ function showError(error) {
 
 const text = (value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
 
+let rows = new Map(); // The row of each record that is shown, with what it was made of.
+
 function showRecords(records, touched) {
   const names = [...new Set(records.flatMap((record) => Object.keys(record.fields)))].sort();
   const cells = (kind, values) => values.map((value) => {
@@ -86,19 +97,35 @@ function showRecords(records, touched) {
     cell.textContent = value;
     return cell;
   });
-  element("head").replaceChildren(...cells("th", ["Record", ...names, "Modified"]));
+  const columns = JSON.stringify(names);
+  if (element("head").dataset.columns !== columns) {
+    element("head").dataset.columns = columns;
+    element("head").replaceChildren(...cells("th", ["Record", ...names, "Modified"]));
+    rows.clear();
+  }
+  // Of thousands few are others: what is as it was stays, with what somebody selected in it.
+  const before = rows;
+  rows = new Map();
   element("rows").replaceChildren(...records.map((record) => {
     const key = recordKey(record, client.welcome?.userRecordName);
-    const row = document.createElement("tr");
-    row.dataset.key = key;
+    const former = before.get(key);
+    const isSame = former?.record === record && !touched.has(key);
+    const row = isSame ? former.row : document.createElement("tr");
+    rows.set(key, { record, row });
     row.className = touched.get(key) ?? "";
+    if (isSame) return row;
+    row.dataset.key = key;
     const modified = record.modified && new Date(record.modified.timestamp).toLocaleTimeString();
     row.append(...cells("td", [key, ...names.map((name) => text(record.fields[name])), modified ?? ""]));
     return row;
   }));
   element("empty").hidden = records.length > 0;
-  element("count").textContent = `${records.length} ${records.length === 1 ? "record" : "records"}` +
-    (results.isFilling ? ", more are being read" : "");
+  showCount();
+}
+
+function showCount() {
+  const text = `${rows.size} ${rows.size === 1 ? "record" : "records"}${results?.isFilling ? ", more are being read" : ""}`;
+  if (element("count").textContent !== text) element("count").textContent = text;
 }
 
 // MARK: What is asked for
@@ -106,9 +133,18 @@ function showRecords(records, touched) {
 function stop() {
   client?.close();
   client = results = undefined;
+  clearTimeout(drawing);
+  drawing = undefined;
   element("stop").disabled = true;
-  element("state").textContent = "Not connected.";
-  delete element("state").dataset.state;
+  sayState("", "Not connected.", "");
+}
+
+/** What was shown before is no answer to what is asked now. */
+function clear() {
+  rows.clear();
+  for (const name of ["head", "rows", "count"]) element(name).replaceChildren();
+  delete element("head").dataset.columns;
+  element("empty").hidden = true;
 }
 
 function show() {
@@ -116,6 +152,7 @@ function show() {
   const values = Object.fromEntries(new FormData(form));
   const { container, environment, apiToken, recordType, predicate, sortBy, limit, token } = values;
   showError();
+  clear();
   client = new LiveClient({
     url: location.origin, container, environment, apiToken: apiToken || undefined,
     credentials: token ? () => ({ ckWebAuthToken: token }) : undefined,
@@ -131,11 +168,17 @@ function show() {
   let touched = new Map();
   let isFirst = true;
   results.onItems = (items) => {
-    touched = new Map(isFirst ? [] : items.map((item) => [item.key, item.op]));
+    if (isFirst) return;
+    // What was added and changed since the last drawing was added.
+    for (const { key, op } of items) touched.set(key, touched.get(key) === "added" && op === "changed" ? "added" : op);
   };
-  results.onValue = (records) => {
-    showRecords(records, touched);
+  results.onValue = () => {
     isFirst = false;
+    drawing ??= setTimeout(() => {
+      drawing = undefined;
+      showRecords(results.records, touched);
+      touched = new Map();
+    }, pace);
   };
   results.onError = showError;
   element("stop").disabled = false;
@@ -150,7 +193,11 @@ form.addEventListener("submit", (event) => {
   show();
 });
 element("stop").addEventListener("click", stop);
-setInterval(showState, 1000);
+setInterval(() => {
+  showState();
+  // That nothing more is being read may come with no record.
+  if (element("count").textContent) showCount();
+}, 1000);
 
 addEventListener("hashchange", () => location.reload());
 for (const [name, value] of given) if (form.elements[name]) form.elements[name].value = value;
