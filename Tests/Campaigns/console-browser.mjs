@@ -221,6 +221,7 @@ class Campaign {
     await this.step("A change is sent by the form and as JSON", () => this.send());
     await this.step("Users: a device is forgotten, a subscription deleted", () => this.users());
     await this.step("Deliveries are listed, filtered and opened", () => this.deliveries());
+    await this.step("An answer that comes late changes nothing, and a dialog goes with its page", () => this.late());
     await this.step("Dead letters are dropped and redriven", () => this.deadLetters());
     await this.step("A parked change is mended and replayed, another dropped", () => this.parked());
     await this.step("Containers: a source, a key, the schema", () => this.containers());
@@ -238,6 +239,8 @@ class Campaign {
     await this.tab.go(this.address("deliveries"));
     await this.signIn("not the token");
     await this.tab.says("it is another one");
+    await this.signIn("a token out of a chat\u200b");
+    await this.tab.says("A token is sent as ASCII");
     await this.signIn(adminToken);
     await this.tab.sees("the page that was asked for", "document.querySelector('main h1')?.textContent === 'Deliveries'");
     if (await this.tab.evaluate("document.cookie")) throw new Error("the page can read the session's cookie");
@@ -392,6 +395,44 @@ class Campaign {
     await this.tab.evaluate("document.querySelector('data-table a[href*=\"delivery=\"] code').closest('a').click()");
     await this.tab.says("Attempts");
     await this.tab.says("200");
+  }
+
+  /** Has calls whose address fits wait, as on a slow way. */
+  slow(pattern, milliseconds, method = "GET") {
+    return this.tab.evaluate(`{ const fetched = globalThis.fetch; globalThis.calls = 0; globalThis.fetch = async (target, options) => {
+      if (${pattern}.test(target) && options.method === "${method}") { calls += 1; await new Promise((resolve) => setTimeout(resolve, ${milliseconds})); }
+      return fetched(target, options); }; }`);
+  }
+
+  async late() {
+    await this.open("deadletters");
+    await this.tab.says("BadCollapseId");
+    // What was asked first comes last: what is shown, and dropped, is what the filters say.
+    await this.slow("/deadLetters\\?(?!.*user=ann)/", 1500);
+    await this.fill({ reason: "BadCollapseId" });
+    await this.fill({ user: "ann" });
+    await this.tab.says("No dead letter fits");
+    await this.tab.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))");
+    await this.tab.says("No dead letter fits");
+    await this.open("deadletters");
+    await this.tab.evaluate("document.querySelector('[aria-label^=\"Open \"]').click()");
+    await this.press("Why?");
+    await this.tab.sees("the page without the dialog", "document.querySelector('main h1')?.textContent === 'Explain' && !document.querySelector('dialog')");
+    // Who closes a dialog means the rest of what it does, and hears what was refused after that.
+    await this.open("parked");
+    await this.slow("/replay/", 700, "POST");
+    await this.press("Replay all");
+    await this.press("Replay");
+    await this.tab.sees("the first call", "calls === 1");
+    await this.press("Cancel");
+    await this.tab.says("0 changes replayed; others stay parked");
+    this.equal("calls of what was to be replayed", await this.tab.evaluate("calls"), 1);
+    // What somebody reads stays unfolded while numbers change.
+    await this.open("now");
+    await this.tab.evaluate("document.querySelector('.verdict details').open = true");
+    await this.relay.ask("PUT", `${this.relay.base}/sources/late`, { preset: "belfry", verification: { scheme: "none" } });
+    await this.tab.sees("another check, and the list open still", "document.querySelector('.verdict').textContent.includes('source late') && document.querySelector('.verdict details').open");
+    await this.relay.ask("DELETE", `${this.relay.base}/sources/late`);
   }
 
   async deadLetters() {
