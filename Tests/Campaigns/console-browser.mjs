@@ -684,6 +684,16 @@ class Campaign {
     await this.tab.sees("the page", "document.querySelector('main h1')?.textContent === 'Deliveries'");
     const foreign = await fetch(`${this.relay.admin}${this.relay.base}/deadLetters/drop`, { method: "POST", headers: { Cookie: `${cookie.name}=${cookie.value}`, Origin: "http://elsewhere.example" }, body: "{}" });
     this.equal("a call from another site's page", [foreign.status, (await foreign.json()).reason], [403, "a session is for the console's own pages, and this is another"]);
+    // What the browser kept of a page is not shown to whoever comes back after its session ended in another tab.
+    await this.tab.says("anns-phone");
+    await this.tab.go("about:blank");
+    const other = await this.browser.open(this.address("users"));
+    await other.sees("the button", "!![...document.querySelectorAll('button')].find((one) => one.textContent === 'Sign out')");
+    await other.evaluate("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Sign out').click()");
+    await other.sees("the token's input", "!!document.querySelector('input[name=token]')");
+    await other.close();
+    await this.tab.evaluate("history.back()").catch(() => {});
+    await this.tab.sees("the token's input, and nothing that was", "!!document.querySelector('input[name=token]') && !document.body.innerText.includes('anns-phone')");
   }
 
   async phones() {

@@ -273,6 +273,25 @@ relay.onSignedOut = () => {
   if (frame) showSignIn("Your session has ended, or its token was revoked. Sign in, and you go on where you were.");
 };
 
+/** Whether somebody else, or nobody, is signed in by now: another tab has the same session. */
+async function lookAgain() {
+  if (!frame) return;
+  // If it is nobody, the call itself asks for a token.
+  const found = await relay.get("/admin/1/session").catch(() => undefined);
+  const isOther = found && session && ["label", "access", "container", "environment"].some((name) => found[name] !== session[name]);
+  if (frame && isOther && !document.querySelector("dialog[open]")) location.reload();
+}
+
+document.addEventListener("visibilitychange", () => document.hidden || lookAgain());
+
+// A page that the browser has kept whole is shown once it is known that it still may be.
+addEventListener("pageshow", async ({ persisted }) => {
+  if (!persisted) return;
+  app.hidden = true;
+  await lookAgain();
+  app.hidden = false;
+});
+
 async function start() {
   applyTheme();
   const code = takeCode();

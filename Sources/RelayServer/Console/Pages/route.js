@@ -4,7 +4,7 @@
 export const pages = {
   now: { title: "Now", group: "Watch" },
   tail: { title: "Tail", group: "Watch", ofContainer: true },
-  phones: { title: "Phones", group: "Watch", onlySandbox: true },
+  phones: { title: "Phones", group: "Watch", onlySandbox: true, ofAll: true },
   explain: { title: "Explain", group: "Ask", ofContainer: true },
   rehearse: { title: "Rehearse", group: "Ask", ofContainer: true },
   send: { title: "Send a change", group: "Ask", ofContainer: true },

@@ -65,7 +65,7 @@ async function devices({ relay, base, signal, mayChange }, user, again) {
       { title: "Topic", value: (row) => row.topic ?? "" }, { title: "Token", value: (row) => row.apnsToken, cell: (row) => code(row.apnsToken) },
       { title: "Registered", value: (row) => row.registeredAt, cell: (row) => when(row.registeredAt) },
       { title: "Quiet hours", value: quiet }, { title: "Held back", align: "end", value: (row) => row.held ?? 0, cell: (row) => (row.held ? badge(count(row.held), "warn") : "–") },
-      ...(mayChange ? [{ title: "", cell: (row) => button("Forget", () => forget(row), { kind: "small quiet" }) }] : []),
+      ...(mayChange ? [{ title: "", cell: (row) => button("Forget", () => forget(row), { kind: "small quiet", "aria-label": `Forget ${row.deviceID}` }) }] : []),
     ],
   }) : h("p", { class: "dim" }, "None: this user gets no push. The application registers a device with tokens/register."));
 }
