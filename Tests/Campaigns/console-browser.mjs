@@ -414,6 +414,17 @@ class Campaign {
     await this.tab.says("No dead letter fits");
     await this.tab.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))");
     await this.tab.says("No dead letter fits");
+    await this.open("rehearse", { user: "ann", recordType: "Artwork", predicate: "price < 100", on: "create" });
+    await this.tab.evaluate(`{ const fetched = globalThis.fetch; globalThis.fetch = async (target, options) => {
+      const answer = await fetched(target, options);
+      if (/rehearse/.test(target) && options.body.includes("price < 100")) await new Promise((resolve) => setTimeout(resolve, 1500));
+      return answer; }; }`);
+    await this.press("Rehearse");
+    await this.fill({ predicate: "price < 0" });
+    await this.press("Rehearse");
+    await this.tab.says("None of them would have fired it");
+    await this.tab.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))");
+    await this.tab.says("None of them would have fired it");
     await this.open("deadletters");
     await this.tab.evaluate("document.querySelector('[aria-label^=\"Open \"]').click()");
     await this.press("Why?");
@@ -429,6 +440,7 @@ class Campaign {
     this.equal("calls of what was to be replayed", await this.tab.evaluate("calls"), 1);
     // What somebody reads stays unfolded while numbers change.
     await this.open("now");
+    await this.tab.sees("the checks", "!!document.querySelector('.verdict details')");
     await this.tab.evaluate("document.querySelector('.verdict details').open = true");
     await this.relay.ask("PUT", `${this.relay.base}/sources/late`, { preset: "belfry", verification: { scheme: "none" } });
     await this.tab.sees("another check, and the list open still", "document.querySelector('.verdict').textContent.includes('source late') && document.querySelector('.verdict details').open");

@@ -26,6 +26,17 @@ test("an address with a code makes nobody somebody else", async () => {
   assert.deepEqual(calls, ["GET /admin/1/session -"]);
 });
 
+test("a name that browsers take for a way to other calls is asked for nowhere", async () => {
+  const calls = relayOf("admin.token");
+  const path = (name) => `/admin/1/containers/c/development/sessions/${encodeURIComponent(name)}`;
+  for (const name of [".", ".."]) await assert.rejects(new Relay().call("DELETE", path(name)), /command belfry/);
+  await assert.rejects(new Relay().get("/admin/1/containers/../production/users"), /command belfry/);
+  assert.deepEqual(calls, []);
+  for (const name of ["...", "..a", "/.."]) await new Relay().call("DELETE", path(name));
+  await new Relay().get("/admin/1/containers/c/development/devices", { user: ".." });
+  assert.equal(calls.length, 4);
+});
+
 test("no code is used where the relay does not answer", async () => {
   globalThis.fetch = async () => { throw new TypeError("fetch failed"); };
   await assert.rejects(new Relay().enter("c0de"), Unreachable);

@@ -31,6 +31,8 @@ export class Relay {
 
   /** One call; answers what the relay answered, or throws `Refusal` or `Unreachable`. */
   async call(method, path, { query, body, signal, token } = {}) {
+    // As a part of a path browsers take these names for a way to other calls, also where they are escaped.
+    if (/\/\.{1,2}(\/|$)/.test(path)) throw new Error("A browser cannot ask for something whose name is one dot or two. The command belfry can.");
     const headers = {};
     // The relay asks for it, because no other site's page can send it.
     if (method !== "GET") headers["X-Belfry-Console"] = "1";

@@ -196,12 +196,18 @@ const costOf = (cost) => cost && `looked at for ${measure(cost.candidatesPerChan
 
 // MARK: The rehearsal
 
+const running = new WeakMap(); // The rehearsal that fills a part of the page.
+
 async function rehearse(place, values, draft, { relay, base, signal, ...context }) {
   const most = Number(values.changes);
   const bar = h("progress", { max: most, value: 0, "aria-label": "Changes looked at" });
   const said_ = h("span", { class: "dim" }, "Judging …");
   const stopper = new AbortController();
   signal.addEventListener("abort", () => stopper.abort());
+  // The one before judges another draft: it goes no further, and shows nothing.
+  running.get(place)?.abort();
+  running.set(place, stopper);
+  const isOld = () => signal.aborted || running.get(place) !== stopper;
   let isStopped = false;
   const stop = button("Stop", () => {
     isStopped = true;
@@ -224,10 +230,10 @@ async function rehearse(place, values, draft, { relay, base, signal, ...context 
       if (next.lookedAt.changes === 0) break;
     } while (before !== undefined && sum.lookedAt.changes < most);
   } catch (error) {
-    if (signal.aborted) return;
+    if (isOld()) return;
     if (!isStopped) return void fill(place, problem(error, () => rehearse(place, values, draft, { relay, base, signal, ...context })), sum && result(sum, values, context));
   }
-  fill(place, sum ? result(sum, values, context) : h("p", { class: "dim" }, "Stopped before anything was judged."));
+  if (!isOld()) fill(place, sum ? result(sum, values, context) : h("p", { class: "dim" }, "Stopped before anything was judged."));
 }
 
 function result(found, values, context) {
