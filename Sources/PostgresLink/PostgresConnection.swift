@@ -14,6 +14,8 @@ package final class PostgresConnection: @unchecked Sendable {
     /// How much time has passed.
     package let watch: @Sendable () -> Duration
     let isStopped: @Sendable () -> Bool
+    /// Whether notifications have come that nobody has asked for since.
+    private var wasNotified = false
     /// Which history the server writes, as far as whoever made the connection has asked.
     package var timeline: ServerTimeline?
 
@@ -109,16 +111,27 @@ package final class PostgresConnection: @unchecked Sendable {
 
     /// How long an answer may take, unless a caller knows better.
     package static let patience = Duration.seconds(30)
+    /// How long an answer may be, in bytes, unless it may take any time as well: more than a server
+    /// has to say of a million tables.
+    package static let mostBytes = 256 << 20
+    /// How many answers one text of statements may have.
+    private static let mostAnswers = 1000
 
     /// Runs one statement and returns its rows.
     @discardableResult package func query(
         _ sql: String, _ values: [String?] = [], within patience: Duration? = patience,
-        meanwhile: () throws -> Void = {}
+        atMost bytes: Int = mostBytes, meanwhile: () throws -> Void = {}
     ) throws -> [[String?]] {
         var rows: [[String?]] = []
+        var room = patience == nil ? Int.max : bytes
         try send(sql, values)
         try results(within: patience, meanwhile: meanwhile) { result in
             for row in 0..<PQntuples(result) {
+                room -= Self.size(of: row, of: result)
+                guard room >= 0 else {
+                    throw PostgresError(
+                        state: "", message: "the server's answer is longer than any should be")
+                }
                 rows.append(
                     (0..<PQnfields(result)).map { column in
                         PQgetisnull(result, row, column) != 0
@@ -127,6 +140,13 @@ package final class PostgresConnection: @unchecked Sendable {
             }
         }
         return rows
+    }
+
+    /// About what a row takes in memory.
+    private static func size(of row: Int32, of result: OpaquePointer) -> Int {
+        (0..<PQnfields(result)).reduce(32) { size, column in
+            size + 16 + Int(PQgetlength(result, row, column))
+        }
     }
 
     /// Runs one statement and returns its rows as they are written, `nil` where there is no value.
@@ -149,16 +169,14 @@ package final class PostgresConnection: @unchecked Sendable {
     }
 
     /// Asks for rows that ``nextRow()`` reads one by one; nothing else is asked for before the end.
-    package func beginRows(_ sql: String) throws {
-        try send(sql, [])
-        guard PQsetSingleRowMode(handle) == 1 else { throw failure }
-    }
+    package func beginRows(_ sql: String) throws { try send(sql, []) }
 
     /// The next row as it is written, `nil` where there is no value; or `nil` after the last one.
     ///
     /// What nobody reads waits in the server, however large it is.
     package func nextRow() throws -> [[UInt8]?]? {
         var refusal: PostgresError?
+        var answers = 0
         while true {
             try awaitResult(since: watch(), within: nil)
             guard let result = PQgetResult(handle) else { break }
@@ -166,9 +184,11 @@ package final class PostgresConnection: @unchecked Sendable {
             switch PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE: return Self.row(0, of: result)
             // The end, which has no row.
-            case PGRES_TUPLES_OK: continue
+            case PGRES_TUPLES_OK: break
+            case PGRES_COPY_IN, PGRES_COPY_OUT: throw Self.unasked
             default: refusal = refusal ?? Self.error(of: result)
             }
+            try Self.note(&answers)
         }
         if let refusal { throw refusal }
         return nil
@@ -182,7 +202,21 @@ package final class PostgresConnection: @unchecked Sendable {
             : Self.withTexts(values) {
                 PQsendQueryParams(handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
             }
-        guard isSent == 1 else { throw failure }
+        // Row by row: libpq would hold all of an answer, however long a server makes it.
+        guard isSent == 1, PQsetSingleRowMode(handle) == 1 else { throw failure }
+    }
+
+    /// What is said of a server that begins to copy though nobody asked for it: libpq says so each
+    /// time that it is asked for a result, without an end.
+    static let unasked = PostgresError(
+        state: "", message: "the server answers with data that nobody asked for")
+
+    /// Counts an answer of a server, which could give one after the other without an end.
+    private static func note(_ answers: inout Int) throws {
+        answers += 1
+        guard answers <= mostAnswers else {
+            throw PostgresError(state: "", message: "the server's answers have no end")
+        }
     }
 
     /// Waits until a result has come, or none is to come.
@@ -202,24 +236,29 @@ package final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Hands over the results of what was sent.
+    /// Hands over the rows of what was sent, each as a result of its own.
     private func results(
         within patience: Duration?, meanwhile: () throws -> Void = {},
-        _ body: (OpaquePointer) -> Void
+        _ body: (OpaquePointer) throws -> Void
     ) throws {
         let start = watch()
         var refusal: PostgresError?
+        var answers = 0
         while true {
             try awaitResult(since: start, within: patience, meanwhile: meanwhile)
             guard let result = PQgetResult(handle) else { break }
             defer { PQclear(result) }
             switch PQresultStatus(result) {
-            case PGRES_TUPLES_OK, PGRES_COMMAND_OK:
+            case PGRES_SINGLE_TUPLE:
                 // The rest is read to the end, so that the connection can be used again.
-                if refusal == nil { body(result) }
+                if refusal == nil { try body(result) }
+                continue
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: break
             case PGRES_COPY_BOTH: return
+            case PGRES_COPY_IN, PGRES_COPY_OUT: throw Self.unasked
             default: refusal = refusal ?? Self.error(of: result)
             }
+            try Self.note(&answers)
         }
         if let refusal { throw refusal }
     }
@@ -276,17 +315,23 @@ package final class PostgresConnection: @unchecked Sendable {
         guard PQconsumeInput(handle) == 1 else { return false }
         // If that finds the connection's end, what came before is read first, which says why.
         if PQsslInUse(handle) != 0 { _ = PQconsumeInput(handle) }
+        noteNotifications()
         return true
     }
 
     /// Takes the notifications that have come, whatever they say; returns whether any had.
     @discardableResult package func takeNotifications() -> Bool {
-        var hasCome = false
+        noteNotifications()
+        defer { wasNotified = false }
+        return wasNotified
+    }
+
+    /// Lets go of notifications, which libpq would keep for as long as nobody takes them.
+    private func noteNotifications() {
         while let notification = PQnotifies(handle) {
             PQfreemem(notification)
-            hasCome = true
+            wasNotified = true
         }
-        return hasCome
     }
 
     /// Sends a message to whoever streams.

@@ -22,7 +22,7 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
         // Hints stand below, and away from the edge.
         let all = text.split(whereSeparator: \.isNewline)
             .filter { $0.first?.isWhitespace == false }
-            .map { PostgresError(state: "", message: String($0.prefix(300))) }
+            .map { PostgresError(state: "", message: Self.beginning(of: $0)) }
         self =
             all.first { $0.refusal != .unreachable } ?? all.first { $0.isCutOff }
             ?? all.first { !$0.isOfReader } ?? PostgresError(state: "", message: Self.line(text))
@@ -37,7 +37,12 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
     /// The first line of a text, which has what is wrong; libpq's go on with hints.
     package static func line(_ text: String) -> String {
         let lines = text.split(whereSeparator: \.isNewline)
-        return lines.first.map { String($0.prefix(300)) } ?? "no reason was given"
+        return lines.first.map { beginning(of: $0) } ?? "no reason was given"
+    }
+
+    /// What is kept of a line: by scalars, because one letter may have any number of them.
+    private static func beginning(of line: Substring) -> String {
+        String(String.UnicodeScalarView(line.unicodeScalars.prefix(300)))
     }
 
     /// Nobody answered what was asked on a connection that is there.

@@ -230,6 +230,10 @@ package final class PostgresPipeline: @unchecked Sendable {
                 last.append(PostgresRows(result))
                 if last.count > count { last.removeFirst() }
             case PGRES_PIPELINE_ABORTED: PQclear(result)
+            case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+                PQclear(result)
+                isBroken = true
+                throw PostgresConnection.unasked
             default:
                 refusal = refusal ?? PostgresConnection.error(of: result)
                 PQclear(result)
