@@ -20,6 +20,8 @@ final class BucketServer: Sendable {
         var body = ""
         /// Whether as much again is promised, and does not come.
         var stalls = false
+        /// Whether a megabyte is promised behind it, and comes byte by byte.
+        var drips = false
     }
 
     final class Answering: Sendable {
@@ -108,13 +110,27 @@ private final class BucketAnswerer: ChannelInboundHandler {
 
     private func write(_ answer: BucketServer.Answer, _ context: ChannelHandlerContext) {
         let bytes = Array(answer.body.utf8)
-        let length = answer.stalls ? 2 * bytes.count : bytes.count
+        let length =
+            answer.drips ? bytes.count + 1_000_000 : answer.stalls ? 2 * bytes.count : bytes.count
         let head = HTTPResponseHead(
             version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status),
             headers: ["Content-Length": "\(length)"])
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: bytes)))), promise: nil)
-        if !answer.stalls { context.write(wrapOutboundOut(.end(nil)), promise: nil) }
+        if !answer.stalls, !answer.drips {
+            context.write(wrapOutboundOut(.end(nil)), promise: nil)
+        }
         context.flush()
+        if answer.drips { drip(context) }
+    }
+
+    /// Sends a byte now and then, for as long as anybody takes it.
+    private func drip(_ context: ChannelHandlerContext) {
+        guard context.channel.isActive else { return }
+        let byte = HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: [0])))
+        context.writeAndFlush(wrapOutboundOut(byte), promise: nil)
+        _ = context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(10)) {
+            self.drip(context)
+        }
     }
 }

@@ -102,6 +102,50 @@ import Testing
         try await server.stop()
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `an answer that comes byte by byte is given up`() async throws {
+        let server = try await BucketServer.start { _ in
+            BucketServer.Answer(body: "slow", drips: true)
+        }
+        let destination = try server.destination(timeout: .seconds(1))
+        let slow = await failure { _ = try await destination.get("a", atMost: 2_000_000) }
+        #expect(slow?.kind == .away)
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: [true, false])
+    func `a list without an end is given up, and is not taken for the whole`(
+        hasNames: Bool
+    ) async throws {
+        let pages = Mutex(0)
+        let server = try await BucketServer.start { _ in
+            let page = pages.withLock { pages in
+                pages += 1
+                return pages
+            }
+            let names = hasNames ? "<Contents><Key>relay/\(page)</Key></Contents>" : ""
+            return BucketServer.Answer(
+                body: "<ListBucketResult><IsTruncated>true</IsTruncated>\(names)"
+                    + "<NextContinuationToken>\(page)</NextContinuationToken>"
+                    + "</ListBucketResult>")
+        }
+        let destination = try server.destination()
+        let refused = await failure { _ = try await destination.names(below: "") }
+        #expect(refused?.kind == .refused)
+        #expect(refused?.description == "s3://bucket/relay/: the list has no end")
+        #expect(server.questions.count < 1200)
+        await destination.close()
+        try await server.stop()
+    }
+
+    @Test func `a reason is a line, and cut by scalars`() {
+        let marks = String(repeating: "\u{301}", count: 10_000)
+        let words = BucketListing.error("<Code>A</Code><Message>e\(marks)\nf</Message>")
+        #expect(words?.unicodeScalars.count == 300)
+        #expect(BucketListing.error("<Code>A</Code><Message>b\r\nc</Message>") == "A: bc")
+    }
+
     @Test func `a store that is not reached is told in words`() {
         let refused = IOError(errnoCode: ECONNREFUSED, reason: "connect(descriptor:addr:size:)")
         #expect(BucketDestination.words(refused) == "Connection refused")

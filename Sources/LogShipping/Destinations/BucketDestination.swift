@@ -167,6 +167,7 @@ package final class BucketDestination: BackupDestination {
 
     package func names(below prefix: String) async throws(DestinationFailure) -> [String] {
         var names: [String] = []
+        var (bytes, pages) = (0, 0)
         var continuation: String?
         repeat {
             var query = [("list-type", "2"), ("prefix", self.prefix + prefix)]
@@ -175,15 +176,27 @@ package final class BucketDestination: BackupDestination {
             guard answer.status == 200, let page = BucketListing(answer.text) else {
                 throw failure(answer, "the list")
             }
-            names += page.keys.compactMap { key in
+            let found = page.keys.compactMap { key in
                 key.hasPrefix(self.prefix) ? String(key.dropFirst(self.prefix.count)) : nil
             }
+            names += found
+            bytes += found.reduce(0) { $0 + $1.utf8.count }
+            pages += 1
             guard page.continuation == nil || page.continuation != continuation else {
                 throw DestinationFailure(.refused, "\(place): the list does not go on")
             }
             continuation = page.continuation
-        } while continuation != nil && names.count < maximumNames
+            // What is left out of a list would be taken for gone.
+            guard continuation == nil || Self.mayGoOn(names.count, bytes: bytes, pages: pages)
+            else { throw DestinationFailure(.refused, "\(place): the list has no end") }
+        } while continuation != nil
         return names
+    }
+
+    /// Whether a list may go on that has had so many names, of so many bytes, on so many pages:
+    /// stores send a thousand names with each, and now and then a page without any.
+    private static func mayGoOn(_ names: Int, bytes: Int, pages: Int) -> Bool {
+        names < maximumNames && bytes < 128 * maximumNames && pages < 1000 + names / 10
     }
 
     package func remove(_ name: String) async throws(DestinationFailure) {
@@ -279,16 +292,36 @@ package final class BucketDestination: BackupDestination {
         if method == "PUT" { request.body = .bytes(ByteBuffer(bytes: body)) }
         do {
             let answer = try await opened.execute(request, timeout: settings.timeout.amount)
-            let found = try await answer.body.collect(upTo: max(limit, 1 << 16))
-            return Answer(
-                status: Int(answer.status.code), body: Array(found.readableBytesView))
-        } catch is NIOTooManyBytesError {
-            throw DestinationFailure(
-                .refused, "\(place)\(name ?? ""): the answer is larger than \(limit) bytes")
+            var found: [UInt8] = []
+            // By the time by which the client measures too.
+            let loop = MultiThreadedEventLoopGroup.singleton.next()
+            let began = loop.now
+            for try await part in answer.body {
+                found.append(contentsOf: part.readableBytesView)
+                guard found.count <= max(limit, 1 << 16) else {
+                    throw DestinationFailure(
+                        .refused, "\(place)\(name ?? ""): the answer is larger than \(limit) bytes")
+                }
+                guard loop.now - began <= patience(for: found.count) else {
+                    throw DestinationFailure(.away, "\(place): the answer comes too slowly")
+                }
+            }
+            return Answer(status: Int(answer.status.code), body: found)
+        } catch let failure as DestinationFailure {
+            throw failure
         } catch {
             throw DestinationFailure(.away, "\(place): \(Self.words(error))")
         }
     }
+
+    /// How long so many bytes may take.
+    ///
+    /// What comes byte by byte is never silent, and would be waited for without an end.
+    private func patience(for bytes: Int) -> TimeAmount {
+        settings.timeout.amount + .seconds(Int64(bytes / Self.leastBytesPerSecond))
+    }
+
+    private static let leastBytesPerSecond = 16_384
 
     /// What went wrong, for people.
     static func words(_ error: any Error) -> String {

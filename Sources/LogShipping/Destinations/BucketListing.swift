@@ -23,8 +23,9 @@ struct BucketListing {
         guard let code = elements("Code", in: text).first else { return nil }
         let message = elements("Message", in: text).first.flatMap(unescaped)
         let words = ([String(code)] + (message.map { [$0] } ?? [])).joined(separator: ": ")
-        // It goes to the log: no more than a line.
-        return String(words.filter { !$0.isNewline }.prefix(300))
+        // It goes to the log: no more than a line. One letter may have any number of scalars.
+        let line = words.unicodeScalars.filter { !Character($0).isNewline }
+        return String(String.UnicodeScalarView(line.prefix(300)))
     }
 
     private static func elements(_ name: String, in text: String) -> [Substring] {
