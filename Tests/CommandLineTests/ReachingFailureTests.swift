@@ -66,6 +66,20 @@ import Testing
         #expect(told.contains("Connection refused") && !told.contains("("), "\(told)")
     }
 
+    @Test(.timeLimit(.minutes(5)))
+    func `an answer that stalls behind its head is given up`() async throws {
+        let server = try StallingServer()
+        let transport = HTTPTransport(
+            url: "http://127.0.0.1:\(server.port)", token: "token", trust: RelayTrust(),
+            silence: .milliseconds(500))
+        let error = await #expect(throws: CommandFailure.self) {
+            _ = try await transport.call("GET", "/admin/1/overview", body: nil)
+        }
+        await transport.close()
+        #expect(error?.kind == .unavailable)
+        #expect(error?.description.contains("it did not answer in time") == true)
+    }
+
     @Test func `who knows the relay's own certificate hears that another may be in its file`() {
         let fault = Fault(description: "sslError(CERTIFICATE_VERIFY_FAILED)")
         let replaced = "; or tls.certificateFile was replaced a moment ago: the relay takes it "

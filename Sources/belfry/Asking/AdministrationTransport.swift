@@ -90,14 +90,30 @@ struct HTTPTransport: AdministrationTransport {
     let url: String
     /// Its token.
     let token: String
-    /// The clients, in the order in which they are tried.
-    private let clients: [HTTPClient]
+    /// The clients, in the order in which they are tried; and those for what may take long.
+    private let clients, patientClients: [HTTPClient]
 
-    init(url: String, token: String, trust: RelayTrust) {
+    /// How long a call may take, and what is uploaded.
+    private static let patience = (call: TimeAmount.seconds(60), upload: TimeAmount.hours(1))
+
+    /// - Parameters:
+    ///   - url: the administrative surface, without a slash at the end.
+    ///   - token: its token.
+    ///   - trust: how the relay is known.
+    ///   - silence: how long nothing of an answer may come: the time of a call ends with its head,
+    ///     and what comes behind that may stall.
+    init(url: String, token: String, trust: RelayTrust, silence: TimeAmount? = nil) {
         self.url = url
         self.token = token
-        clients = trust.configurations.map {
-            HTTPClient(eventLoopGroupProvider: .singleton, configuration: $0)
+        clients = Self.clients(trust, silence: silence ?? Self.patience.call)
+        patientClients = Self.clients(trust, silence: silence ?? Self.patience.upload)
+    }
+
+    private static func clients(_ trust: RelayTrust, silence: TimeAmount) -> [HTTPClient] {
+        trust.configurations.map { known in
+            var configuration = known
+            configuration.timeout.read = silence
+            return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         }
     }
 
@@ -108,7 +124,7 @@ struct HTTPTransport: AdministrationTransport {
         request.method = .init(rawValue: method)
         request.headers.add(name: "Authorization", value: "Bearer \(token)")
         if let body { request.body = .bytes(ByteBuffer(bytes: body.utf8)) }
-        return try await answer(to: request, within: .seconds(60))
+        return try await answer(to: request, by: clients, within: Self.patience.call)
     }
 
     func upload(
@@ -119,14 +135,14 @@ struct HTTPTransport: AdministrationTransport {
         request.headers.add(name: "Authorization", value: "Bearer \(token)")
         request.headers.add(name: "Content-Type", value: "application/x-ndjson")
         request.body = .stream(file, length: .unknown)
-        return try await answer(to: request, within: .hours(1))
+        return try await answer(to: request, by: patientClients, within: Self.patience.upload)
     }
 
     private func answer(
-        to request: HTTPClientRequest, within time: TimeAmount
+        to request: HTTPClientRequest, by clients: [HTTPClient], within time: TimeAmount
     ) async throws -> (status: Int, json: JSONValue) {
         do {
-            let response = try await execute(request, within: time)
+            let response = try await Self.execute(request, by: clients, within: time)
             if let place = response.redirection {
                 throw CommandFailure(
                     .unavailable,
@@ -152,8 +168,8 @@ struct HTTPTransport: AdministrationTransport {
     }
 
     /// Makes the call with the first client that knows the other end.
-    private func execute(
-        _ request: HTTPClientRequest, within time: TimeAmount
+    private static func execute(
+        _ request: HTTPClientRequest, by clients: [HTTPClient], within time: TimeAmount
     ) async throws -> HTTPClientResponse {
         for client in clients.dropLast() {
             do {
@@ -164,7 +180,7 @@ struct HTTPTransport: AdministrationTransport {
     }
 
     func close() async {
-        for client in clients { try? await client.shutdown() }
+        for client in clients + patientClients { try? await client.shutdown() }
     }
 }
 

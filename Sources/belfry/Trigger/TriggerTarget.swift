@@ -21,6 +21,9 @@ struct TriggerTarget: ParsableArguments {
     @Flag(help: "Show the relay's answer as JSON.")
     var json = false
 
+    /// How long an answer may take.
+    private static let patience = TimeAmount.seconds(30)
+
     /// Posts a change.
     ///
     /// - Returns: The relay's answer.
@@ -34,8 +37,10 @@ struct TriggerTarget: ParsableArguments {
         let note = isSet ? "; BELFRY_SOURCE_URL names it, so that no belfry dev is looked for" : ""
         var trust = RelayTrust()
         if let caFile { try trust.add("--ca-file", caFile) }
-        let client = HTTPClient(
-            eventLoopGroupProvider: .singleton, configuration: trust.configurations[0])
+        var configuration = trust.configurations[0]
+        // An answer that stalls behind its head would be waited for without an end.
+        configuration.timeout.read = Self.patience
+        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         let result: Result<JSONValue, any Error>
         do {
             result = .success(try await Self.post(change, to: source, client, note))
@@ -59,7 +64,7 @@ struct TriggerTarget: ParsableArguments {
         request.body = .bytes(ByteBuffer(bytes: body))
         let answer: (status: Int, body: [UInt8])
         do {
-            let response = try await client.execute(request, timeout: .seconds(30))
+            let response = try await client.execute(request, timeout: patience)
             if let place = response.redirection {
                 throw CommandFailure(
                     .unavailable,
