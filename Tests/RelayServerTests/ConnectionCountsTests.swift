@@ -24,6 +24,11 @@ import Testing
         #expect(ClientAddress(text: text) == nil)
     }
 
+    @Test func `what is longer than any address is none, and its letters are not gone over`() {
+        #expect(ClientAddress(text: String(repeating: " ", count: 300) + "10.1.2.3") == nil)
+        #expect(ClientAddress(text: String(repeating: " ", count: 200) + "10.1.2.3") != nil)
+    }
+
     @Test func `an address of a socket is the one that people write`() throws {
         for text in ["127.0.0.1", "10.1.2.3", "::1", "2001:db8:1:2:3:4:5:6"] {
             let socket = try SocketAddress(ipAddress: text, port: 80)

@@ -40,6 +40,8 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads an address as people and proxies write it: with a port or without, in brackets or not.
     package init?(text: some StringProtocol) {
+        // What a client wrote may be as long as a head, and to go over its letters takes long.
+        guard text.utf8.count <= 256 else { return nil }
         let trimmed = text.drop { $0 == " " || $0 == "\t" }
         var plain = String(trimmed.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
         if plain.hasPrefix("["), let end = plain.firstIndex(of: "]") {
