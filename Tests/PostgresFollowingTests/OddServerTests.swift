@@ -1,3 +1,4 @@
+import PostgresFollowing
 import PostgresLink
 import RelayTestKit
 import Testing
@@ -68,6 +69,12 @@ struct OddServerTests {
         let isFirst = connection.takeNotifications()
         let isSecond = connection.takeNotifications()
         #expect(isFirst && !isSecond)
+    }
+
+    @Test func `what a server says of itself has an end in what is told`() {
+        let level = String(repeating: "replica", count: 20_000)
+        #expect(FollowProblem.walLevel(level).advice.utf8.count < 2000)
+        #expect(FollowProblem.walLevel("replica").advice.hasSuffix("restart the server."))
     }
 
     @Test func `what a server says is cut by scalars, of which one letter may have any number`() {

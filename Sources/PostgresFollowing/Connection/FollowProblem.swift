@@ -94,7 +94,18 @@ package enum FollowProblem: Error, Sendable, Hashable {
     }
 
     /// What is wrong and what to do, in one sentence.
+    ///
+    /// What a server says of itself stands in it, and has an end there: it goes to the log.
     package var advice: String {
+        let words = words
+        guard words.utf8.count > Self.mostBytes else { return words }
+        return String(String.UnicodeScalarView(words.unicodeScalars.prefix(1000))) + "…"
+    }
+
+    /// Names of tables may be many.
+    private static let mostBytes = 65_536
+
+    private var words: String {
         switch self {
         case .badURL(let reason): "The URL of the database cannot be used: \(reason)."
         case .unreachable(let reason) where PostgresError(state: "", message: reason).isOfReader:
