@@ -129,7 +129,10 @@ function showWhere(current, page, params) {
     const place = choose.value.lastIndexOf("/");
     go(page, { container: choose.value.slice(0, place), environment: choose.value.slice(place + 1) });
   });
+  const isHeld = frame.where.contains(document.activeElement);
   fill(frame.where, h("label", { for: "container", class: "small dim" }, "Container"), choose);
+  // By the arrow keys one goes on from there.
+  if (isHeld) choose.focus();
 }
 
 function showMenu(page, current) {
@@ -225,7 +228,7 @@ async function show() {
     fill(main, problem(error, show));
   }
   // Whoever has begun to type by now is not interrupted.
-  const isBusy = main.contains(document.activeElement) && document.activeElement !== main;
+  const isBusy = (main.contains(document.activeElement) && document.activeElement !== main) || frame?.where.contains(document.activeElement);
   if (!signal.aborted && hasMoved && !isBusy) main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
