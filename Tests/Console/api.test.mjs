@@ -37,6 +37,19 @@ test("a name that browsers take for a way to other calls is asked for nowhere", 
   assert.equal(calls.length, 4);
 });
 
+test("a list is read on until there is something, or its end", async () => {
+  const pages = [{ rows: [], before: "3" }, { rows: [], before: "2" }, { rows: [1], before: "1" }, { rows: [], before: "0" }, { rows: [] }];
+  const asked = [];
+  globalThis.fetch = async (target) => {
+    asked.push(new URL(target, "http://relay").searchParams.get("before"));
+    return Response.json(pages.shift());
+  };
+  const list = await new Relay().list("/list", {}, "rows");
+  assert.deepEqual([list.rows, list.hasMore, asked], [[1], true, [null, "3", "2"]]);
+  const { rows, hasMore } = await list.more();
+  assert.deepEqual([rows, hasMore, asked.slice(3)], [[], false, ["1", "0"]]);
+});
+
 test("no code is used where the relay does not answer", async () => {
   globalThis.fetch = async () => { throw new TypeError("fetch failed"); };
   await assert.rejects(new Relay().enter("c0de"), Unreachable);

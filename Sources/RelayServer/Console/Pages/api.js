@@ -84,10 +84,14 @@ export class Relay {
   async list(path, query, member, signal) {
     let place = {};
     const page = async () => {
-      const answer = await this.get(path, { limit: 1000, ...query, ...place }, signal);
-      // A list goes on towards the older (`before`) or the newer (`after`), as it is ordered.
-      place = answer.before !== undefined ? { before: answer.before } : { after: answer.after };
-      return { rows: answer[member], hasMore: (answer.before ?? answer.after) !== undefined, answer };
+      for (;;) {
+        const answer = await this.get(path, { limit: 1000, ...query, ...place }, signal);
+        // A list goes on towards the older (`before`) or the newer (`after`), as it is ordered.
+        place = answer.before !== undefined ? { before: answer.before } : { after: answer.after };
+        const hasMore = (answer.before ?? answer.after) !== undefined;
+        // One call looks at so many rows and no more: that none of those fits does not say that none does.
+        if (answer[member].length || !hasMore) return { rows: answer[member], hasMore, answer };
+      }
     };
     return { ...(await page()), more: page };
   }
