@@ -6,7 +6,7 @@ const joining = ["Arabic", "Syriac", "Devanagari", "Bengali", "Gurmukhi", "Gujar
 const joiners = `(?!(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=[${joining}])[\\u200c\\u200d](?=[${joining}]))`;
 
 // Selectors choose another form of what stands before them, of few scripts and of emoji: elsewhere nobody sees them.
-const selectors = "(?!(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[#*0-9])\\ufe0f(?=\\u20e3)|(?<=\\p{Script=Han})[\\ufe00-\\ufe02\\u{e0100}-\\u{e01ef}]|(?<=\\p{Script=Mongolian})[\\u180b-\\u180d\\u180f])";
+const selectors = "(?!(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[#*0-9])\\ufe0f(?=\\u20e3)|(?<=\\p{Script=Han})[\\ufe00-\\ufe02\\u{e0100}-\\u{e01ef}]|(?<=\\p{Script=Mongolian})[\\u180b-\\u180d\\u180f]|(?<=[\\u2801-\\u28ff])\\u2800)";
 
 // Characters that nobody sees, or that turn the text around them: controls, marks of direction, invisible ones.
 const hidden = new RegExp(
