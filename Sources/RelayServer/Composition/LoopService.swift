@@ -1,4 +1,4 @@
-package import ServiceLifecycle
+import ServiceLifecycle
 
 /// A loop that runs until the group shuts down.
 package struct LoopService: Service {
