@@ -1,6 +1,7 @@
 import Foundation
 import Gateway
 import GatewaySimulator
+import NIOCore
 import RelayModel
 import RelayTestKit
 import Testing
