@@ -27,15 +27,15 @@ extension RecordEdit {
         guard let current, !current.isDeleted else {
             return decideWithoutRecord(in: place, by: editor, at: now)
         }
+        let isOtherType = recordType.map { $0 != current.recordType } ?? false
+        if isOtherType, kind == .forceDelete {
+            return byNameAlone.decide(
+                on: current, isHidden: isHidden, in: place, by: editor, at: now)
+        }
         if isHidden, let answer = answer(onHidden: current, in: place, by: editor) {
             return answer
         }
-        if let recordType, recordType != current.recordType {
-            guard kind == .forceDelete else {
-                return .failure(.init(.otherType(current.recordType)))
-            }
-            return byNameAlone.decide(on: current, in: place, by: editor, at: now)
-        }
+        if isOtherType { return .failure(.init(.otherType(current.recordType))) }
         switch kind {
         case .create: return .failure(.init(.exists(current)))
         case .update, .replace:

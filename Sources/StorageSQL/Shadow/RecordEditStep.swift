@@ -133,9 +133,10 @@ struct RecordEditStep {
                 : $1.isDeleted
         }
         guard let type = edit.recordType else { return records.first }
-        return records.first { $0.recordType == type && !$0.isDeleted }
-            ?? records.first { !$0.isDeleted && $0.source == .cloudKit }
-            ?? records.first { $0.recordType == type }
+        let ofType = records.first { $0.recordType == type }
+        // A forced deletion that comes again has nothing left to do: it is not for another record.
+        if let ofType, !ofType.isDeleted || edit.kind == .forceDelete { return ofType }
+        return records.first { !$0.isDeleted && $0.source == .cloudKit } ?? ofType
     }
 }
 
