@@ -54,6 +54,11 @@ struct ShadowFilling {
             // Who could read it by having made it would else be looked for by the new creator.
             completed.kept?.readers = earlier
         }
+        if isCreation, let former = change.movedFrom, change.database == .public {
+            completed.created = RecordTrace(
+                at: completed.occurredAt ?? now,
+                userID: try Self.creator(at: former, of: change.recordType, container, commit))
+        }
         completed.isUnkept = !isWritten
         self.change = completed
         text = completed == change ? prepared.body : nil
@@ -92,9 +97,25 @@ struct ShadowFilling {
         }
     }
 
+    /// Who created the record that lay where its source has given it another name or place now:
+    /// whoever did that has not made it.
+    private static func creator(
+        at former: RecordAddress, of type: RecordType, _ container: StoredContainer,
+        _ commit: OpenCommit
+    ) throws -> UserID? {
+        let place = RecordPlace(
+            container: container.key, database: former.database, owner: former.owner)
+        let rows = ShadowRows(place: place, container: container)
+        let record = try rows.records(named: former.recordID, in: commit.db)
+            .first { $0.recordType == type }
+        // What lies there again is another one.
+        return record.flatMap { $0.isDeleted ? $0.created.userID : nil }
+    }
+
     /// Who created the record, where that is known and not this change.
     var creator: UserID? {
-        isCreation ? nil : current?.created.userID
+        guard isCreation else { return current?.created.userID }
+        return change.movedFrom == nil ? nil : change.created?.userID
     }
 
     /// Whether a change is the creation of a record of which `current` is kept.
@@ -173,13 +194,13 @@ struct ShadowFilling {
 
     /// The creation of a record that nothing was known of, by the stamp of the change.
     ///
-    /// Whoever only changed what was there before the relay heard of it has not made it, and is not
-    /// to read and write it as if.
+    /// Whoever only changed what was there before the relay heard of it, or gave it another name,
+    /// has not made it, and is not to read and write it as if.
     private func creation(by stamp: RecordStamp) -> RecordStamp {
-        guard change.operation != .create, shadowRows.place.database == .public else {
-            return stamp
-        }
-        return RecordStamp(at: stamp.at, userID: nil, deviceID: nil)
+        guard shadowRows.place.database == .public,
+            change.operation != .create || change.movedFrom != nil
+        else { return stamp }
+        return RecordStamp(at: stamp.at, userID: creator, deviceID: nil)
     }
 }
 

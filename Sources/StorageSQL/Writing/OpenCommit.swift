@@ -151,7 +151,9 @@ package struct OpenCommit {
         var change = change
         var text = text
         if change.readers == nil, change.database == .public {
-            let creator = creator ?? (change.operation == .create ? change.origin.userID : nil)
+            // Who gave a record another name has not made it.
+            let isMade = change.operation == .create && change.movedFrom == nil
+            let creator = creator ?? (isMade ? change.origin.userID : nil)
             change.readers = try readGrant(of: change.recordType, in: container)
                 .readers(createdBy: creator)
             if change.readers != nil { text = nil }
