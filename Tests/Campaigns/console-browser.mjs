@@ -698,6 +698,8 @@ class Campaign {
     this.equal("a call from another site's page", [foreign.status, (await foreign.json()).reason], [403, "a session is for the console's own pages, and this is another"]);
     // What the browser kept of a page is not shown to whoever comes back after its session ended in another tab.
     await this.tab.says("anns-phone");
+    // Nor is a secret that was shown once.
+    await this.tab.evaluate("{ const once = document.createElement('dialog'); once.dataset.once = 'true'; once.textContent = 'a-secret'; document.body.append(once); once.showModal(); }");
     await this.tab.go("about:blank");
     const other = await this.browser.open(this.address("users"));
     await other.sees("the button", "!![...document.querySelectorAll('button')].find((one) => one.textContent === 'Sign out')");
@@ -705,7 +707,7 @@ class Campaign {
     await other.sees("the token's input", "!!document.querySelector('input[name=token]')");
     await other.close();
     await this.tab.evaluate("history.back()").catch(() => {});
-    await this.tab.sees("the token's input, and nothing that was", "!!document.querySelector('input[name=token]') && !document.body.innerText.includes('anns-phone')");
+    await this.tab.sees("the token's input, and nothing that was", "!!document.querySelector('input[name=token]') && !document.body.innerText.includes('anns-phone') && !document.body.innerText.includes('a-secret')");
   }
 
   async phones() {

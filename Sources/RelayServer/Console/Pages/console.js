@@ -276,23 +276,30 @@ relay.onSignedOut = () => {
   if (frame) showSignIn("Your session has ended, or its token was revoked. Sign in, and you go on where you were.");
 };
 
-/** Whether somebody else, or nobody, is signed in by now: another tab has the same session. */
-async function lookAgain() {
-  if (!frame) return;
+/**
+ * Begins anew where somebody else is signed in by now: another tab has the same session. Answers whether it does.
+ *
+ * What is asked in a dialog is not taken from whoever looks at it; a page that was `kept` is shown to those alone who may see it.
+ */
+async function lookAgain(kept = false) {
+  if (!frame) return false;
   // If it is nobody, the call itself asks for a token.
   const found = await relay.get("/admin/1/session").catch(() => undefined);
-  const isOther = found && session && ["label", "access", "container", "environment"].some((name) => found[name] !== session[name]);
-  if (frame && isOther && !document.querySelector("dialog[open]")) location.reload();
+  const isOther = found && session ? ["label", "access", "container", "environment"].some((name) => found[name] !== session[name]) : kept;
+  if (!frame || !isOther || (!kept && document.querySelector("dialog[open]"))) return false;
+  location.reload();
+  return true;
 }
 
 document.addEventListener("visibilitychange", () => document.hidden || lookAgain());
 
-// A page that the browser has kept whole is shown once it is known that it still may be.
+// A page that the browser has kept whole is shown once it is known that it still may be. Dialogs stand beside it, and may have a secret.
 addEventListener("pageshow", async ({ persisted }) => {
   if (!persisted) return;
-  app.hidden = true;
-  await lookAgain();
-  app.hidden = false;
+  document.body.hidden = true;
+  if (await lookAgain(true)) return;
+  if (!frame) closeDialogs({ all: true });
+  document.body.hidden = false;
 });
 
 async function start() {

@@ -144,9 +144,9 @@ export function dialog(title, build, { wide = false, once = false } = {}) {
   });
 }
 
-/** Closes the dialogs of a page that is left. */
-export function closeDialogs() {
-  for (const element of document.querySelectorAll("dialog[open]:not([data-once])")) element.close();
+/** Closes the dialogs of a page that is left; of one that somebody else may come back to, `all`. */
+export function closeDialogs({ all = false } = {}) {
+  for (const element of document.querySelectorAll(all ? "dialog[open]" : "dialog[open]:not([data-once])")) element.close();
 }
 
 /** Shows in a dialog what it came to; whoever has closed it meanwhile is told beside the page. */
