@@ -1,6 +1,9 @@
 import RelayModel
 import RelayTestKit
+import Storage
 import Testing
+
+@testable import RelayServer
 
 /// Whoever reads a record decodes its dictionaries strictly: a value is of the kind that its type
 /// says, whatever a client wrote.
@@ -18,6 +21,29 @@ import Testing
     static let defaultZone: JSONValue = [
         "zoneName": "_defaultZone", "ownerRecordName": "_defaultOwner", "zoneType": "DEFAULT_ZONE",
     ]
+
+    /// Live clients may ask for what stands as `value` alone.
+    @Test func `a reference has its zone without its type as well`() {
+        let made = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
+        let reference = FieldValue.reference(
+            RecordReference(RecordID(recordName: Fixtures.identifier("r"))))
+        let record = ShadowRecord(
+            recordID: RecordID(recordName: Fixtures.identifier("n")),
+            recordType: Fixtures.identifier("Note"),
+            fields: ["one": reference, "many": .list([reference]), "text": .string("r")],
+            created: made, modified: made, source: .cloudKit, position: LogPosition(1))
+        let place = RecordPlace(container: Fixtures.container, database: .public, owner: nil)
+        let caller = RecordCaller(
+            place: place, user: nil, isServer: true, schema: ContainerSchema(), redirectURL: "",
+            store: UUIDBytes(high: 1, low: 1))
+        var form = RecordJSON(numbers: .asNumbers)
+        form.isPlain = true
+        let fields = form.record(record, for: caller)["fields"]
+        let whole: JSONValue = ["recordName": "r", "action": "NONE", "zoneID": Self.defaultZone]
+        #expect(fields?.value(at: ["one"]) == whole)
+        #expect(fields?.value(at: ["many"]) == [whole])
+        #expect(fields?.value(at: ["text"]) == "r")
+    }
 
     static let answered: [(String, JSONValue)] = [
         (#"{"value":{"a":1}}"#, ["value": #"{"a":1}"#, "type": "STRING"]),

@@ -60,7 +60,10 @@ struct RecordJSON: Sendable {
         where desiredKeys?.contains(name) != false {
             guard !isPlain else {
                 let written = record.wire[name] ?? value.answered(numbers)
-                object.members.append((name: name, value: written))
+                let whole =
+                    Self.refers(value)
+                    ? Self.namingZones(in: written, of: record, for: caller) : written
+                object.members.append((name: name, value: whole))
                 continue
             }
             let form = AnsweredField(
@@ -80,6 +83,15 @@ struct RecordJSON: Sendable {
         SchemaFieldType.Element.reference.answered,
         SchemaFieldType.Element.reference.answered + "_LIST",
     ]
+
+    /// Whether a value leads to records, and to nothing else.
+    private static func refers(_ value: FieldValue) -> Bool {
+        switch value {
+        case .reference: true
+        case .list(let values): !values.isEmpty && values.allSatisfy { refers($0) || $0.isNull }
+        default: false
+        }
+    }
 
     /// References with their zones as the service names them: clients' types demand the owner of a
     /// zone (edorphy's CloudKitWebServices ends at one without), and the zone: cloudkit_flutter
