@@ -195,6 +195,38 @@ import Testing
         }
     }
 
+    @Test("who gave a record another name before its type was closed is not told as who made it")
+    func tellsNobodyOfTheirMove() async throws {
+        let scenario = try await LiveScenario()
+        // From then on the type is kept.
+        try await scenario.modify([LiveScenario.edit(.create, "other")])
+        let queries = ["new": LiveScenario.query(.changes)]
+        let clients = [ModelClient.of(1), ModelClient.of(2, "bob")]
+        try await scenario.withEngine { engine in
+            for client in clients {
+                try await client.come(queries, to: engine)
+                await engine.disconnect(client.number)
+            }
+            // Nobody knows who had made what was called r0.
+            var change = RecordChange(
+                .create, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier("r1")))
+            change.after = RecordImage(["price": .integer(1)])
+            change.origin = ChangeOrigin(userID: Fixtures.identifier("bob"))
+            change.movedFrom = RecordAddress(
+                RecordID(recordName: Fixtures.identifier("r0")), database: .public, owner: nil)
+            try await scenario.append(change)
+            try await engine.reachHead()
+            await engine.noteSchemaChange(of: Fixtures.container)
+            for client in clients {
+                try await client.come(queries, version: 2, grant: .creator, to: engine)
+            }
+            let told = clients.map { client in
+                client.state.withLock { $0.changes["new"]?.count ?? 0 }
+            }
+            #expect(told == [0, 0])
+        }
+    }
+
     private static func forAll(_ name: String, _ price: Int64) -> RecordEdit {
         LiveScenario.edit(
             .create, name, ["price": .integer(price)], readers: ["bob", RecordChange.everybody])

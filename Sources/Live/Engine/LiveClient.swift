@@ -279,8 +279,9 @@ final class LiveGroup {
     func readers(of change: RecordChange) -> [String]? {
         guard change.readers == nil, grant.isPersonal, query.subscription.database == .public
         else { return change.readers }
-        let editor = change.operation == .create ? change.editor : nil
-        return grant.readers(createdBy: change.created?.userID ?? editor)
+        // A creation that says so has been made by somebody else, or by nobody who is known.
+        if let made = change.created { return grant.readers(createdBy: made.userID) }
+        return grant.readers(createdBy: change.operation == .create ? change.editor : nil)
     }
 
     /// Whether nobody needs it.
