@@ -50,6 +50,10 @@ package final class PostgresPipeline: @unchecked Sendable {
         self.connection = connection
         self.patience = patience
         guard PQenterPipelineMode(connection.handle) == 1 else { throw connection.failure }
+        // What was asked for before came row by row, and libpq ends that with the second thing that
+        // is asked for in a pipeline: the first is nothing.
+        _ = try exchange(within: patience, keeping: 0)
+        roundTrips = 0
     }
 
     /// Whether the connection can be used no more.
