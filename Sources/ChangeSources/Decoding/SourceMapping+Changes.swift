@@ -53,7 +53,8 @@ extension SourceMapping {
         try fill(&deletion, reported, places, item)
         var creation = identity.change(.create, images)
         creation.movedFrom = RecordAddress(
-            former.recordID, database: former.database, owner: former.owner)
+            former.recordID, database: former.database, owner: former.owner,
+            recordType: former.recordType)
         try fill(&creation, reported, places, item)
         return [deletion, creation]
     }

@@ -79,11 +79,17 @@ package struct RecordAddress: Sendable, Hashable {
     package var database: DatabaseScope
     /// Whose database it is; `nil` for the public one.
     package var owner: UserID?
+    /// Of which type it was, where a change that moved it says so.
+    package var recordType: RecordType?
 
-    package init(_ recordID: RecordID, database: DatabaseScope, owner: UserID?) {
+    package init(
+        _ recordID: RecordID, database: DatabaseScope, owner: UserID?,
+        recordType: RecordType? = nil
+    ) {
         self.recordID = recordID
         self.database = database
         self.owner = owner
+        self.recordType = recordType
     }
 }
 

@@ -57,7 +57,8 @@ struct ShadowFilling {
         if isCreation, let former = change.movedFrom, change.database == .public {
             completed.created = RecordTrace(
                 at: completed.occurredAt ?? now,
-                userID: try Self.creator(at: former, of: change.recordType, container, commit))
+                userID: try Self.creator(
+                    at: former, of: former.recordType ?? change.recordType, container, commit))
         }
         completed.isUnkept = !isWritten
         self.change = completed
@@ -76,8 +77,9 @@ struct ShadowFilling {
         let place = RecordPlace(
             container: container.key, database: former.database, owner: former.owner)
         let rows = ShadowRows(place: place, container: container)
+        let type = former.recordType ?? change.recordType
         let record = try rows.records(named: former.recordID, in: commit.db)
-            .first { $0.recordType == change.recordType }
+            .first { $0.recordType == type }
         guard let record, record.isDeleted else { return nil }
         let row = try Row.fetchOne(
             commit.db.cachedStatement(
@@ -127,6 +129,9 @@ struct ShadowFilling {
         guard let current, !current.isDeleted else { return true }
         guard change.operation == .create else { return false }
         guard let editor = change.editor else { return current.source == .cloudKit }
+        // Who gives a row another name has not made it, also where they took that name before.
+        let isMove = change.movedFrom != nil && change.database == .public
+        if isMove, current.source == .cloudKit { return true }
         // Rows of a snapshot that is made again do not say who created them.
         return editor != current.created.userID
             && (!change.isSnapshot || current.source == .cloudKit)

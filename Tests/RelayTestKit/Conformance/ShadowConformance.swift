@@ -20,6 +20,9 @@ package enum ShadowConformance {
         ConformanceCase(
             "a record that its source names anew keeps what the source leaves out", check: moved),
         ConformanceCase(
+            "a record that its source moves to a taken name, or another type, has its creator",
+            check: movedOver),
+        ConformanceCase(
             "a schema that keeps a type no more forgets its records", check: forgotten),
         ConformanceCase(
             "of changes of a schema that are made at the same time each is of the one before",
@@ -189,6 +192,54 @@ package enum ShadowConformance {
         // Whoever gives a record another name has not made it.
         #expect(kept.map(\.created.userID?.rawValue) == ["bob", "alice"])
         #expect(!kept.contains { $0.isPartial })
+    }
+
+    /// As rows move whose new name or type had another record before.
+    private static func movedOver(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let other: RecordType = Sample.identifier("Sketch")
+        try await store.extendSchema(
+            of: container, with: [RecordTypeDefinition(type), RecordTypeDefinition(other)])
+        func append(_ changes: [RecordChange], _ second: Int64) async throws {
+            _ = try await store.append(
+                changes.map { ChangeToAppend($0, key: nil) }, container: container,
+                source: Sample.source, at: Sample.moment(second))
+        }
+        func creation(_ name: String, _ type: RecordType, by user: String) -> RecordChange {
+            var change = RecordChange(.create, of: type, id(name))
+            change.origin.userID = Sample.identifier(user)
+            change.after = RecordImage(["large": .string("old"), "n": .integer(1)])
+            return change
+        }
+        func move(
+            _ former: (name: String, type: RecordType), _ name: String, _ type: RecordType,
+            _ image: RecordImage
+        ) -> [RecordChange] {
+            var moved = creation(name, type, by: "alice")
+            moved.after = image
+            moved.movedFrom = RecordAddress(
+                id(former.name), database: .public, owner: nil, recordType: former.type)
+            return [RecordChange(.delete, of: former.type, id(former.name)), moved]
+        }
+        // Alice has taken names, of which she let go of one.
+        _ = try await modify(store, [create("b", "Taken"), create("c", "Taken")])
+        _ = try await modify(store, [RecordEdit(.forceDelete, id("c"), type: type)])
+        let rows = [("a", type), ("c", other), ("d", type)]
+        try await append(rows.map { creation($0.0, $0.1, by: "bob") }, 2)
+        let new = RecordImage(["large": .string("new"), "n": .integer(2)])
+        try await append(move(("a", type), "b", type, new), 3)
+        try await append(move(("c", other), "c", type, new), 4)
+        // What the log leaves out is as it was last, and not as when the type was the same.
+        try await append(move(("d", type), "d", other, new), 5)
+        let part = RecordImage(["n": .integer(2)], completeness: .partial)
+        try await append(move(("d", other), "d", type, part), 6)
+        var kept: [ShadowRecord] = []
+        for name in ["a", "b", "c", "d"] {
+            kept += try await store.records(named: [id(name)], in: place).filter { !$0.isDeleted }
+        }
+        #expect(kept.map(\.recordID) == [id("b"), id("c"), id("d")])
+        #expect(kept.allSatisfy { $0.recordType == type && $0.fields == new.fields })
+        #expect(kept.map(\.created.userID?.rawValue) == ["bob", "bob", "bob"])
     }
 
     private static func forgotten(_ factory: any StoreFactory) async throws {
