@@ -31,6 +31,18 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
     }
 
+    @Test func `a list that is too long is not taken for the whole`() async throws {
+        let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
+        let destination = FolderDestination(folder, writer: FileWriter(), mostNames: 2)
+        for name in ["a/b", "a/c"] { try await destination.put(name, [1]) }
+        #expect(try await destination.names(below: "").sorted() == ["a/b", "a/c"])
+        try await destination.put("d", [1])
+        let failure = await #expect(throws: DestinationFailure.self) {
+            try await destination.names(below: "")
+        }
+        #expect(failure?.kind == .refused)
+    }
+
     @Test func `what a crash left half written goes with its folder`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         let destination = FolderDestination(folder)

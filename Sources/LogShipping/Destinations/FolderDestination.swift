@@ -9,6 +9,7 @@ import Storage
 package struct FolderDestination: BackupDestination {
     private let path: String
     private let writer: FileWriter
+    private let mostNames: Int
     private let contents: @Sendable (String) throws -> [String]
 
     package init(_ path: String) {
@@ -18,15 +19,17 @@ package struct FolderDestination: BackupDestination {
     /// - Parameters:
     ///   - path: where it is.
     ///   - writer: writes to files.
+    ///   - mostNames: how many names a list may have.
     ///   - contents: what is in a folder; tests have one that fails as a disk does.
     init(
-        _ path: String, writer: FileWriter,
+        _ path: String, writer: FileWriter, mostNames: Int = maximumNames,
         contents: @escaping @Sendable (String) throws -> [String] = {
             try FileManager.default.contentsOfDirectory(atPath: $0)
         }
     ) {
         self.path = path
         self.writer = writer
+        self.mostNames = mostNames
         self.contents = contents
     }
 
@@ -61,14 +64,19 @@ package struct FolderDestination: BackupDestination {
     ) throws(DestinationFailure) {
         let within = folder.isEmpty ? "" : "\(folder)/"
         let entries = try found(folder) { try contents("\(path)/\(within)") } ?? []
-        for entry in entries where !entry.hasSuffix(Self.partial) && names.count < maximumNames {
+        for entry in entries where !entry.hasSuffix(Self.partial) {
             let name = within + entry
             let kind = try found(name) {
                 let attributes = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")
                 return attributes[.type] as? FileAttributeType
             }
             switch kind {
-            case FileAttributeType.typeRegular?: names.append(name)
+            case FileAttributeType.typeRegular?:
+                guard names.count < mostNames else {
+                    throw DestinationFailure(
+                        .refused, "\(place): it has more than \(mostNames) files")
+                }
+                names.append(name)
             case FileAttributeType.typeDirectory?: try list(name, into: &names)
             default: continue
             }
