@@ -371,6 +371,29 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         let many = items(400)
         #expect(many.count == 1 && many[0].contains("too many readers"))
     }
+
+    // So it would be where a body has several such elements.
+    @Test func `the readers of several elements have room for those of one together`() throws {
+        let wal = try source(
+            "wal2json", mapping: #"{"readers": {"pointer": "/who"}}"#,
+            more: #", "contentWindowSeconds": 0"#)
+        let filling = String(repeating: "x", count: 200)
+        let who = (0..<500).map { "\"\(filling)\($0)\"" }.joined(separator: ",")
+        let changes = (0..<130).map { number in
+            #"{"kind":"insert","schema":"public","table":"t","columnnames":["id"],"#
+                + #""columntypes":["integer"],"columnvalues":[\#(number)]}"#
+        }
+        let element = #"{"change":[\#(changes.joined(separator: ","))],"who":[\#(who)]}"#
+        func items(_ count: Int) throws -> [DecodedItem] {
+            let list = Array(repeating: element, count: count).joined(separator: ",")
+            return try wal.decode(webhook("[\(list)]")).items
+        }
+        let few = try items(2)
+        #expect(few.count == 260)
+        let many = try items(3)
+        let last = many.last.map(describe) ?? ""
+        #expect(many.count == 261 && last.contains("too many readers"))
+    }
 }
 
 @Suite struct StoredFormTests {

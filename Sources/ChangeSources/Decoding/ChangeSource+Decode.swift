@@ -21,9 +21,11 @@ extension ChangeSource {
             batch.items = [.parked(parked(request.body, error, request.headers))]
             return batch
         }
+        var readerRoom = Self.mostReaderBytes
         for item in items {
             batch.items.append(
-                contentsOf: try decode(item, transportKey: batch.transportKey))
+                contentsOf: try decode(
+                    item, transportKey: batch.transportKey, within: &readerRoom))
         }
         batch.joinContents()
         if batch.items.count > 1 || items.contains(where: { $0.index != nil }) {
@@ -53,8 +55,9 @@ extension ChangeSource {
             value: parked.raw, path: "", index: parked.index, headers: request.headers,
             source: self)
         let key = transportKey(request.headers)
+        var readerRoom = Self.mostReaderBytes
         var batch = DecodedBatch(
-            items: try decode(item, transportKey: key), transportKey: key)
+            items: try decode(item, transportKey: key, within: &readerRoom), transportKey: key)
         if parked.index == nil { batch.joinContents() }
         return batch
     }
@@ -78,7 +81,7 @@ extension ChangeSource {
     }
 
     private func decode(
-        _ item: SourceItem, transportKey: String?
+        _ item: SourceItem, transportKey: String?, within readerRoom: inout Int
     ) throws(DecodeError) -> [DecodedItem] {
         var reported: [ReportedChange] = []
         do throws(JSONContractError) {
@@ -86,10 +89,12 @@ extension ChangeSource {
             case .ignored(let reason): return [.ignored(reason: reason)]
             case .changes(let changes):
                 reported = changes
-                return try map(changes, item: item, transportKey: transportKey)
+                return try map(
+                    changes, item: item, transportKey: transportKey, within: &readerRoom)
             case .partly(let changes, let error):
                 guard onUnmappable == .park else { throw error }
-                let told = try map(changes, item: item, transportKey: transportKey)
+                let told = try map(
+                    changes, item: item, transportKey: transportKey, within: &readerRoom)
                 return told + [.parked(parked(item, error))]
             }
         } catch {
@@ -111,32 +116,34 @@ extension ChangeSource {
             headers: replayHeaders(item.headers))
     }
 
-    /// What the names of readers may take, of all changes that one element has.
+    /// What the names of readers may take, of all changes of one webhook.
     ///
     /// Where each has its own they take what the body has room for. Where the mapping says that all
-    /// have those of one list, a body of a megabyte would become a gigabyte in the log.
-    private static let mostReaderBytes = 8 * Limits.maximumWebhookBytes
+    /// have those of one list, a body of a megabyte would become gigabytes in the log.
+    static let mostReaderBytes = 8 * Limits.maximumWebhookBytes
 
     func map(
-        _ reported: [ReportedChange], item: SourceItem, transportKey: String?
+        _ reported: [ReportedChange], item: SourceItem, transportKey: String?,
+        within readerRoom: inout Int
     ) throws(JSONContractError) -> [DecodedItem] {
         var mapped: [(change: RecordChange, reported: ReportedChange)] = []
         var ignored = 0
-        var readerBytes = 0
+        var left = readerRoom
         for report in reported {
             if mapping.ignores(report.table) {
                 ignored += 1
                 continue
             }
             for change in try mapping.changes(from: report, item: item) {
-                readerBytes += change.readers?.reduce(0) { $0 + 16 + $1.utf8.count } ?? 0
-                guard readerBytes <= Self.mostReaderBytes else {
+                left -= change.readers?.reduce(0) { $0 + 16 + $1.utf8.count } ?? 0
+                guard left >= 0 else {
                     throw item.failure(
-                        "the changes of one element have too many readers together")
+                        "the changes of one webhook have too many readers together")
                 }
                 mapped.append((change, report))
             }
         }
+        readerRoom = left
         if mapped.isEmpty, ignored > 0 { return [.ignored(reason: "the table is ignored")] }
         return mapped.enumerated().map { index, entry in
             .change(

@@ -26,7 +26,8 @@ extension ChangeSource {
         var reported: [ReportedChange] = []
         do throws(JSONContractError) {
             reported = [try row.reported(path: item.path)]
-            return try map(reported, item: item, transportKey: nil)
+            var readerRoom = Self.mostReaderBytes
+            return try map(reported, item: item, transportKey: nil, within: &readerRoom)
         } catch {
             guard onUnmappable == .park else {
                 return [.refused(path: error.path, reason: error.reason)]
