@@ -11,11 +11,16 @@ import Testing
     .timeLimit(.minutes(15)))
 struct ServerConditionTests {
     @Test func `what the server keeps for a slot is warned of`() async throws {
-        let server = try PostgresServer.shared()
+        let server = try PostgresServer(["wal_level=logical"])
+        defer { server.end() }
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         try await Followed().follow(try server.settings(name)) { followed in
             await followed.until { $0.words.last == "following" }
         }
+        // The server keeps its log for a transaction that is open, whatever is confirmed meanwhile.
+        let session = try PostgresSession(server, name)
+        try session.run("BEGIN; SELECT pg_current_xact_id()")
+        defer { session.end() }
         try server.sql("SELECT pg_logical_emit_message(false, 'x', repeat('x', 3000000))")
         let settings = try server.settings(name) { $0.retainedWarning = 1_048_576 }
         let follower = try Followed().follower(settings)
