@@ -123,6 +123,19 @@ import Testing
         }
     }
 
+    /// As texts half a million marks are put in order before they are compared: for minutes.
+    @Test(.timeLimit(.minutes(5)), arguments: ["changes/database", "zones/changes"])
+    func `a token of combining marks is refused like any other`(path: String) async throws {
+        let marks = String(repeating: "\u{323}\u{301}", count: 250_000)
+        let token = Base64.encode(Array("\(marks):0:0:0".utf8))
+        try await TestRelay.with { relay in
+            let answer = try await relay.post(
+                path, #"{"syncToken":"\#(token)"}"#, database: "private")
+            #expect(answer.status == 400)
+            #expect(answer.text.contains("was not made for this database"))
+        }
+    }
+
     @Test func `a look-up finds the default zone, those that are there, and no others`()
         async throws
     {
