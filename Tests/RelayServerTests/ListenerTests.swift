@@ -262,6 +262,24 @@ import Testing
         }
     }
 
+    /// Whoever looks for a word in a field would put them in order first.
+    @Test(arguments: ["Accept", "Connection", "Expect"])
+    func `a field with more combining marks than any language has is refused`(
+        name: String
+    ) async throws {
+        let marks = String(repeating: "\u{323}", count: 65)
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(
+                "GET /healthz HTTP/1.1\r\nHost: relay\r\n\(name): a\(marks)\r\n\r\n"
+                    + Self.question)
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400"), "\(answer)")
+            #expect(answer.contains("\(name): it has too many combining marks"), "\(answer)")
+            #expect(!answer.contains("HTTP/1.1 200"), "\(answer)")
+        }
+    }
+
     @Test func `a connection without requests ends, and one that asks does not`() async throws {
         // Longer than a busy machine takes between two calls: the client's own connections end too.
         try await RunningRelay.with(["--http-idle-seconds", "8"]) { relay in

@@ -18,4 +18,15 @@ import Testing
         #expect(query["prefix"] == "\u{301}b")
         #expect(query["\u{FE0F}y"] == "2")
     }
+
+    /// To look for a parameter compares its name with all others.
+    @Test func `a name or a value of endless marks stands for nothing`() {
+        let few = String(repeating: "%CC%A3", count: 64)
+        let many = few + "%CC%A3"
+        #expect(QueryParameters(target: "/a?x=\(few)")["x"]?.unicodeScalars.count == 64)
+        let query = QueryParameters(target: "/a?\(many)=1&x=\(many)&y=2")
+        #expect(query["\u{FFFD}"] == "1" && query["x"] == "\u{FFFD}" && query["y"] == "2")
+        let plain = QueryParameters(target: "/a?x=\(String(repeating: "\u{323}", count: 65))")
+        #expect(plain["x"] == "\u{FFFD}")
+    }
 }

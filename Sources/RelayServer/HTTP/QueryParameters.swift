@@ -1,3 +1,5 @@
+import RelayModel
+
 /// The parameters of a request target, decoded as browsers encode them (a plus sign is a space).
 ///
 /// Nobody knows all parameters that clients send (`ckjsVersion`, `clientId` …), so unknown ones are
@@ -51,10 +53,15 @@ package struct QueryParameters: Sendable, Hashable {
         decode(text, plus: UInt8(ascii: "+"))
     }
 
+    /// What has more combining marks in a row than any language is a replacement character, as
+    /// bytes are that are no UTF-8: names are compared, and that takes the square of a run.
     private static func decode(_ text: some StringProtocol, plus: UInt8) -> String {
         let isPlain = !text.utf8.contains { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }
-        if isPlain { return String(text) }
-        let bytes = Array(text.utf8)
+        let decoded = isPlain ? String(text) : unescaped(Array(text.utf8), plus: plus)
+        return decoded.hasEndlessMarks ? "\u{FFFD}" : decoded
+    }
+
+    private static func unescaped(_ bytes: [UInt8], plus: UInt8) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
         var index = 0

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOHTTP1
+import RelayModel
 
 /// Watches one connection: it ends those that are too slow, and answers those that are refused.
 ///
@@ -156,7 +157,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            guard head.headers["host"].count < 2 else { return refuseHosts(context) }
+            if let fault = Self.fault(of: head) { return refuse(fault, context) }
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
             if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
@@ -346,12 +347,21 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         tell(context, .serviceUnavailable, reason)
     }
 
-    /// Refuses a request that names two hosts: a proxy that goes by one and a relay that goes by
-    /// the other would each mean another request (RFC 9112, §3.2).
-    private func refuseHosts(_ context: ChannelHandlerContext) {
+    /// Why a head must not get further than here.
+    private static func fault(of head: HTTPRequestHead) -> String? {
+        // A proxy that goes by one and a relay that goes by the other would each mean another
+        // request (RFC 9112, §3.2).
+        if head.headers["host"].count > 1 { return "Host: it is there twice" }
+        // Whoever looks for a word in a field compares texts, which takes the square of such a run:
+        // seconds for each of them, on this loop. A target with marks is none to the decoder.
+        let field = head.headers.first(where: { $0.value.hasEndlessMarks })
+        return field.map { "\($0.name.shortened): it has too many combining marks in a row" }
+    }
+
+    private func refuse(_ fault: String, _ context: ChannelHandlerContext) {
         // Behind requests that are being answered there is no place for an answer.
         guard unanswered == 0 else { return context.close(promise: nil) }
-        tell(context, .badRequest, "Host: it is there twice")
+        tell(context, .badRequest, fault)
     }
 
     /// Answers in the relay's place, and closes: first its own side, so that the client can read
