@@ -145,6 +145,18 @@ import Testing
         #expect(try again == mended.decode(posted).items.map(describe))
     }
 
+    @Test func `a header of endless combining marks is refused, as a body with them is`() throws {
+        let few = String(repeating: "%CC%A3", count: 64)
+        let event = try CloudEventReading.structured(webhook("", headers: ["ce-id": few]))
+        #expect(event == ["id": .string(String(repeating: "\u{323}", count: 64))])
+        let escaped = String(repeating: "\\\u{323}", count: 65)
+        for many in [few + "%CC%A3", "\"a\(escaped)\""] {
+            #expect(throws: DecodeError.self) {
+                try CloudEventReading.structured(webhook("", headers: ["ce-id": many]))
+            }
+        }
+    }
+
     @Test func `a body that was no JSON is kept byte for byte`() throws {
         let batch = try source("debezium").decode(
             WebhookRequest(body: [0xFF, 0x00], receivedAt: now))

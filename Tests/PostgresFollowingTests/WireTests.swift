@@ -141,6 +141,19 @@ import Testing
         #expect(read(.list(.text), "{a") == .string("{a"))
     }
 
+    /// A backslash before each lets none of them come in as a run.
+    @Test func `an array whose escapes hide endless combining marks stays a text`() {
+        func read(_ text: String) -> FieldValue {
+            PostgresKind.list(.text).value(of: Array(text.utf8)[...])
+        }
+        let few = String(repeating: "\u{323}", count: 64)
+        let escaped = String(repeating: "\\\u{323}", count: 64)
+        #expect(read("{a\(escaped)}") == .list([.string("a" + few)]))
+        let many = escaped + "\\\u{323}"
+        #expect(read("{a\(many)}") == .string("{a\(many)}"))
+        #expect(read("{\"a\(many)\"}") == .string("{\"a\(many)\"}"))
+    }
+
     @Test func `arrays of boxes are separated as boxes are, and those of ranges as all others`() {
         func read(_ type: UInt32, _ text: String) -> FieldValue {
             TypeCatalogue().kind(of: type).value(of: Array(text.utf8)[...])

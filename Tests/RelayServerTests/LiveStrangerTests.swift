@@ -49,6 +49,16 @@ import Testing
         #expect(old[values: .connection] == ["close", "Upgrade"])
     }
 
+    /// From behind a flag is found by counting all the flags before it.
+    @Test(.timeLimit(.minutes(5))) func `a field of very many flags is read at once`() {
+        let flags = String(repeating: "\u{1F1E6}", count: 1_000_000)
+        #expect(Substring(" \t\(flags)\t ").trimmed.utf8.elementsEqual(flags.utf8))
+        #expect(Substring(" \t ").trimmed.isEmpty)
+        #expect(Substring("\tWebSocket é ").trimmed == "websocket é")
+        #expect(LiveEventID("1-a-b.\(flags)") == nil)
+        #expect(LiveEventID("1-a-b.7")?.version == 7)
+    }
+
     @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {
         // So slow a rate that nothing is forgiven between two guesses on a busy machine.
         try await RunningRelay.with(["--rates-address", "2"]) { relay in

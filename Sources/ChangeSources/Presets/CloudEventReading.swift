@@ -118,6 +118,12 @@ enum CloudEventReading {
                 throw DecodeError(
                     .malformed, path: "header \(name)", reason: "must be percent-encoded UTF-8")
             }
+            // In a body they are refused as it is parsed.
+            guard !text.hasEndlessMarks else {
+                throw DecodeError(
+                    .malformed, path: "header \(name)",
+                    reason: "has too many combining marks in a row")
+            }
             object[String(name.dropFirst(3))] = .string(text)
         }
         // An event may have no data, as one of another type that is ignored.

@@ -182,15 +182,21 @@ package struct ArrayText {
 
     private mutating func scalar() -> FieldValue? {
         var text: [UInt8] = []
+        var hasEscapes = false
         let isQuoted = bytes[index] == UInt8(ascii: "\"")
         if isQuoted { index += 1 }
         while index < bytes.endIndex {
             let byte = bytes[index]
             if isQuoted ? byte == UInt8(ascii: "\"") : byte == separator || byte == 0x7D { break }
-            if byte == UInt8(ascii: "\\") { index += 1 }
+            if byte == UInt8(ascii: "\\") {
+                hasEscapes = true
+                index += 1
+            }
             guard let taken = take() else { return nil }
             text.append(taken)
         }
+        // What came in may have had a backslash before each mark, and so no run of them.
+        if hasEscapes, PostgresKind.string(text[...]).hasEndlessMarks { return nil }
         if isQuoted {
             guard take() != nil else { return nil }
         } else if text.elementsEqual("NULL".utf8) {

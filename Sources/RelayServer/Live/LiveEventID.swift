@@ -19,8 +19,11 @@ struct LiveEventID: Sendable, Hashable {
 
     /// Reads what ``text`` wrote; `nil` if it is something else.
     init?(_ text: String) {
-        guard let end = text.lastIndex(of: "."), let token = LiveToken(String(text[..<end])),
-            let version = Int64(text[text.index(after: end)...])
+        // By bytes: what a client wrote may be as long as a head, and letters are dear from behind.
+        let bytes = text.utf8
+        guard let end = bytes.lastIndex(of: UInt8(ascii: ".")),
+            let token = LiveToken(String(text[..<end])),
+            let version = Int64(text[bytes.index(after: end)...])
         else { return nil }
         self.token = token
         self.version = version

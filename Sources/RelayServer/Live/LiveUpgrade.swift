@@ -249,7 +249,11 @@ extension LiveUpgrade {
 extension Substring {
     /// In small letters, without the spaces and tabs around it.
     var trimmed: String {
-        func isSpace(_ letter: Character) -> Bool { letter == " " || letter == "\t" }
-        return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed()).lowercased()
+        // By bytes: from behind a flag is found by counting all flags before it, and a field may
+        // have ten thousand.
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        let rest = utf8.drop(while: isSpace)
+        guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return "" }
+        return Substring(rest[...last]).lowercased()
     }
 }
