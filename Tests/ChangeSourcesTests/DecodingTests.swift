@@ -372,6 +372,18 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(many.count == 1 && many[0].contains("too many readers"))
     }
 
+    // Each of the brackets would look for its end in all that follows.
+    @Test(.timeLimit(.minutes(5)))
+    func `a type of ever so many brackets is a type like any other that is not known`() throws {
+        let brackets = String(repeating: "(", count: 500_000)
+        let body =
+            #"{"change":[{"kind":"insert","schema":"public","table":"t","columnnames":["id"],"#
+            + #""columntypes":["\#(brackets)"],"columnvalues":["7"]}]}"#
+        let items = decoded(try source("wal2json"), webhook(body))
+        #expect(items.count == 1 && items[0].hasPrefix("create"), "\(items)")
+        #expect(PostgresKind(typeName: "timestamp(3) without time zone[]") == .list(.moment))
+    }
+
     // So it would be where a body has several such elements.
     @Test func `the readers of several elements have room for those of one together`() throws {
         let wal = try source(

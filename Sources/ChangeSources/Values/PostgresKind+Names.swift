@@ -2,6 +2,8 @@ extension PostgresKind {
     /// The kind of a type by the name that PostgreSQL gives it, as `numeric(10,2)[]`, or that its
     /// catalogue has, as `_numeric`; `nil` for those that are texts, and those that users made.
     init?(typeName name: String) {
+        // Whoever sends may write what they like: each opening bracket looks for its end.
+        guard name.utf8.count <= Self.longestName else { return nil }
         // `timestamp(3) without time zone[]`: the number may stand in the middle.
         let words = name.replacing(/\([^)]*\)/, with: "")
         if words.hasSuffix("[]") {
@@ -14,6 +16,9 @@ extension PostgresKind {
             return nil
         }
     }
+
+    /// No type that is none of its user's has a longer one, with its numbers.
+    private static let longestName = 128
 
     private static func list(ofType name: String) -> PostgresKind {
         .list(scalars[name] ?? .text, separator: name == "box" ? UInt8(ascii: ";") : comma)
