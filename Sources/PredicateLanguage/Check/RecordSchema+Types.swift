@@ -140,8 +140,9 @@ extension RecordSchema {
         guard let field = known[name] else {
             if isTop, let type = Self.systemFields[name] { return type }
             let fields = known.keys.sorted()
+            let folded = name.lowercased()
             let nearest =
-                fields.first { $0.lowercased() == name.lowercased() }
+                fields.first { $0.lowercased() == folded }
                 ?? NearestWord.to(name, among: isTop ? fields + SystemField.typedNames : fields)
             let names = known.filter(\.value.isQueryable).keys.sorted().prefix(20)
             throw PredicateError(

@@ -1,3 +1,5 @@
+import RelayModel
+
 extension FormatLexer {
     /// Reads a number: decimal with fraction and exponent, or `0x`, `0o`, `0b`.
     mutating func number() throws(PredicateError) -> FormatToken {
@@ -93,7 +95,15 @@ extension FormatLexer {
             throw failure("the text is not closed", from: start, expected: "\(mark)")
         }
         position += 1
-        return String(decoding: content, as: UTF8.self)
+        let text = String(decoding: content, as: UTF8.self)
+        // Escapes make marks of what came in as letters and digits. As the name of a type or a
+        // field the text is compared before the whole is checked.
+        guard !text.hasEndlessMarks else {
+            throw failure(
+                "a text has too many combining marks in a row", from: start,
+                expected: "\(Limits.maximumMarksInARow) at the most")
+        }
+        return text
     }
 
     private mutating func escape() throws(PredicateError) -> Unicode.Scalar {

@@ -211,7 +211,8 @@ extension FormatParser {
     /// The built-in function whose name differs in case only.
     private static func nearest(to name: String) -> String? {
         let names = RecordPredicate.Function.allCases.map(\.rawValue) + operators.keys
-        return names.first { $0.lowercased() == name.lowercased() }
+        let folded = name.lowercased()
+        return names.first { $0.lowercased() == folded }
     }
 }
 
