@@ -415,6 +415,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
             "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJfaWQiOiI1ZjAwIiwidGl0bGUiOiJ4In0"
             + ".mAHVSQBVW0j8WjaeWQNr0DElEtsJIQwYMkcSJkelFwg"
         #expect(failure(source, webhook(token)) == nil)
+        #expect(failure(source, webhook(" \r\n\(token)\r\n \t\n")) == nil)
         #expect(failure(source, webhook(token + "A")) == .tokenMismatch)
         let parts = token.split(separator: ".")
         let other = Base64.encode(Array(#"{"_id":"5f01","title":"x"}"#.utf8))

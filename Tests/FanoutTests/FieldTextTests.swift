@@ -12,4 +12,13 @@ import Testing
     func `numbers read as people write them`(number: Double, text: String) {
         #expect(FieldText.digits(of: number) == text)
     }
+
+    /// Initial consonants of Hangul join each other to one letter, however many they are.
+    @Test func `what a condition asks for is told by its beginning, be it one letter`() {
+        let letter = String(repeating: "\u{1100}", count: 10_000)
+        let long = FailedComparison(asked: "t == '\(letter)'", .noRecord).text
+        #expect(long.hasSuffix("…") && long.unicodeScalars.count < 200)
+        let short = "t == '\(String(repeating: "x", count: 112))'"
+        #expect(FailedComparison(asked: short, .noRecord).pastText.hasSuffix(short))
+    }
 }

@@ -10,10 +10,11 @@ struct SignedToken {
 
     /// Takes the token apart without believing it.
     init(_ body: [UInt8]) throws(VerificationError) {
-        let text = String(decoding: body, as: UTF8.self).drop { $0.isWhitespace }
+        // By bytes: nobody is known yet, and four megabytes of letters take a fifth of a second.
+        let text = String(decoding: body.drop(while: Self.isBlank), as: UTF8.self)
         guard let parts = CompactJWS(text), let header = Base64.decode(parts.header),
             let payload = Base64.decode(parts.payload),
-            let signature = Base64.decode(parts.signature.filter { !$0.isWhitespace }),
+            let signature = Base64.decode(Self.withoutBlanks(parts.signature)),
             let json = try? JSONValue(parsing: header), case .object(let object) = json,
             // What a header says to be critical must be understood (RFC 7515, 4.1.11), as that the
             // payload is no base64.
@@ -23,6 +24,14 @@ struct SignedToken {
         self.payload = payload
         self.signature = signature
         signedBytes = parts.signedBytes
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || (0x09...0x0D).contains(byte)
+    }
+
+    private static func withoutBlanks(_ text: Substring) -> String {
+        String(decoding: text.utf8.filter { !isBlank($0) }, as: UTF8.self)
     }
 
     /// The index of the secret that signed this token.

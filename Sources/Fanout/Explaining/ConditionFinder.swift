@@ -155,8 +155,11 @@ struct FailedComparison: Sendable, Hashable {
         }
     }
 
+    /// By scalars: one letter may have any number of them.
     private static func shortened(_ text: String) -> String {
-        text.count <= 120 ? text : "\(text.prefix(117))…"
+        let beginning = text.unicodeScalars.prefix(121)
+        guard beginning.count > 120 else { return text }
+        return String(String.UnicodeScalarView(beginning.prefix(117))) + "…"
     }
 }
 
