@@ -210,9 +210,9 @@ struct PushPayload: Sendable {
 
     /// A value of the record, cut to that length.
     static func shortened(_ text: String) -> String {
-        // One character may have any number of scalars, as emoji that are joined.
-        let scalars = text.prefix(Limits.cutArgumentCharacters).unicodeScalars
-        let kept = scalars.prefix(4 * Limits.cutArgumentCharacters)
-        return String(String.UnicodeScalarView(kept))
+        // One character may have any number of scalars, as emoji that are joined: these are cut
+        // first, or all of a megabyte would be looked at for each of thousands of pushes.
+        let scalars = text.unicodeScalars.prefix(4 * Limits.cutArgumentCharacters)
+        return String(Substring(scalars).prefix(Limits.cutArgumentCharacters))
     }
 }

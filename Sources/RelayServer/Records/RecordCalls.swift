@@ -159,7 +159,7 @@ struct RecordCaller: Sendable {
         guard let token else { return Array(repeating: 0, count: count) }
         guard let bytes = Base64.decode(token) else { throw Self.foreignToken }
         // By bytes: as texts, two megabytes of combining marks are compared for half an hour.
-        let parts = bytes.split(separator: UInt8(ascii: ":"))
+        let parts = bytes.split(separator: UInt8(ascii: ":"), maxSplits: count + 2)
         let numbers = parts.dropFirst(2).compactMap { UInt64(String(decoding: $0, as: UTF8.self)) }
         guard parts.count == count + 2, numbers.count == count,
             parts[0].elementsEqual(seal(of: part).utf8)
