@@ -71,16 +71,23 @@ struct RecordEditStep {
 
     /// The first record that the operation refers to, must be there, and is not there for the
     /// editor.
+    ///
+    /// There may be a thousand, and all who write wait: where each answer would be waited for, some
+    /// are asked for together.
     private func missingReference(
         of edit: RecordEdit, in commit: inout OpenCommit
     ) throws -> RecordID? {
-        for id in edit.validated where id != edit.recordID {
-            let targets = try shadowRows.heads(named: id, in: commit.db).filter { !$0.isDeleted }
-            var isThere = false
-            for target in targets where !isThere {
-                isThere = try isReadable(target, in: &commit)
+        let ids = edit.validated.filter { $0 != edit.recordID }
+        let portion = KnownRecords.mostTogether
+        for start in stride(from: 0, to: ids.count, by: portion) {
+            let asked = ids[start...].prefix(portion)
+            for (id, targets) in zip(asked, try shadowRows.heads(named: asked, in: commit.db)) {
+                var isThere = false
+                for target in targets where !isThere && !target.isDeleted {
+                    isThere = try isReadable(target, in: &commit)
+                }
+                if !isThere { return id }
             }
-            if !isThere { return id }
         }
         return nil
     }

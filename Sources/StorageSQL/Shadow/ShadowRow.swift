@@ -45,6 +45,16 @@ struct ShadowRows {
         ).map(ShadowRecord.init(row:))
     }
 
+    /// The same of each of several records, which are asked for together.
+    func heads(
+        named ids: some Collection<RecordID>, in db: Database
+    ) throws -> [[ShadowRecord]] {
+        try Row.fetchAlls(
+            db.cachedStatement(sql: Self.headStatement),
+            arguments: ids.map { (id) -> StatementArguments in name(id) }
+        ).map { rows in try rows.map(ShadowRecord.init(row:)) }
+    }
+
     static let headStatement = """
         SELECT zoneOwner, zoneName, recordType, recordName, source, position, NULL AS fields,
             NULL AS wire, readers, isDeleted, isPartial, createdAt, createdBy, createdDevice,
