@@ -22,18 +22,70 @@ struct RecordScanner {
             _ = try walk(zoneID, after: scan.cursor, &slice, step, in: db)
             return slice
         }
-        if let cursor = scan.cursor,
+        if let cursor = scan.cursor, cursor.recordName != Self.lastName,
             try !walk(cursor.zoneID, after: cursor, &slice, step, in: db)
         {
             return slice
         }
-        var last = scan.cursor?.zoneID
-        while let zoneID = try shadowRows.nextZone(after: last, in: db) {
-            slice.rows += 1
-            guard try walk(zoneID, after: nil, &slice, step, in: db) else { return slice }
-            last = zoneID
-        }
+        try goOn(&slice, step, in: db)
         return slice
+    }
+
+    /// Looks through the zones after that of the cursor.
+    ///
+    /// Zones count as rows, and most may have nothing of the type: a slice ends behind one too.
+    private func goOn<Value: Sendable>(
+        _ slice: inout RecordSlice<Value>,
+        _ step: (inout Value, ScannedRecord) throws -> Bool, in db: Database
+    ) throws {
+        var last = scan.cursor?.zoneID
+        // Where a slice has ended behind a zone, there are many.
+        var portion = scan.cursor?.recordName == Self.lastName ? Self.mostZones : 1
+        while true {
+            let zones = try shadowRows.zones(after: last, limit: portion, in: db)
+            for (zoneID, isFilled) in zip(zones, try areFilled(zones, in: db)) {
+                slice.rows += 1
+                guard isFilled else { continue }
+                guard try walk(zoneID, after: nil, &slice, step, in: db) else { return }
+            }
+            guard let end = zones.last, zones.count == portion else { return }
+            if slice.rows >= scan.rows || isOver() {
+                slice.cursor = Self.lastName.map { RecordID(recordName: $0, zoneID: end) }
+                return
+            }
+            last = end
+            portion = min(4 * portion, Self.mostZones)
+        }
+    }
+
+    /// Zones that are asked for together.
+    private static let mostZones = 64
+
+    /// The last name that a record may have, by its bytes: the place where a zone ends.
+    private static let lastName = RecordName(
+        rawValue: String(repeating: "\u{10FFFF}", count: Limits.maximumRecordNameBytes / 4))
+
+    /// Whether zones may have rows of the type.
+    ///
+    /// Where answers are waited for, all are asked about together: each of ten thousand that have
+    /// none was waited for by itself, and by everybody else who looks through records. One alone
+    /// is looked through at once.
+    private func areFilled(_ zones: [ZoneID], in db: Database) throws -> [Bool] {
+        guard db.dialect == .postgresql, zones.count > 1 else {
+            return [Bool](repeating: true, count: zones.count)
+        }
+        let type: StatementArguments = [scan.recordType.rawValue]
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT 1 FROM shadowRecord
+                WHERE \(ShadowRows.zoneCondition) AND recordType = ? LIMIT 1
+                """)
+        let found = try Row.fetchFirsts(
+            statement,
+            arguments: zones.map { (zoneID) -> StatementArguments in
+                shadowRows.zone(zoneID) + type
+            })
+        return found.map { $0 != nil }
     }
 
     /// Looks through one zone; returns whether the slice goes on after it.
@@ -89,21 +141,21 @@ extension ShadowRecord {
 }
 
 extension ShadowRows {
-    /// The zone after `last` in the order of owner and name; `nil` if there are no more.
-    func nextZone(after last: ZoneID?, in db: Database) throws -> ZoneID? {
+    /// The zones after `last` in the order of owner and name, so many at the most.
+    func zones(after last: ZoneID?, limit: Int, in db: Database) throws -> [ZoneID] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT zoneOwner, zoneName FROM recordZone
                 WHERE container = ? AND database = ? AND owner = ?
                     AND (zoneOwner, zoneName) > (?, ?) AND isDeleted = 0
-                ORDER BY zoneOwner, zoneName LIMIT 1
+                ORDER BY zoneOwner, zoneName LIMIT \(limit)
                 """)
-        let row = try Row.fetchOne(
+        let rows = try Row.fetchAll(
             statement,
             arguments: [
                 container.id, place.database.rawValue, place.owner?.rawValue ?? "",
                 last?.ownerRecordName?.rawValue ?? "", last?.zoneName ?? "",
             ])
-        return try row.map { try StoredRow(row: $0, table: "recordZone").zoneID() }
+        return try rows.map { try StoredRow(row: $0, table: "recordZone").zoneID() }
     }
 }

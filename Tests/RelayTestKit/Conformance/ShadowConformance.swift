@@ -27,6 +27,9 @@ package enum ShadowConformance {
         ConformanceCase(
             "of changes of a schema that are made at the same time each is of the one before",
             check: changedTogether),
+        ConformanceCase(
+            "a look through zones without records ends when its turn does, and goes on",
+            check: scanned),
     ]
 
     static let container = Sample.container
@@ -278,5 +281,40 @@ package enum ShadowConformance {
         }
         let schema = try await store.schema(of: container)
         #expect(names.allSatisfy { schema.recordTypes[$0] != nil })
+    }
+
+    private static func scanned(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let own = RecordPlace(
+            container: container, database: .private, owner: Sample.identifier("alice"))
+        let zones = (0..<200).compactMap { ZoneID(zoneName: "zone-\(1000 + $0)") }
+        _ = try await store.createZones(zones, in: own)
+        let records = [zones[3], zones[150], zones[199]].map {
+            RecordID(recordName: Sample.identifier("r"), zoneID: $0)
+        }
+        let edits = records.map { id -> RecordEdit in
+            var edit = RecordEdit(.create, id, type: type)
+            edit.fields = ["title": .string("One")]
+            return edit
+        }
+        _ = try await store.modify(
+            edits, in: own, by: editor, atomicity: .independent,
+            additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
+        var scan = RecordScan(of: type, in: own, turn: { { true } })
+        var found: [RecordID] = []
+        var slices = 0
+        repeat {
+            let slice = try await store.scanRecords(scan, into: [RecordID]()) { ids, scanned in
+                ids.append(scanned.record.recordID)
+                return true
+            }
+            found += slice.value
+            slices += 1
+            // All zones up to the next record were looked through in one turn.
+            #expect(slice.rows <= 100)
+            scan.cursor = slice.cursor
+        } while scan.cursor != nil && slices < 250
+        #expect(found == records)
+        #expect(scan.cursor == nil)
     }
 }

@@ -11,7 +11,7 @@ package struct RecordScan: Sendable {
     package var place: RecordPlace
     /// The zone; `nil` looks through all of them.
     package var zoneID: ZoneID?
-    /// Begins after this record.
+    /// Begins after this place, where a slice ended.
     package var cursor: RecordID?
     /// Rows to look at, marks of deleted records included.
     package var rows: Int
@@ -47,7 +47,8 @@ package struct RecordSlice<Value: Sendable>: Sendable {
     package var rows = 0
     /// The bytes of stored text that were read.
     package var bytes = 0
-    /// The last record that was looked at; `nil` if there are no more.
+    /// The last record that was looked at, or a place behind all of a zone that has none more;
+    /// `nil` if there are no more.
     package var cursor: RecordID?
 
     /// Begins with nothing looked at.
