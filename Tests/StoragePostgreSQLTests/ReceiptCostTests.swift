@@ -44,6 +44,43 @@ struct ReceiptCostTests {
         await store.close()
     }
 
+    /// Each answer is waited for, and others wait for the reader: a list of a container that had no
+    /// delivery for long goes past a million of others'.
+    @Test func `whose the devices of receipts are is asked of many together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            SET session_replication_role = replica;
+            INSERT INTO device (serial, container, owner, deviceID, gatewayEnvironment, token,
+                registeredAt, activation)
+            SELECT n, container.id + n % 100, 1, 'd' || n, 'development', 't' || n, 0, 1
+            FROM container, generate_series(1, 500) AS n;
+            """)
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin()
+        let receipts = (UInt64(1)...500).map { number -> DeliveryReceipt in
+            var receipt = Sample.receipt(number, .accepted)
+            receipt.deviceSerial = number
+            return receipt
+        }
+        for part in [receipts.prefix(300), receipts.dropFirst(300)] {
+            try #require(ReceiptBlock(Array(part))).insert(in: db)
+        }
+        try connection.settle()
+        var wanted = ReceiptListFilter()
+        wanted.container = Sample.container
+        let before = connection.pipeline.roundTrips
+        let page = try ReceiptListScan(filter: wanted, limit: 9, bound: 9999)
+            .run(before: nil, in: db)
+        #expect(page.elements.map(\.deviceSerial) == [500, 400, 300, 200, 100])
+        #expect(connection.pipeline.roundTrips - before < 30)
+        connection.rollBack()
+        await store.close()
+    }
+
     /// A container whose subscriptions are older than all those of another.
     @Test func `a list of a container is found without a look at others' rows`() async throws {
         let test = try TestPlace()

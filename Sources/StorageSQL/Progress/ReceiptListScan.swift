@@ -55,7 +55,7 @@ struct ReceiptListScan: Sendable {
         var scanned = 0
         while let row = try rows.next() {
             let id: Int64 = row["id"]
-            guard scanned < bound, page.elements.count < limit else {
+            guard scanned < bound, !containers.isSpent, page.elements.count < limit else {
                 page.next = last
                 return page
             }
@@ -74,9 +74,13 @@ struct ReceiptListScan: Sendable {
                     return page
                 }
                 let receipt = receipt.element
-                if isWanted(receipt, positions), try containers.has(receipt.deviceSerial) {
-                    page.elements.append(receipt)
+                guard isWanted(receipt, positions) else { continue }
+                if !containers.know(receipt.deviceSerial) {
+                    try containers.learn(
+                        of: newestFirst[index...].lazy.map { $0.element }
+                            .filter { isWanted($0, positions) })
                 }
+                if containers.have(receipt.deviceSerial) { page.elements.append(receipt) }
             }
             last = ReceiptPlace(block: id - 1, seen: 0)
         }
@@ -105,6 +109,11 @@ struct ReceiptListScan: Sendable {
 
 /// Which devices are a container's: receipts know no container, because a block serves all.
 private struct DeviceContainers {
+    /// Devices that are asked about together, and for one page: a page of a container that others
+    /// have a million newer receipts than may be about as many devices, and each answer is waited
+    /// for, while somebody waits for the reader.
+    private static let most = (together: 64, ofPage: 100_000)
+
     private let wanted: Int64?
     private let isNarrowed: Bool
     private let find: Statement
@@ -120,12 +129,31 @@ private struct DeviceContainers {
                 """)
     }
 
-    mutating func has(_ serial: UInt64) throws -> Bool {
-        guard isNarrowed else { return true }
-        if let isOwn = known[serial] { return isOwn }
-        let found = try Int64.fetchOne(find, arguments: [serial.stored])
-        let isOwn = wanted != nil && found == wanted
-        known[serial] = isOwn
-        return isOwn
+    /// Whether a page has asked about as many as it may.
+    var isSpent: Bool { known.count >= Self.most.ofPage }
+
+    /// Whether it is known of a device whose it is, or does not matter.
+    func know(_ serial: UInt64) -> Bool { !isNarrowed || known[serial] != nil }
+
+    /// Whether a device is the container's, as far as that is known.
+    func have(_ serial: UInt64) -> Bool { !isNarrowed || known[serial] == true }
+
+    /// Learns whose the devices of the first of these receipts are, as many as are asked about
+    /// together.
+    mutating func learn(of receipts: some Sequence<DeliveryReceipt>) throws {
+        var unknown: [UInt64] = []
+        var seen: Set<UInt64> = []
+        for receipt in receipts {
+            guard unknown.count < Self.most.together else { break }
+            let serial = receipt.deviceSerial
+            if known[serial] == nil, seen.insert(serial).inserted { unknown.append(serial) }
+        }
+        let found = try Row.fetchFirsts(
+            find,
+            arguments: unknown.map { (serial) -> StatementArguments in [serial.stored] })
+        for (serial, row) in zip(unknown, found) {
+            let container = row.map { $0[0] as Int64 }
+            known[serial] = wanted != nil && container == wanted
+        }
     }
 }
