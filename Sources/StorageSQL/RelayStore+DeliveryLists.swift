@@ -63,15 +63,19 @@ extension RelayStore {
             guard let container = try db.containerIfKnown(key) else {
                 return ListPage([], next: nil)
             }
-            let isOfType = try Self.typeCheck(filter.recordType, in: db)
+            let type = filter.recordType?.rawValue
+            func typed(_ sql: String) -> String {
+                type == nil ? sql : Self.withTypes(sql, of: list.table)
+            }
             func value(_ row: Row) throws -> (Value?, Int) {
-                guard try isOfType(row) else { return (nil, 0) }
+                if let type, row.text(of: "changeType") != type { return (nil, 0) }
                 let value = try unreadable.value(of: row, in: list.table, make) ?? nil
                 return (value, row.bytes(of: "body"))
             }
             if let positions = filter.positions {
                 return try Self.page(
-                    of: positions, container, list, before: before, bounds, in: db, value)
+                    of: positions, by: typed(ListStatements.ofChange(list.table)), container, list,
+                    before: before, bounds, in: db, value)
             }
             var sql = list.all
             var arguments: StatementArguments = [
@@ -84,30 +88,31 @@ extension RelayStore {
                 sql = ofReason
                 arguments += [reason]
             }
-            let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+            let rows = try Row.fetchCursor(db, sql: typed(sql), arguments: arguments)
             return try ListScan(bounds: bounds).page(of: rows, place: list.place, value)
         }
     }
 
-    /// Whether a row's change is of a record type, as far as the log still has it.
-    private static func typeCheck(
-        _ type: RecordType?, in db: Database
-    ) throws -> (Row) throws -> Bool {
-        guard let type else { return { _ in true } }
-        let find = try db.cachedStatement(
-            sql: "SELECT recordType FROM logEntry WHERE position = ?")
-        return { row in
-            try String.fetchOne(find, arguments: [row["position"] as Int64]) == type.rawValue
-        }
+    /// A statement with the record type of each row's change, as far as the log still has it.
+    ///
+    /// `sql` asks for all columns of a table. A page may look at ten thousand rows, and to ask
+    /// about each by itself would be waited for as often.
+    private static func withTypes(_ sql: String, of table: String) -> String {
+        let column = """
+            (SELECT logEntry.recordType FROM logEntry
+                WHERE logEntry.position = \(table).position) AS changeType
+            """
+        let beginning = "SELECT *"
+        return "\(beginning), \(column)\(sql.dropFirst(beginning.count))"
     }
 
     /// The deliveries of some changes, which are few for each, in the order of the list.
     private static func page<Value: Sendable>(
-        of positions: Set<LogPosition>, _ container: StoredContainer, _ list: ExceptionList,
-        before: DeliveryListPlace?, _ bounds: PageBounds, in db: Database,
+        of positions: Set<LogPosition>, by sql: String, _ container: StoredContainer,
+        _ list: ExceptionList, before: DeliveryListPlace?, _ bounds: PageBounds, in db: Database,
         _ value: (Row) throws -> (Value?, Int)
     ) throws -> ListPage<Value, DeliveryListPlace> {
-        let find = try db.cachedStatement(sql: ListStatements.ofChange(list.table))
+        let find = try db.cachedStatement(sql: sql)
         var rows: [(place: DeliveryListPlace, value: Value)] = []
         for position in positions.sorted(by: >) where rows.count < ListScan.lookedAt {
             let found = try Row.fetchCursor(find, arguments: [container.id, position.stored])

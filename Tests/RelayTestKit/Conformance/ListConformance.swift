@@ -106,6 +106,19 @@ package enum ListConformance {
         #expect(
             try await retries(filter { $0.recordType = Sample.identifier("Artwork") })
                 == [4, 3, 2, 1])
+        for type in ["Artwork", "Poem"] {
+            let ofType = filter {
+                $0.recordType = Sample.identifier(type)
+                $0.positions = [LogPosition(1)]
+            }
+            #expect(try await retries(ofType) == (type == "Artwork" ? [4, 3, 2, 1] : []))
+            #expect(try await letters(ofType) == (type == "Artwork" ? [9, 8, 7, 6] : []))
+        }
+        let expired = filter {
+            $0.recordType = Sample.identifier("Artwork")
+            $0.reason = "Expired"
+        }
+        #expect(try await letters(expired) == [7])
         #expect(try await letters(filter()) == [9, 8, 7, 6])
         #expect(try await letters(user) == [9, 8, 7, 6])
         #expect(try await letters(filter { $0.reason = "Expired" }) == [7])
