@@ -42,11 +42,17 @@ extension RelayStore: Shadow {
             let shadowRows = ShadowRows(place: place, container: container)
             var records: [ShadowRecord] = []
             var room = bytes
-            for (index, id) in ids.enumerated() {
-                guard room > 0 else { return (records, Set(ids[index...])) }
-                let found = try shadowRows.scanned(named: id, in: db)
-                room -= found.reduce(0) { $0 + $1.bytes }
-                records += found.map(\.record).filter { !$0.isDeleted }
+            // Where each answer would be waited for, some are asked for together.
+            let portion = db.dialect == .postgresql ? KnownRecords.mostTogether : 1
+            for start in stride(from: 0, to: ids.count, by: portion) {
+                guard room > 0 else { return (records, Set(ids[start...])) }
+                let asked = ids[start...].prefix(portion)
+                for (index, rows) in zip(asked.indices, try shadowRows.rows(named: asked, in: db)) {
+                    guard room > 0 else { return (records, Set(ids[index...])) }
+                    let found = try rows.map(ScannedRecord.init(row:))
+                    room -= found.reduce(0) { $0 + $1.bytes }
+                    records += found.map(\.record).filter { !$0.isDeleted }
+                }
             }
             return (records, [])
         }

@@ -36,6 +36,15 @@ struct ShadowRows {
         ).map(ScannedRecord.init(row:))
     }
 
+    /// The rows of the records with each of several names, which are asked for together.
+    func rows(
+        named ids: some Collection<RecordID>, in db: Database
+    ) throws -> [[Row]] {
+        try Row.fetchAlls(
+            db.cachedStatement(sql: Self.namedStatement),
+            arguments: ids.map { (id) -> StatementArguments in name(id) })
+    }
+
     /// The same without their fields, which are not read: whether they are there, and who may read
     /// them.
     func heads(named id: RecordID, in db: Database) throws -> [ShadowRecord] {

@@ -30,6 +30,9 @@ package enum ShadowConformance {
         ConformanceCase(
             "a look through zones without records ends when its turn does, and goes on",
             check: scanned),
+        ConformanceCase(
+            "of many records that are looked up, those beyond the bytes are told as unread",
+            check: lookedUp),
     ]
 
     static let container = Sample.container
@@ -316,5 +319,19 @@ package enum ShadowConformance {
         } while scan.cursor != nil && slices < 250
         #expect(found == records)
         #expect(scan.cursor == nil)
+    }
+
+    private static func lookedUp(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let edits = (1...40).map { create("r\($0)", "One") }
+        _ = try await modify(store, edits)
+        _ = try await modify(store, [RecordEdit(.forceDelete, id("r2"), type: type)])
+        let ids = edits.map(\.recordID) + [id("nowhere")]
+        let all = try await store.records(named: ids, in: place, bytes: 1 << 20)
+        #expect(all.records.map(\.recordID) == edits.map(\.recordID).filter { $0 != id("r2") })
+        #expect(all.unread.isEmpty)
+        let one = try await store.records(named: ids, in: place, bytes: 1)
+        #expect(one.records.map(\.recordID) == [id("r1")])
+        #expect(one.unread == Set(ids.dropFirst()))
     }
 }
