@@ -1,3 +1,4 @@
+import PostgresLink
 import RelayModel
 import RelayTestKit
 import Storage
