@@ -184,13 +184,7 @@ import Testing
             // says that nothing has changed since is believed no more than others.
             try await scenario.modify([LiveScenario.edit(.create, "r1", ["price": .integer(1)])])
             try await engine.reachHead()
-            await engine.noteSchemaChange(of: Fixtures.container)
-            for client in clients {
-                try await client.come(queries, version: 2, grant: .creator, to: engine)
-            }
-            let told = clients.map { client in
-                client.state.withLock { $0.changes["new"]?.count ?? 0 }
-            }
+            let told = try await Self.toldOnceClosed(clients, queries, by: engine)
             #expect(told == [1, 0])
         }
     }
@@ -216,14 +210,21 @@ import Testing
                 RecordID(recordName: Fixtures.identifier("r0")), database: .public, owner: nil)
             try await scenario.append(change)
             try await engine.reachHead()
-            await engine.noteSchemaChange(of: Fixtures.container)
-            for client in clients {
-                try await client.come(queries, version: 2, grant: .creator, to: engine)
-            }
-            let told = clients.map { client in
-                client.state.withLock { $0.changes["new"]?.count ?? 0 }
-            }
+            let told = try await Self.toldOnceClosed(clients, queries, by: engine)
             #expect(told == [0, 0])
+        }
+    }
+
+    /// How many changes each is told who comes back once the type is its creators' own.
+    private static func toldOnceClosed(
+        _ clients: [ModelClient], _ queries: [String: LiveQuery], by engine: LiveEngine
+    ) async throws -> [Int] {
+        await engine.noteSchemaChange(of: Fixtures.container)
+        for client in clients {
+            try await client.come(queries, version: 2, grant: .creator, to: engine)
+        }
+        return clients.map { client in
+            client.state.withLock { $0.changes["new"]?.count ?? 0 }
         }
     }
 

@@ -4,44 +4,15 @@ import RelayTestKit
 /// What calls itself PostgreSQL on a port of the loopback interface: it lets everybody in, and
 /// answers whatever it is asked with the same bytes.
 final class OddServer: Sendable {
-    private let descriptor: Int32
-    let port: Int
+    private let listener: LoopbackPort
+    var port: Int { listener.number }
 
     /// - Parameters:
     ///   - answer: what each question is answered with.
     ///   - hasNoEnd: whether it says that again and again.
-    /// - Throws: ``PostgresTestFailure`` if no port is free.
+    /// - Throws: ``LoopbackPort/NoneFree``.
     init(_ answer: [UInt8], hasNoEnd: Bool = false) throws {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(descriptor, address, length) == 0
-                    && getsockname(descriptor, address, &length) == 0
-                    && listen(descriptor, 16) == 0
-            }
-        }
-        self.descriptor = descriptor
-        port = Int(UInt16(bigEndian: address.sin_port))
-        guard isBound else { throw PostgresTestFailure(description: "no port is free") }
-        Thread.detachNewThread {
-            while true {
-                let connection = accept(descriptor, nil, nil)
-                guard connection >= 0 else { return }
-                Thread.detachNewThread {
-                    OddServer.serve(connection, answer, hasNoEnd)
-                    close(connection)
-                }
-            }
-        }
-    }
-
-    deinit {
-        shutdown(descriptor, Int32(SHUT_RDWR))
-        close(descriptor)
+        listener = try LoopbackPort { OddServer.serve($0, answer, hasNoEnd) }
     }
 
     /// A message of the protocol.
