@@ -134,7 +134,8 @@ let package = Package(
         .target(
             name: "Live",
             dependencies: [
-                "RelayModel", "PredicateLanguage", "Matching", "Storage", crypto, logging, metrics,
+                "RelayModel", "PredicateLanguage", "Matching", "Storage", "Platform", crypto,
+                logging, metrics,
             ]),
         .target(
             name: "Gateway",

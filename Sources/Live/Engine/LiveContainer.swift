@@ -47,7 +47,7 @@ final class LiveContainer {
     private(set) var own = OwnResults()
     private var rules: UpdateRules
     private var transitions: LiveTransitions
-    var groups: [UInt32: LiveGroup] = [:]
+    private(set) var groups: [UInt32: LiveGroup] = [:]
     var byIdentity: [String: LiveGroup] = [:]
     var tables: [TableKey: Table] = [:]
     /// What the members of its results take in memory, about.
@@ -101,6 +101,13 @@ final class LiveContainer {
     }
 
     // MARK: Groups
+
+    /// Has the processor fetch what a change looks at first of each of these groups.
+    func fetch(_ numbers: some Sequence<UInt32>) {
+        let found = numbers.compactMap { groups[$0].map(GroupPlace.init) }
+        for place in found { place.fetch() }
+        for place in found { place.fetchMembers() }
+    }
 
     /// Files a group in the index that finds it.
     ///

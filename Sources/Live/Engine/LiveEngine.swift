@@ -334,7 +334,9 @@ package actor LiveEngine {
         var step = RecordStep(from: member?.record, to: later)
         let fates = LiveFates(of: change, step)
         var shown: [LiveGroup] = []
-        for (number, wasMember, fits) in (member?.groups ?? []).merged(with: matched) {
+        let concerned = (member?.groups ?? []).merged(with: matched)
+        container.fetch(concerned.lazy.map(\.number))
+        for (number, wasMember, fits) in concerned {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
                 &step, wasMember: wasMember, fits: fits, fates.fate(for: group.reader), by: change,
