@@ -18,11 +18,19 @@ struct TableNumbers {
         }
     }
 
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if the target would give a number anew.
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if the target would give a number anew that
+    ///   it remembers.
     func compare() throws {
         let (from, to) = (try source.read(Self.all), try target.read(Self.all))
         let heads = (try source.read(MoveHead.find), try target.read(MoveHead.find))
-        guard zip(from, to).allSatisfy({ $0 <= $1 }), heads.0 == heads.1 else {
+        let areKept = try target.read { db in
+            try MovedTables.numbered.map { table, _ in try Self.isKept(table, db) }
+        }
+        // A number of a row that is gone is given anew in a file where none is kept.
+        let goOn = zip(areKept, zip(from, to)).allSatisfy { isKept, numbers in
+            !isKept || numbers.0 <= numbers.1
+        }
+        guard goOn, heads.0 == heads.1 else {
             throw StorageError.damaged(
                 path: target.place, reason: "its numbers do not go on where they were")
         }
@@ -50,18 +58,28 @@ struct TableNumbers {
                         pg_get_serial_sequence('"\(table.lowercased())"', '\(column)')::regclass, ?)
                     """, arguments: [number])
         case .sqlite:
-            // A table of which SQLite keeps no number takes the next after its highest.
-            let isKept = try Int.fetchOne(
+            guard try isKept(table, db) else { return }
+            try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [table])
+            try db.execute(
+                sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
+                arguments: [table, number])
+        }
+    }
+
+    /// Whether the engine remembers the highest number that a table ever had.
+    ///
+    /// A table of which SQLite keeps no number takes the next after its highest.
+    private static func isKept(_ table: String, _ db: Database) throws -> Bool {
+        switch db.dialect {
+        case .postgresql: return true
+        case .sqlite:
+            let count = try Int.fetchOne(
                 db,
                 sql: """
                     SELECT count(*) FROM sqlite_schema
                     WHERE name = ? AND sql LIKE '%AUTOINCREMENT%'
                     """, arguments: [table])
-            guard isKept == 1 else { return }
-            try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [table])
-            try db.execute(
-                sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
-                arguments: [table, number])
+            return count == 1
         }
     }
 }
