@@ -1,3 +1,4 @@
+import Foundation
 import RelayModel
 import RelayTestKit
 import Storage
@@ -215,6 +216,58 @@ import Testing
         #expect(head == 2 && outcome.later == last.reach.moment)
         let whole = try await ShippingRig.restored(rig.destination)
         #expect(whole.head == 62 && whole.outcome.later == nil)
+    }
+
+    @Test func `a store that came back from a server is restored as it was last`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.clock.advance(by: .seconds(1))
+        let early = try await rig.append(8)
+        try await round.run()
+        await rig.store.close()
+        await rig.shipper.finish()
+        // As a move leaves the file that it makes: a server counts no commits.
+        let end = try EmbeddedMoveEnd(rig.home.path, as: .source)
+        try end.releaseIdentity()
+        let identity = Data(rig.store.storeIdentity.bytes)
+        try end.write { db in try end.setIdentity(identity, db) }
+        await end.end()
+        let again = try await ShippingRig(at: rig.home, clock: rig.clock, to: rig.destination)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        rig.clock.advance(by: .seconds(1))
+        let late = try await again.append(2)
+        try await next.run()
+        await again.store.close()
+        #expect(Catalogue(Array(rig.destination.objects.keys)).bases.count == 2)
+        #expect(try await ShippingRig.restored(rig.destination).head == 10)
+        for (index, moment) in (early + late).enumerated() {
+            let head = try await ShippingRig.restored(rig.destination, asOf: moment).head
+            #expect(head == UInt64(index + 1))
+        }
+    }
+
+    /// A chain of so many commits, over so much of the log.
+    private static func span(
+        _ commits: ClosedRange<Int64>, _ heads: ClosedRange<UInt64>, until seconds: Int64
+    ) -> ChainSpan {
+        let (from, to) = (LogPosition(heads.lowerBound), LogPosition(heads.upperBound))
+        let moment = Timestamp(seconds: seconds)
+        return ChainSpan(
+            first: LogMark(frame: 1, commits: commits.lowerBound, head: from, moment: moment),
+            last: LogMark(frame: 2, commits: commits.upperBound, head: to, moment: moment))
+    }
+
+    @Test func `a chain goes beyond another by commits and log, or else by its moments`() {
+        let former = Self.span(10...20, 5...9, until: 900)
+        // The clock was ahead before.
+        let next = Self.span(21...22, 9...9, until: 100)
+        #expect(next.isBeyond(former) && !former.isBeyond(next))
+        // They are counted anew, and of the former chain the first commits are not kept.
+        let anew = Self.span(1...8, 9...12, until: 1000)
+        #expect(anew.isBeyond(former) && !former.isBeyond(anew))
     }
 
     @Test func `a copy without the log that makes it whole is refused`() async throws {

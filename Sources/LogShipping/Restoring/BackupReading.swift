@@ -46,8 +46,12 @@ package struct BackupReading: Sendable {
         let names = try await destination.names(below: "")
         let catalogue = Catalogue(names)
         let furthest = try await furthestChain(of: catalogue)
+        // Of two chains that have the moment, a clock that was ahead may have made the other.
+        let isReached = catalogue.bases.contains {
+            $0.chain == furthest && $0.reach.moment <= moment ?? .latest
+        }
         let bases = try catalogue.fitting(
-            asOf: moment, of: moment == nil ? furthest : nil, place: place)
+            asOf: moment, of: isReached ? furthest : nil, place: place)
         var passedOver: [BackupRefusal] = []
         do {
             var file = try FileRebuilding(at: path, through: moment ?? .latest)
@@ -126,30 +130,39 @@ package struct BackupReading: Sendable {
     }
 
     /// The chain that goes furthest, where there are several; `nil` where that cannot be told.
-    ///
-    /// Moments do not tell it: a clock that was ahead leaves later ones in a chain than what comes
-    /// after it has. The store counts its commits.
     private func furthestChain(
         of catalogue: Catalogue
     ) async throws(DestinationFailure) -> String? {
-        let chains = Set(catalogue.bases.map(\.chain))
+        let chains = Set(catalogue.bases.map(\.chain)).sorted()
         guard chains.count > 1 else { return nil }
-        var furthest: (chain: String, commits: Int64)?
+        var furthest: (chain: String, span: ChainSpan)?
         for chain in chains {
-            guard let base = catalogue.bases.last(where: { $0.chain == chain }),
-                let last = catalogue.segments(of: base, through: .latest).found
-                    .last(where: { $0.moment > Timestamp(seconds: 0) })
-            else { return nil }
-            // A damaged manifest does not tell whose it is; another copy may be whole.
-            let manifest = try await self.manifest(of: base)
-            guard
-                case .success(let segment) = try await self.segment(
-                    last, of: chain, store: try? manifest.get().store),
-                let commits = segment.header.marks.last?.commits
-            else { return nil }
-            if commits > furthest?.commits ?? -1 { furthest = (chain, commits) }
+            guard let found = try await span(of: chain, in: catalogue) else { return nil }
+            if furthest.map({ found.isBeyond($0.span) }) ?? true { furthest = (chain, found) }
         }
         return furthest?.chain
+    }
+
+    /// From which commit to which a chain goes; `nil` where that cannot be told.
+    private func span(
+        of chain: String, in catalogue: Catalogue
+    ) async throws(DestinationFailure) -> ChainSpan? {
+        let none = Timestamp(seconds: 0)
+        guard let base = catalogue.bases.last(where: { $0.chain == chain }),
+            let first = catalogue.segments[chain]?.first(where: { $0.moment > none }),
+            let last = catalogue.segments(of: base, through: .latest).found
+                .last(where: { $0.moment > none })
+        else { return nil }
+        // A damaged manifest does not tell whose it is; another copy may be whole.
+        let manifest = try await self.manifest(of: base)
+        let store = try? manifest.get().store
+        guard case .success(let tail) = try await self.segment(last, of: chain, store: store),
+            let end = tail.header.marks.last
+        else { return nil }
+        // What is restored need not have the beginning: it may be damaged.
+        let head = try await self.segment(first, of: chain, store: store)
+        let beginning = (try? head.get())?.header.marks.first
+        return ChainSpan(first: beginning ?? end, last: end)
     }
 
     /// The parts of a copy, or why it is damaged.
