@@ -31,6 +31,14 @@ extension RelayStore {
         }
     }
 
+    /// Refuses what ``restore(from:to:over:)`` would refuse whatever the copy is, for whoever has
+    /// it still to fetch.
+    ///
+    /// - Throws: ``StorageError``, for example if a relay has the file at `target`.
+    package static func checkRestoring(to target: String, over: RestoredOver) throws {
+        try StoreRestoring.check(try StorePlace.resolve(target), over: over)
+    }
+
     /// Copies the file at `path` to `target`, which must not exist, and checks the copy.
     ///
     /// A relay may be running on it; its write-ahead log cannot shrink meanwhile.

@@ -159,7 +159,15 @@ import Testing
             #expect((ending.output + ending.complaint).contains("\(part) is damaged"), "\(command)")
         }
         #expect(!FileManager.default.fileExists(atPath: copy))
+        // What the copy cannot help is said before it is fetched.
+        try Data([1]).write(to: URL(filePath: rig.database + "-replaced"))
         let wrong = [
+            (
+                [
+                    "restore", "--from", "file:///nowhere/at/all", "--database", rig.database,
+                    "--replace",
+                ], "it is there from another time"
+            ),
             (["backups", "list", "file:///a/../b"], "must be file:///FOLDER"),
             (["backups", "list", "file:///nowhere/at/all"], "there is no such folder"),
             (["restore", "--from", rig.url, "x"], "name a copy, or continuous backups"),

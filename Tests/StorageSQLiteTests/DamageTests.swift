@@ -343,8 +343,17 @@ import Testing
         #expect(throws: StorageError.self) {
             try RelayStore.restore(from: backup, to: home.path, over: .movedAside)
         }
+        #expect(throws: StorageError.self, "also before there is a copy") {
+            try RelayStore.checkRestoring(to: home.path, over: .movedAside)
+        }
         let crashed = try Self.copy(home)
         await store.close()
+        try RelayStore.checkRestoring(to: home.path, over: .movedAside)
+        #expect(throws: StorageError.self) {
+            try RelayStore.checkRestoring(to: home.path, over: .nothing)
+        }
+        try RelayStore.checkRestoring(to: home.path + ".new", over: .nothing)
+        #expect(!FileManager.default.fileExists(atPath: home.path + ".new.lock"))
         #expect(throws: StorageError.self) {
             try RelayStore.restore(from: backup, to: crashed.path)
         }

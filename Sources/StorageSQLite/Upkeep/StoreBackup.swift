@@ -156,6 +156,8 @@ struct StoreRestoring {
     ///
     /// The file goes first: whoever starts meanwhile finds none.
     private static let endings = ["", "-wal", StoreWitness.ending]
+    /// What a store is called that had to make room.
+    private static let asideEnding = "-replaced"
 
     func run() throws -> StoreReport {
         guard source != target else {
@@ -174,10 +176,18 @@ struct StoreRestoring {
         }
     }
 
-    /// Does it while the lock is held.
-    private func restore() throws -> StoreReport {
+    /// Refuses what is refused whatever the copy is, and changes nothing.
+    static func check(_ target: String, over: RestoredOver) throws {
+        let lock = try StoreLock(databasePath: target)
+        defer { lock.release() }
+        defer { lock.withdraw() }
+        _ = try movable(at: target, over)
+    }
+
+    /// The endings of what is at `target`, all of which can be moved aside.
+    private static func movable(at target: String, _ over: RestoredOver) throws -> [String] {
         let files = FileManager.default
-        let old = Self.endings.filter { files.fileExists(atPath: target + $0) }
+        let old = endings.filter { files.fileExists(atPath: target + $0) }
         guard old.isEmpty || over == .movedAside else {
             throw StorageError.inaccessible(
                 path: target,
@@ -185,8 +195,8 @@ struct StoreRestoring {
                     + old.map { target + $0 }.joined(separator: ", ")
                     + "; --replace moves it aside")
         }
-        let aside = target + "-replaced"
-        let there = Self.endings.filter { files.fileExists(atPath: aside + $0) }
+        let aside = target + asideEnding
+        let there = endings.filter { files.fileExists(atPath: aside + $0) }
         // What a restore that was interrupted had not moved yet follows what it had.
         let isFollowing =
             !old.contains("") && there.contains("") && Set(old).isDisjoint(with: there)
@@ -194,6 +204,14 @@ struct StoreRestoring {
             throw StorageError.inaccessible(
                 path: aside, reason: "it is there from another time; give it another name first")
         }
+        return old
+    }
+
+    /// Does it while the lock is held.
+    private func restore() throws -> StoreReport {
+        let files = FileManager.default
+        let old = try Self.movable(at: target, over)
+        let aside = target + Self.asideEnding
         let new = target + StoreConnections.restoredEnding
         // One that an interrupted restore has left may be all that keeps an empty store from being
         // made here: it stays until there is another, and may be what is restored.

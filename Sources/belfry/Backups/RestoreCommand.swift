@@ -109,10 +109,11 @@ struct RestoreCommand: AsyncParsableCommand {
                 ? JSONValue.object(members.merging(["file": .string(database)])).text : line)
     }
 
+    private var over: RestoredOver { replace ? .movedAside : .nothing }
+
     private func restored(_ copy: String, called name: String) throws -> StoreReport {
         do {
-            return try RelayStore.restore(
-                from: copy, to: database, over: replace ? .movedAside : .nothing)
+            return try RelayStore.restore(from: copy, to: database, over: over)
         } catch let error as StorageError {
             throw CommandFailure.storage("\(name) cannot be restored", error)
         }
@@ -130,7 +131,8 @@ struct RestoreCommand: AsyncParsableCommand {
         Self.remove(fetched)
         let destination = try await BackupAccess.destination(from ?? "", config: config)
         let outcome = try await BackupAccess.told(destination) {
-            try await BackupReading(destination).rebuild(at: fetched, asOf: moment)
+            try RelayStore.checkRestoring(to: database, over: over)
+            return try await BackupReading(destination).rebuild(at: fetched, asOf: moment)
         }
         let report = try restored(fetched, called: destination.place)
         var members = report.json
