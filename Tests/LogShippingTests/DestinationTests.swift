@@ -113,6 +113,9 @@ import Testing
             #expect(failure?.kind == kind)
             #expect(failure?.description.contains("\(chain)/base-1 cannot be listed") == true)
         }
+        // What is not asked for is not looked at.
+        let segments = try await destination(without: "base-1").names(below: "\(chain)/log-")
+        #expect(segments == ["\(chain)/log-1"])
         // It is none of a backup, or was removed meanwhile.
         #expect(try await destination(without: "lost+found").names(below: chain).count == 2)
         let left = try await destination(without: "base-1", .fileReadNoSuchFile).names(below: chain)
@@ -161,6 +164,18 @@ import Testing
             "\(chain)/base-1/whole-1-9999999999999999999-1",
         ] {
             #expect(BackupName(text) == nil, "\(text)")
+        }
+    }
+
+    @Test func `segments are found by the thousand in which they are`() {
+        let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
+        for sequence in [UInt64(1), 999, 1000, 12_345] {
+            let name = BackupName.segment(
+                chain: chain, sequence: sequence, moment: Sample.moment(7)
+            ).text
+            let prefixes = BackupName.segments(of: chain, about: sequence)
+            #expect(prefixes.count { name.hasPrefix($0) } == 1, "\(prefixes)")
+            #expect(prefixes.count == (sequence < 1000 ? 1 : 2))
         }
     }
 

@@ -337,6 +337,24 @@ import Testing
         #expect(problems.first?.contains(names.0[names.0.count - 1]) == true)
     }
 
+    @Test func `what lies under the number of a segment keeps nothing back`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let name = try #require(destination.segments.dropLast().last)
+        guard case .segment(let chain, let sequence, let moment)? = BackupName(name) else {
+            Issue.record("\(name)")
+            return
+        }
+        for step in [-1, 1] {
+            let other = BackupName.segment(
+                chain: chain, sequence: sequence,
+                moment: moment.advanced(by: .milliseconds(step)))
+            try await destination.put(other.text, [1, 2, 3])
+        }
+        #expect(try await ShippingRig.restored(destination).head == 16)
+        let problems = try await BackupVerification(of: destination).problems
+        #expect(problems.count == 2 && problems.allSatisfy { $0.contains("is damaged") })
+    }
+
     @Test func `segments of another chain are not taken for those of this`() async throws {
         let (destination, _) = try await Self.shipped()
         let names = destination.segments

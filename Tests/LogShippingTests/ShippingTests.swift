@@ -387,6 +387,47 @@ import Testing
         await rig.store.close()
     }
 
+    @Test func `two relays that begin on copies at once find each other out, and go on apart`()
+        async throws
+    {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let chain = try #require(rig.spool.chainName)
+        let twin = try await ShippingRig(
+            at: try rig.remains(), clock: rig.clock, to: rig.destination)
+        var other = ShippingRound(twin.shipper)
+        // When it looks, the first has shipped nothing that it does not know.
+        try await other.look()
+        rig.clock.advance(by: .seconds(1))
+        let moments = try await rig.append(2)
+        try await twin.append(1)
+        try await round.run()
+        try await other.run()
+        #expect(rig.spool.chainName == chain && twin.spool.chainName == chain)
+        let words = "another relay, on a copy of the store, ships the same chain"
+        let problems = try await BackupVerification(of: rig.destination).problems
+        #expect(problems.count == 1 && problems[0].contains("is there more than once"))
+        let offer = try #require(Catalogue(Array(rig.destination.objects.keys)).bases.first)
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(rig.destination, asOf: moments[1])
+        }
+        #expect(
+            refusal?.description.contains("up to \(offer.reach.moment.iso8601), with") == true)
+        rig.clock.advance(by: .seconds(601))
+        try await round.run()
+        try await other.run()
+        #expect(rig.spool.takeEnding() == words)
+        #expect(twin.spool.takeEnding() == words)
+        try await round.run()
+        let next = try #require(rig.spool.chainName)
+        #expect(next != chain)
+        #expect(try await ShippingRig.restored(rig.destination).head == 2)
+        await twin.store.close()
+        await rig.store.close()
+    }
+
     @Test func `a chain that another relay has shipped to as well ends before the next copy`()
         async throws
     {

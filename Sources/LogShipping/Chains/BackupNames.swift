@@ -88,6 +88,14 @@ enum BackupName: Sendable, Hashable {
             }
     }
 
+    /// What the names of a chain's segments begin with whose numbers are about `sequence`: of one
+    /// thousand, and of that before it, so that lists of them are short.
+    static func segments(of chain: String, about sequence: UInt64) -> [String] {
+        let thousand = sequence / 1000
+        let numbers = thousand == 0 ? [0] : [thousand - 1, thousand]
+        return numbers.map { "\(chain)/log-\(padded($0, 9))" }
+    }
+
     private static func folder(_ base: UInt64) -> String { "base-\(padded(base, 12))" }
 
     private static func moment(_ moment: Timestamp) -> String {

@@ -46,24 +46,47 @@ package struct Catalogue: Sendable {
         bases.sort {
             ($0.reach.moment, $0.chain, $0.number) < ($1.reach.moment, $1.chain, $1.number)
         }
-        for chain in segments.keys { segments[chain]?.sort { $0.sequence < $1.sequence } }
+        for chain in segments.keys {
+            segments[chain]?.sort {
+                ($0.sequence, $0.moment, $0.name) < ($1.sequence, $1.moment, $1.name)
+            }
+        }
     }
 
     /// The segments that a copy needs, in order, up to the first whose last commit is after
     /// `moment`; and the number of the first that is missing before the last of them all.
+    ///
+    /// Of a number that was shipped more than once all are there, one behind the other.
     package func segments(
         of base: Base, through moment: Timestamp
     ) -> (found: [Segment], missing: UInt64?) {
         var found: [Segment] = []
         var next = base.reach.since
-        for segment in segments[base.chain] ?? [] where segment.sequence >= next {
+        var isEnough = false
+        for segment in segments[base.chain] ?? [] where segment.sequence >= base.reach.since {
+            if segment.sequence + 1 == next {
+                found.append(segment)
+                continue
+            }
+            if isEnough { break }
             guard segment.sequence == next else { return (found, next) }
             found.append(segment)
             next += 1
             // One that only ends at the moment may be followed by another of the same moment.
-            if segment.moment > moment { return (found, nil) }
+            isEnough = segment.moment > moment
         }
-        return (found, next <= base.reach.last ? next : nil)
+        return (found, isEnough || next > base.reach.last ? nil : next)
+    }
+
+    /// Segments in order, those of one number together.
+    static func byNumber(_ segments: [Segment]) -> [[Segment]] {
+        segments.reduce(into: []) { groups, segment in
+            if groups.last?.first?.sequence == segment.sequence {
+                groups[groups.count - 1].append(segment)
+            } else {
+                groups.append([segment])
+            }
+        }
     }
 
     /// Whether two relays have shipped a segment of the same number of a chain.

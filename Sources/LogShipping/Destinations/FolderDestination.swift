@@ -49,7 +49,7 @@ package struct FolderDestination: BackupDestination {
         try await done {
             try checkFolder()
             var names: [String] = []
-            try list("", into: &names)
+            try list("", below: prefix, into: &names)
             return names.filter { $0.hasPrefix(prefix) }
         }
     }
@@ -60,12 +60,14 @@ package struct FolderDestination: BackupDestination {
     /// folder of a chain that cannot be read is a failure, and not an empty one; those of others,
     /// as `lost+found`, may be closed.
     private func list(
-        _ folder: String, into names: inout [String]
+        _ folder: String, below prefix: String, into names: inout [String]
     ) throws(DestinationFailure) {
         let within = folder.isEmpty ? "" : "\(folder)/"
         let entries = try found(folder) { try contents("\(path)/\(within)") } ?? []
         for entry in entries where !entry.hasSuffix(Self.partial) {
             let name = within + entry
+            // Of the thousands of segments of a chain those are looked at that are asked for.
+            guard name.hasPrefix(prefix) || prefix.hasPrefix("\(name)/") else { continue }
             let kind = try found(name) {
                 let attributes = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")
                 return attributes[.type] as? FileAttributeType
@@ -77,7 +79,7 @@ package struct FolderDestination: BackupDestination {
                         .refused, "\(place): it has more than \(mostNames) files")
                 }
                 names.append(name)
-            case FileAttributeType.typeDirectory?: try list(name, into: &names)
+            case FileAttributeType.typeDirectory?: try list(name, below: prefix, into: &names)
             default: continue
             }
         }

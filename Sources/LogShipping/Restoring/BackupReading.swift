@@ -92,19 +92,67 @@ package struct BackupReading: Sendable {
         into file: inout FileRebuilding
     ) async throws {
         var reached: Timestamp?
-        for segment in plan.segments {
-            switch try await self.segment(segment, of: plan.base.chain, store: store) {
+        var earlier: SegmentHeader?
+        for entries in Catalogue.byNumber(plan.segments) {
+            switch try await next(after: earlier, among: entries, of: plan.base.chain, store) {
             case .success(let found):
-                if try !file.lay(found) { return }
+                if try !file.lay(found.segment) { return }
+                earlier = found.segment.header
+                reached = max(reached ?? found.moment, found.moment)
             case .failure(let refusal):
                 // It is as if it were missing: what is wanted may be before it.
                 guard let moment, let reached, reached.reaches(moment),
-                    segment.sequence > plan.base.reach.last
+                    entries.allSatisfy({ $0.sequence > plan.base.reach.last })
                 else { throw refusal }
                 return
             }
-            reached = max(reached ?? segment.moment, segment.moment)
         }
+    }
+
+    /// A segment, and the last commit in it as its name says.
+    private struct ShippedSegment {
+        let segment: LogSegment
+        let moment: Timestamp
+    }
+
+    /// The segment that follows `earlier`, of those that were shipped under its number, or why
+    /// there is none: where several do, nobody knows which of the relays is meant.
+    private func next(
+        after earlier: SegmentHeader?, among entries: [Catalogue.Segment], of chain: String,
+        _ store: String
+    ) async throws(DestinationFailure) -> Result<ShippedSegment, BackupRefusal> {
+        var found: [ShippedSegment] = []
+        var reasons: [String] = []
+        for entry in entries {
+            switch try await self.segment(entry, of: chain, store: store) {
+            case .success(let segment):
+                if earlier.map({ segment.follows($0) }) ?? true {
+                    found.append(ShippedSegment(segment: segment, moment: entry.moment))
+                } else {
+                    reasons.append(unlinked(entry))
+                }
+            case .failure(let refusal): reasons.append(refusal.description)
+            }
+        }
+        if let only = found.first, found.allSatisfy({ $0.segment == only.segment }) {
+            return .success(only)
+        }
+        if let number = entries.first?.sequence, !found.isEmpty {
+            reasons = [doubled(number, of: chain)]
+        }
+        return .failure(
+            BackupRefusal(reasons.joined(separator: "; "), of: entries.map(\.name)))
+    }
+
+    /// What is said of a segment that belongs to another log than the one before it.
+    func unlinked(_ entry: Catalogue.Segment) -> String {
+        "\(path(of: entry.name)) does not follow the segment before it"
+    }
+
+    /// What is said of a number under which two relays have shipped.
+    func doubled(_ number: UInt64, of chain: String) -> String {
+        "\(place): segment \(number) of the chain \(chain) is there more than once: another relay, "
+            + "on a copy of the store, has shipped the same chain"
     }
 
     /// Why nothing was restored, with the last moment before `moment` that can be, as far as the
@@ -112,7 +160,7 @@ package struct BackupReading: Sendable {
     private func offering(
         _ refusals: [BackupRefusal], among names: [String], before moment: Timestamp?
     ) async throws(DestinationFailure) -> BackupRefusal {
-        let damaged = Set(refusals.compactMap(\.name))
+        let damaged = Set(refusals.flatMap(\.names))
         let rest = Catalogue(names.filter { !damaged.contains($0) })
         var offer: Timestamp?
         for base in rest.bases {
@@ -236,7 +284,7 @@ package struct BackupReading: Sendable {
             bytes == nil
                 ? "\(path(of: name)) is missing"
                 : "\(path(of: name)) is damaged: it is not what its checksum is of",
-            of: name)
+            of: [name])
     }
 
     /// A name with the place before it.
@@ -325,11 +373,11 @@ extension Catalogue {
 /// Why nothing can be restored.
 package struct BackupRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
-    /// The name of what is damaged or missing, if it is one thing.
-    let name: String?
+    /// The names of what is damaged, missing or of no use, if it is one thing.
+    let names: [String]
 
-    init(_ description: String, of name: String? = nil) {
+    init(_ description: String, of names: [String] = []) {
         self.description = description
-        self.name = name
+        self.names = names
     }
 }

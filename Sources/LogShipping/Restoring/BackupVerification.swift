@@ -70,22 +70,29 @@ package struct BackupVerification: Sendable {
         _ entries: [Catalogue.Segment], of chain: String, _ store: String
     ) async throws(DestinationFailure) {
         var earlier: SegmentHeader?
-        for entry in entries {
-            segments += 1
-            switch try await reading.segment(entry, of: chain, store: store) {
-            case .success(let segment):
-                bytes += segment.bytes.count
-                if let earlier, segment.header.sequence == earlier.sequence + 1,
-                    !segment.follows(earlier)
-                {
-                    problems.append(
-                        "\(reading.path(of: entry.name)) does not follow the segment before it")
+        var isDoubled = false
+        for group in Catalogue.byNumber(entries) {
+            var found: [SegmentHeader] = []
+            for entry in group {
+                segments += 1
+                switch try await reading.segment(entry, of: chain, store: store) {
+                case .success(let segment):
+                    bytes += segment.bytes.count
+                    found.append(segment.header)
+                    if let earlier, segment.header.sequence == earlier.sequence + 1,
+                        !segment.follows(earlier)
+                    {
+                        problems.append(reading.unlinked(entry))
+                    }
+                case .failure(let refusal): problems.append(refusal.description)
                 }
-                earlier = segment.header
-            case .failure(let refusal):
-                problems.append(refusal.description)
-                earlier = nil
             }
+            // From there on all are, as long as both relays ship.
+            if !isDoubled, found.count > 1, let number = group.first?.sequence {
+                problems.append(reading.doubled(number, of: chain))
+                isDoubled = true
+            }
+            earlier = found.count == 1 ? found.first : nil
         }
     }
 }

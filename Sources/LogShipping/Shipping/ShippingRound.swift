@@ -157,7 +157,9 @@ struct ShippingRound {
             return
         }
         lookedAt = now
-        guard let lack = try await lack(of: base.name, of: base.parts) else { return }
+        guard let lack = try await lack(of: base.name, of: base.parts) else {
+            return try await checkFork(of: base.chain)
+        }
         // The note that says whose backups these are may be gone as well.
         isKnown = false
         spool.end(because: "\(lack) is not at \(destination.place) any more")
@@ -179,6 +181,16 @@ struct ShippingRound {
         guard let known else { return "the manifest of its copy" }
         let there = names.count { if case .part? = BackupName($0) { true } else { false } }
         return there < known ? "a part of its copy" : nil
+    }
+
+    /// Ends the chain if another relay ships it too: segments are named by their moments as well,
+    /// so that neither finds a name taken, and nothing of what both ship could be restored.
+    private func checkFork(of chain: String) async throws {
+        guard let last = spool.extent?.last else { return }
+        for prefix in BackupName.segments(of: chain, about: last) {
+            let names = try await destination.names(below: prefix)
+            if Catalogue(names).isForked(chain) { return spool.end(because: Self.forked) }
+        }
     }
 
     private static func name(of base: Catalogue.Base) -> BackupName {
