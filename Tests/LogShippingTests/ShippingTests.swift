@@ -409,7 +409,9 @@ import Testing
         let words = "another relay, on a copy of the store, ships the same chain"
         let problems = try await BackupVerification(of: rig.destination).problems
         #expect(problems.count == 1 && problems[0].contains("is there more than once"))
-        let offer = try #require(Catalogue(Array(rig.destination.objects.keys)).bases.first)
+        let catalogue = Catalogue(Array(rig.destination.objects.keys))
+        let offer = try #require(catalogue.bases.first)
+        #expect(catalogue.doubled(of: offer) ?? 0 > offer.reach.last)
         let refusal = await #expect(throws: BackupRefusal.self) {
             try await ShippingRig.restored(rig.destination, asOf: moments[1])
         }

@@ -89,6 +89,13 @@ package struct Catalogue: Sendable {
         }
     }
 
+    /// The first number from the first segment on that a copy needs under which more than one was
+    /// shipped.
+    package func doubled(of base: Base) -> UInt64? {
+        let needed = (segments[base.chain] ?? []).filter { $0.sequence >= base.reach.since }
+        return zip(needed, needed.dropFirst()).first { $0.sequence == $1.sequence }?.0.sequence
+    }
+
     /// Whether two relays have shipped a segment of the same number of a chain.
     func isForked(_ chain: String) -> Bool {
         let all = segments[chain] ?? []

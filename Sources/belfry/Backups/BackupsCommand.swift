@@ -13,8 +13,9 @@ struct BackupsCommand: AsyncParsableCommand {
             abstract: "Lists the copies, and from when to when each can be restored.",
             discussion: """
                 A copy of the file and the log since: any moment between the two can be restored \
-                with belfry restore --from URL --at MOMENT. Ends with 1 if there is no copy, or if \
-                a segment or a part of a copy is missing; belfry backups verify reads them too.
+                with belfry restore --from URL --at MOMENT. Ends with 1 if there is no copy, if a \
+                segment or a part of a copy is missing, or if a segment is there more than once: \
+                then two relays ship there. belfry backups verify reads them too.
                 """)
 
         @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
@@ -32,7 +33,9 @@ struct BackupsCommand: AsyncParsableCommand {
                 var rows: [Row] = []
                 for base in catalogue.bases {
                     let lack = try await reading.lack(of: base, in: catalogue)
-                    rows.append(Row(base, catalogue.end(of: base), lacking: lack))
+                    var row = Row(base, catalogue.end(of: base), lacking: lack)
+                    row.doubled = catalogue.doubled(of: base)
+                    rows.append(row)
                 }
                 return rows
             }
@@ -44,9 +47,7 @@ struct BackupsCommand: AsyncParsableCommand {
                         ? "There is no whole copy at \(destination.place)."
                         : rows.map(\.line).joined(separator: "\n"))
             }
-            if rows.isEmpty || rows.contains(where: { $0.missing != nil || $0.lack != nil }) {
-                throw ExitCode.failure
-            }
+            if rows.isEmpty || rows.contains(where: \.isWrong) { throw ExitCode.failure }
         }
     }
 
@@ -98,6 +99,10 @@ struct BackupsCommand: AsyncParsableCommand {
         let missing: UInt64?
         /// What is gone or damaged of the copy itself.
         let lack: BackupRefusal?
+        /// The first number under which more than one segment lies.
+        var doubled: UInt64?
+
+        var isWrong: Bool { missing != nil || lack != nil || doubled != nil }
 
         init(
             _ base: Catalogue.Base, _ end: (moment: Timestamp, missing: UInt64?)?,
@@ -112,9 +117,13 @@ struct BackupsCommand: AsyncParsableCommand {
         var line: String {
             let from = base.reach.moment.iso8601
             let reach = end.map { "from \(from) to \($0.iso8601)" } ?? "not whole"
+            let notes: [String?] = [
+                missing.map { "  SEGMENT \($0) IS MISSING" },
+                doubled.map { "  SEGMENT \($0) IS THERE MORE THAN ONCE" },
+                lack.map { "  CANNOT BE RESTORED: \($0)" },
+            ]
             return "\(base.chain)  copy \(base.number)  \(reach)"
-                + (missing.map { "  SEGMENT \($0) IS MISSING" } ?? "")
-                + (lack.map { "  CANNOT BE RESTORED: \($0)" } ?? "")
+                + notes.compactMap(\.self).joined()
         }
 
         var json: JSONValue {
@@ -124,6 +133,7 @@ struct BackupsCommand: AsyncParsableCommand {
             ]
             object["to"] = end.map { .string($0.iso8601) }
             object["missingSegment"] = missing.map { .integer(Int64($0)) }
+            object["doubledSegment"] = doubled.map { .integer(Int64($0)) }
             object["problem"] = lack.map { .string($0.description) }
             return .object(object)
         }
