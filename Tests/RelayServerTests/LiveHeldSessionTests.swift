@@ -63,7 +63,17 @@ import Testing
             let whole = await anew.hear(until: "\"state\":\"complete\"")
             #expect(whole.contains("\"a0\"") && whole.contains("\"a1\""))
             #expect(await again.hear(until: "0\r\n\r\n").contains("4409"))
+            try await Self.expectCounted(relay, "4409")
         }
+    }
+
+    /// Waits until the metrics have an end by this code.
+    private static func expectCounted(_ relay: RunningRelay, _ code: String) async throws {
+        let line = "belfry_live_ends_total{code=\"\(code)\"} "
+        let isCounted = try await Turns.yield {
+            try await relay.metrics().contains(line)
+        }
+        #expect(isCounted, "\(line)")
     }
 
     @Test func `who listens to the news of an inbox alone misses none while away`() async throws {
@@ -194,6 +204,7 @@ import Testing
             #expect(await again.hear(until: "\"complete\"").contains("\"id\":\"dear\""))
             try await relay.client.call("POST", path, body: #"{"type":"bye"}"#).expect(200)
             _ = await again.hear(until: "0\r\n\r\n")
+            try await Self.expectCounted(relay, "1000")
             let gone = try await relay.client.call(
                 "POST", path, body: #"{"type":"fence","id":"g"}"#)
             #expect(gone.status == 404)

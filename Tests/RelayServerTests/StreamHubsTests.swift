@@ -194,6 +194,24 @@ import Testing
         #expect(await hub.next() == nil)
     }
 
+    @Test func `why a stream was ended is known, unless a frame has said it`() {
+        let backlog = LiveBacklog(megabytes: 1)
+        let (left, taken, told) = (stream(1), stream(2), stream(3))
+        let (slow, most) = (stream(4), stream(5, of: "bob", backlog))
+        left.end()
+        let end = LiveEnd(.taken, APIError(.conflict, "taken"))
+        taken.end(saying: end)
+        told.end(telling: LiveFrame(["type": "bye"]))
+        // More than any stream may leave untaken, and more than all together may.
+        hubs.post([.send(4, [Self.frame(String(repeating: "c", count: 33 * 1024 * 1024))])])
+        hubs.post([.send(5, [Self.frame(String(repeating: "a", count: 2 * 1024 * 1024))])])
+        let causes = [left, taken, told, slow, most].map { $0.cause?.code }
+        #expect(causes == [nil, .taken, nil, .slow, .notNow])
+        // What is told afterwards is counted by whoever tells it.
+        slow.end(telling: LiveFrame(["type": "bye"]))
+        #expect(slow.cause == nil)
+    }
+
     @Test func `those who end together are each told why, and the others go on`() async {
         let ending = (UInt64(1)...5).map { stream($0) }
         let kept = stream(6)

@@ -157,7 +157,7 @@ final class HeldSession: Sendable {
 
     private func end(_ session: LiveSession, _ hub: StreamHub, saying end: LiveEnd) {
         hub.post([.send(session.number, [end.bye(uuid: access.identifiers.uuid())])])
-        hub.end()
+        hub.end(saying: end)
         access.forget(stream: session.number)
         session.end()
     }
@@ -182,10 +182,10 @@ final class HeldSession: Sendable {
         state.withLock { $0.turns == turn && !$0.isOpen }
     }
 
-    /// Ends it.
-    func end() {
+    /// Ends it, for a reason where it is the relay that does.
+    func end(saying reason: LiveEnd? = nil) {
         let (session, hub) = state.withLock { ($0.session, $0.hub) }
-        hub.end()
+        if let reason { hub.end(saying: reason) } else { hub.end() }
         access.forget(stream: session.number)
         session.end()
     }
@@ -279,7 +279,7 @@ final class HeldSessions: Sendable {
     }
 
     /// Ends a session.
-    func end(_ secret: String) {
-        sessions.withLock { $0.removeValue(forKey: secret) }?.end()
+    func end(_ secret: String, saying reason: LiveEnd? = nil) {
+        sessions.withLock { $0.removeValue(forKey: secret) }?.end(saying: reason)
     }
 }

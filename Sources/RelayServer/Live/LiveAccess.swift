@@ -2,7 +2,6 @@ import Fanout
 import HTTPTypes
 import Live
 import Logging
-import Metrics
 import RelayModel
 import Storage
 import Synchronization
@@ -190,10 +189,11 @@ final class LiveAccess: Sendable {
     }
 
     /// Counts a connection that the relay ends, by the code with which it does.
-    func count(_ end: LiveEnd) {
-        Counter(
-            label: "belfry_live_ends_total", dimensions: [("code", "\(end.code.rawValue)")]
-        ).increment()
+    func count(_ end: LiveEnd) { refusals.count(ended: end) }
+
+    /// Counts a stream that is over, if it was the relay that ended it and nobody has counted that.
+    func count(_ stream: StreamHub) {
+        if let end = stream.cause { count(end) }
     }
 
     // MARK: How often

@@ -1,7 +1,7 @@
 import CoreMetrics
 import Metrics
 
-/// Counts the live clients who are not let in, by what refused them.
+/// Counts the live clients who are not let in, by what refused them, and those who are ended.
 struct LiveRefusals: Sendable {
     /// What refuses a client.
     enum Reason: String, Sendable {
@@ -40,6 +40,14 @@ struct LiveRefusals: Sendable {
     func count(_ reason: Reason) {
         Counter(
             label: "belfry_live_refused_total", dimensions: [("reason", reason.rawValue)],
+            factory: factory
+        ).increment()
+    }
+
+    /// Counts one who was let in and is ended by the relay.
+    func count(ended end: LiveEnd) {
+        Counter(
+            label: "belfry_live_ends_total", dimensions: [("code", "\(end.code.rawValue)")],
             factory: factory
         ).increment()
     }

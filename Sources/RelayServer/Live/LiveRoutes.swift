@@ -167,6 +167,7 @@ struct LiveRoutes: Sendable {
         let access = try access
         let (session, hub, _) = try await open(request, admission, since: mark)
         return Self.events(from: hub, session.number) {
+            access.count(hub)
             access.forget(stream: session.number)
             session.end()
             hub.end()
@@ -277,7 +278,8 @@ struct LiveRoutes: Sendable {
             throw RefusedMethod(method: head.method, allowed: "GET, OPTIONS")
         }
         let secret = head.parameters["secret"] ?? ""
-        let held = try access.held
+        let access = try access
+        let held = access.held
         let place = head.header("Last-Event-ID").flatMap { LiveEventID($0) }
         let (hub, turn): (StreamHub, Int)
         do {
@@ -286,7 +288,10 @@ struct LiveRoutes: Sendable {
             if (error as? LiveEnd)?.code != .taken { held.end(secret) }
             throw error
         }
-        return Self.events(from: hub, UInt64(turn)) { [held] in held.close(turn, of: secret) }
+        return Self.events(from: hub, UInt64(turn)) {
+            access.count(hub)
+            held.close(turn, of: secret)
+        }
     }
 
     private func say(
@@ -295,7 +300,7 @@ struct LiveRoutes: Sendable {
         do {
             try await session.take(request.body)
         } catch let end as LiveEnd where end.code == .done {
-            try access.held.end(request.parameters["secret"] ?? "")
+            try access.held.end(request.parameters["secret"] ?? "", saying: end)
         }
         return RelayAnswer(status: 200, json: [:])
     }

@@ -25,7 +25,7 @@ final class StreamHub: LiveHub {
         var hasNews = false
         var isComplete = false
         var isOver = false
-        /// Why a poll ends that waits.
+        /// Why it has ended, unless that was said by a frame and counted.
         var end: LiveEnd?
         var wasOverfull = false
         /// Whether nobody waits any longer for news.
@@ -202,7 +202,12 @@ final class StreamHub: LiveHub {
         if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
     }
 
-    /// Ends a poll, for a reason that is its answer.
+    /// Why the relay has ended it; `nil` if it did not, or whoever did has counted it.
+    var cause: LiveEnd? {
+        state.withLock { $0.end ?? ($0.wasOverfull ? LiveSocket.slow : nil) }
+    }
+
+    /// Ends it for a reason, which is the answer to a poll.
     func end(saying reason: LiveEnd) {
         state.withLock { $0.end = reason }
         end()
@@ -213,7 +218,8 @@ final class StreamHub: LiveHub {
         let waiter = state.withLock { state in
             state.outbox.removeAll()
             append(last, &state)
-            state.isOver = true
+            // Whoever says why has counted it.
+            (state.isOver, state.end, state.wasOverfull) = (true, nil, false)
             _ = noteWaiting(&state)
             defer { state.waiter = nil }
             return state.waiter
