@@ -75,4 +75,23 @@ import Testing
         }
         #expect(metrics.render().split(separator: "\n").count == 11)
     }
+
+    @Test func `many containers take no room from what is told of the relay`() {
+        let metrics = PrometheusMetrics(maximumSeries: 10)
+        for number in 0..<100 {
+            let container = [("container", "c\(number)"), ("environment", "production")]
+            metrics.makeMeter(label: "n", dimensions: container).set(Int64(1))
+        }
+        metrics.makeCounter(label: "alarms", dimensions: []).increment(by: 1)
+        #expect(metrics.render().contains("alarms 1\n"))
+        #expect(metrics.render().split(separator: "\n").count == 13)
+        // Nor does the relay take theirs, and what is forgotten leaves its room.
+        for number in 0..<100 {
+            metrics.makeCounter(label: "m", dimensions: [("x", "\(number)")]).increment(by: 1)
+        }
+        metrics.forgetGauges()
+        let container = [("container", "last"), ("environment", "production")]
+        metrics.makeMeter(label: "n", dimensions: container).set(Int64(1))
+        #expect(metrics.render().contains("container=\"last\""))
+    }
 }

@@ -26,9 +26,12 @@ struct MetricFamily {
 
 /// One series: a number, or the buckets of a histogram.
 final class MetricSeries: Sendable {
+    /// Whether its labels name a container.
+    let isOfContainer: Bool
     private let state: Mutex<MetricValue>
 
-    init(kind: MetricFamily.Kind) {
+    init(kind: MetricFamily.Kind, isOfContainer: Bool) {
+        self.isOfContainer = isOfContainer
         state = Mutex(MetricValue(kind: kind))
     }
 

@@ -4,17 +4,30 @@ import Synchronization
 /// Keeps the process's metrics and renders them as Prometheus reads them (text format 0.0.4).
 ///
 /// A lock, not an actor: an update is a few additions, and swift-metrics calls from anywhere. The
-/// number of series is bounded, so that hostile label values cannot fill the memory.
+/// number of series is bounded, so that hostile label values cannot fill the memory. Those that
+/// tell of a container have a bound of their own: however many containers there are, what is told
+/// of the relay is shown, also what is told for the first time after hours.
 package final class PrometheusMetrics: MetricsFactory, Sendable {
     private struct Families {
         var byName: [String: MetricFamily] = [:]
-        var seriesCount = 0
+        /// How many series tell of a container, and how many of the relay.
+        private(set) var ofContainers = 0
+        private(set) var ofRelay = 0
+
+        func count(like series: MetricSeries) -> Int {
+            series.isOfContainer ? ofContainers : ofRelay
+        }
+
+        mutating func count(_ series: MetricSeries, by number: Int) {
+            if series.isOfContainer { ofContainers += number } else { ofRelay += number }
+        }
     }
 
     private let families = Mutex(Families())
     private let maximumSeries: Int
 
-    /// Creates an empty collection that takes at most `maximumSeries` series.
+    /// Creates an empty collection that takes at most `maximumSeries` series of containers, and as
+    /// many others.
     package init(maximumSeries: Int = 10_000) {
         self.maximumSeries = maximumSeries
     }
@@ -35,7 +48,7 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
     package func forgetGauges() {
         families.withLock { families in
             for (name, family) in families.byName where family.kind == .gauge {
-                families.seriesCount -= family.series.count
+                for series in family.series.values { families.count(series, by: -1) }
                 families.byName[name] = nil
             }
         }
@@ -50,9 +63,12 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         return families.withLock { families in
             var family = families.byName[name] ?? MetricFamily(kind: kind)
             if let series = family.series[labels] { return series }
-            let series = MetricSeries(kind: family.kind)
-            guard families.seriesCount < maximumSeries, family.kind == kind else { return series }
-            families.seriesCount += 1
+            let series = MetricSeries(
+                kind: family.kind, isOfContainer: dimensions.contains { $0.0 == "container" })
+            guard families.count(like: series) < maximumSeries, family.kind == kind else {
+                return series
+            }
+            families.count(series, by: 1)
             family.series[labels] = series
             families.byName[name] = family
             return series
