@@ -1,4 +1,3 @@
-import Delivery
 import Gateway
 import RelayModel
 import RelayTestKit
@@ -6,6 +5,8 @@ import Storage
 import StorageSQL
 import StorageSQLite
 import Testing
+
+@testable import Delivery
 
 /// What waits, and lets others go meanwhile.
 @Suite struct WaitingTests {
@@ -31,6 +32,59 @@ import Testing
             #expect((1...10).contains(tried), "one a minute, not \(tried)")
             #expect(try await bench.retries.count == before.count)
         }
+    }
+
+    @Test func `a halt ends once nothing waits for it any more`() async throws {
+        let bench = try await WorkerBench { _, _ in .badCredential }
+        try await bench.run {
+            try await bench.accept(1...3)
+            #expect(await bench.passed(3))
+            // As long as something waits it is tried, and told of.
+            await bench.advance(by: .seconds(30), times: 10)
+            #expect(bench.worker.halts.count == 1)
+            #expect(bench.metrics["belfry_halts"] == 1)
+            _ = try await bench.store.forgetDevice(
+                Fixtures.identifier("phone"), of: Fixtures.identifier("alice"),
+                in: Fixtures.container, at: Fixtures.moment)
+            let isOver = await bench.advance(by: .seconds(10)) {
+                bench.worker.halts.isEmpty && bench.metrics["belfry_halts"] == 0
+            }
+            #expect(isOver)
+            #expect(try await bench.retries.isEmpty)
+        }
+        #expect(try await bench.deadLetters.count == 3)
+    }
+
+    @Test func `what a gateway asked for, and what is tried just now, is not left untried`() {
+        var halts = Halts()
+        let now = Fixtures.moment
+        let asked = OutcomeJudge.Halt(
+            scope: .gateway(.development), until: now, pause: .seconds(30), reason: "asked",
+            asked: now.advanced(by: .seconds(3600)))
+        let refused = OutcomeJudge.Halt(
+            scope: .container(.development), until: now, pause: .seconds(60), reason: "refused")
+        for halt in [asked, refused] {
+            let isNew = halts.add(halt, for: Fixtures.container, at: now)
+            #expect(isNew)
+        }
+        #expect(halts.untried(at: now).isEmpty)
+        let later = now.advanced(by: .seconds(60))
+        let untried = halts.untried(at: later)
+        #expect(untried.map(\.scope) == [.container(.development)])
+        // Whoever tries meanwhile has it stay.
+        halts.letThrough(Fixtures.delivery(at: 1).delivery, at: later)
+        for key in untried {
+            let hasEnded = halts.remove(untried: key, at: later)
+            #expect(!hasEnded)
+        }
+        #expect(halts.count == 2)
+        let end = now.advanced(by: .seconds(7200))
+        #expect(halts.untried(at: end).count == 2)
+        for key in halts.untried(at: end) {
+            let hasEnded = halts.remove(untried: key, at: end)
+            #expect(hasEnded)
+        }
+        #expect(halts.count == 0)
     }
 
     // MARK: The circuit breaker

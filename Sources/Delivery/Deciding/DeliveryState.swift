@@ -360,6 +360,13 @@ struct DeliveryState: ~Copyable, Sendable {
         return (ended, [.showHalts(rules.halts.count), .wake(.retries)])
     }
 
+    /// Ends a halt for which nothing waits any more.
+    mutating func end(untried halt: Halts.Key, at now: Timestamp) -> [DeliveryAction] {
+        var news = HaltNews()
+        rules.end(untried: halt, at: now, news: &news)
+        return news.actions(halts: rules.halts.count)
+    }
+
     /// Notes what the clock says; returns how far it was set back, if it was.
     ///
     /// Every moment that is kept here has moved with it then.

@@ -6,7 +6,8 @@ import Storage
 ///
 /// A halt stays until a push that it concerns is accepted or somebody ends it. When its time is
 /// over, one delivery is let through to try, and the others wait for another while. What waits lies
-/// in rows that nobody reads meanwhile.
+/// in rows that nobody reads meanwhile. One for which nothing waits any more ends too: nobody is
+/// left to try, and it would be told of for ever.
 struct Halts: Sendable {
     /// What one halt concerns.
     struct Key: Hashable, Sendable {
@@ -27,6 +28,9 @@ struct Halts: Sendable {
     static let firstTrial = Duration.seconds(30)
     /// The longest wait for the next trial.
     static let longestTrial = Duration.seconds(3600)
+    /// How long a halt's time is over before it may end because nothing waits for it: whatever was
+    /// let through to try has its answer, or is a row that waits, by then.
+    static let idleTime = Duration.seconds(20)
 
     private var halts: [Key: OutcomeJudge.Halt] = [:]
     /// When each began; a halt that is renewed began when it was new.
@@ -141,6 +145,24 @@ struct Halts: Sendable {
     private mutating func remove(_ key: Key, showing sentAt: Timestamp) {
         if halts[key]?.asked != nil, let since = beginnings[key], sentAt < since { return }
         remove(key)
+    }
+
+    /// Those that have been left untried for a while, though their time is over.
+    func untried(at now: Timestamp) -> [Key] {
+        halts.filter { Self.isUntried($0.value, at: now) }.map { $0.key }
+    }
+
+    private static func isUntried(_ halt: OutcomeJudge.Halt, at now: Timestamp) -> Bool {
+        // What a gateway asked for counts as long as it said.
+        max(halt.until, halt.asked ?? halt.until).advanced(by: idleTime) <= now
+    }
+
+    /// Ends a halt for which nothing waits, unless it was tried or renewed meanwhile; says whether
+    /// it did.
+    mutating func remove(untried key: Key, at now: Timestamp) -> Bool {
+        guard let halt = halts[key], Self.isUntried(halt, at: now) else { return false }
+        remove(key)
+        return true
     }
 
     /// Ends all halts of a container.

@@ -303,6 +303,11 @@ struct SendRules: Sendable {
         add(halt, for: lane.container, at: now, to: &news)
     }
 
+    /// Ends a halt for which nothing waits any more; what was counted before it counts on.
+    mutating func end(untried key: Halts.Key, at now: Timestamp, news: inout HaltNews) {
+        if halts.remove(untried: key, at: now) { news.hasEnded = true }
+    }
+
     /// Ends a container's halts, and forgets what was counted for it; returns how many ended.
     mutating func resume(_ container: ContainerKey) -> Int {
         let before = halts.count

@@ -21,6 +21,7 @@ extension DeliveryWorker {
             group.addTask { try await self.watchSlowAnswers() }
             group.addTask { try await self.watchReleases() }
             group.addTask { try await self.watchConnections() }
+            group.addTask { try await self.watchHalts() }
             defer { group.cancelAll() }
             try await group.next()
         }
@@ -192,6 +193,25 @@ extension DeliveryWorker {
                 try await progress.release(decided, heldFor: .connected, at: now)
             }
             ledger.workRetries()
+        }
+    }
+
+    // MARK: Halts
+
+    /// Ends halts for which nothing waits any more, as where what did was withdrawn or has expired.
+    private func watchHalts() async throws {
+        let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
+            logger.error("cannot look what is halted yet", metadata: ["reason": "\(error)"])
+        }
+        while !Task.isCancelled {
+            try await clock.sleep(for: Halts.idleTime)
+            for halt in ledger.withStateNow({ $0.rules.halts.untried(at: $1) }) {
+                let held = Halts.Held(keys: [halt])
+                let next = try await patience.attempt {
+                    try await progress.nextRetryDue(excluding: []) { !held.contains($0) }
+                }
+                if next == nil { ledger.decideNow { $0.end(untried: halt, at: $1) } }
+            }
         }
     }
 
