@@ -1,4 +1,5 @@
 import RelayModel
+import RelayServer
 import RelayTestKit
 import Testing
 
@@ -76,6 +77,26 @@ import Testing
             let names = (0..<40).map { "a\($0)" }
             for name in names { try await relay.container.post(.change("create", name)) }
             #expect(try await polls.value.sorted() == names.sorted())
+        }
+    }
+
+    /// Pages are closed all the time: who is told of answers with 5xx is not to be told of them.
+    @Test func `a poll whose client has gone is no fault of the relay's`() async throws {
+        try await RunningRelay.with { relay in
+            let page = try await Page.open(relay)
+            let port = try await relay.relay.ports.port(of: "http")
+            let poll = try await RawConnection.open(port)
+            try await poll.send("GET \(page.path) HTTP/1.1\r\nHost: relay\r\n\r\n")
+            try await poll.close()
+            let counted =
+                #"belfry_http_requests_total{method="GET",path="/courier/1/{secret}",status="#
+            var metrics = ""
+            let isCounted = try await Turns.yield {
+                metrics = try await relay.metrics()
+                return metrics.contains(counted)
+            }
+            #expect(isCounted)
+            #expect(metrics.contains(counted + #""499"} 1"#), "\(metrics)")
         }
     }
 

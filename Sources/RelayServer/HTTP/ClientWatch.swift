@@ -79,9 +79,15 @@ final class ClientDeparture: Sendable {
             guard !state.withLock({ $0.isRelaysEnd }) else {
                 throw APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)
             }
-            throw APIError(.badRequest, "the client has gone", httpStatus: 499)
+            throw Self.gone
         }
     }
+
+    /// What a request comes to whose client has gone: no fault of the relay's, and nobody is told.
+    static let gone = APIError(.badRequest, "the client has gone", httpStatus: 499)
+
+    /// Whether it is the client that has gone, and not the relay that goes.
+    var isClients: Bool { state.withLock { $0.hasGone && !$0.isRelaysEnd } }
 
     /// Has `end` called once the client goes, at once if it has gone, until what is returned is.
     func whenGone(_ end: @escaping @Sendable () -> Void) -> @Sendable () -> Void {

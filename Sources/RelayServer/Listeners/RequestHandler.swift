@@ -129,7 +129,7 @@ struct RequestHandler: Sendable {
         guard context.isConnected else { return try await respond(call) }
         switch route.patience {
         case .prompt: return try await respond(call)
-        case .held: return try await hold(call, request, respond)
+        case .held: return try await hold(call, request, context, respond)
         case .watched:
             let departure = try await ClientWatch.departure(of: context)
             return try await departure.ending { [call] in try await respond(call) }
@@ -145,11 +145,22 @@ struct RequestHandler: Sendable {
     }
 
     /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
+    ///
+    /// - Throws: 499 for a client that has gone; what `respond` throws.
     private func hold(
-        _ call: RelayRequest, _ request: Request, _ respond: @escaping RelayRoute.Respond
+        _ call: RelayRequest, _ request: Request, _ context: RelayContext,
+        _ respond: @escaping RelayRoute.Respond
     ) async throws -> RelayAnswer {
-        try await request.body.consumeWithCancellationOnInboundClose { _ in
-            try await respond(call)
+        let departure = try await ClientWatch.departure(of: context)
+        do {
+            return try await request.body.consumeWithCancellationOnInboundClose { _ in
+                try await respond(call)
+            }
+        } catch is CancellationError
+            where departure.isClients || context.channel?.isActive == false
+        {
+            // A connection that was closed before has no watch any more.
+            throw ClientDeparture.gone
         }
     }
 
