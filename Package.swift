@@ -130,6 +130,7 @@ let package = Package(
             name: "Fanout",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "Storage", crypto, logging, metrics,
+                coreMetrics,
             ]),
         .target(
             name: "Live",

@@ -1,16 +1,30 @@
+import CoreMetrics
 import Metrics
 
 /// Counts what the follower sees.
 struct FanoutMeter: Sendable {
-    private let changes = Counter(label: "belfry_changes_followed_total")
-    private let matches = Counter(label: "belfry_matches_total")
-    private let deliveries = Counter(label: "belfry_deliveries_owed_total")
-    private let unreadable = Counter(label: "belfry_subscriptions_unreadable_total")
-    private let ranges = Counter(label: "belfry_ranges_unreadable_total")
-    private let refiled = Counter(label: "belfry_subscriptions_refiled_total")
-    private let quarantined = Counter(label: "belfry_changes_quarantined_total")
-    private let disabled = Counter(label: "belfry_subscriptions_disabled_total")
-    private let subscriptions = Gauge(label: "belfry_subscriptions_active")
+    private let changes: Counter
+    private let matches: Counter
+    private let deliveries: Counter
+    private let unreadable: Counter
+    private let ranges: Counter
+    private let refiled: Counter
+    private let quarantined: Counter
+    private let disabled: Counter
+    private let subscriptions: Gauge
+
+    init(_ factory: any MetricsFactory = MetricsSystem.factory) {
+        func counter(_ label: String) -> Counter { Counter(label: label, factory: factory) }
+        changes = counter("belfry_changes_followed_total")
+        matches = counter("belfry_matches_total")
+        deliveries = counter("belfry_deliveries_owed_total")
+        unreadable = counter("belfry_subscriptions_unreadable_total")
+        ranges = counter("belfry_ranges_unreadable_total")
+        refiled = counter("belfry_subscriptions_refiled_total")
+        quarantined = counter("belfry_changes_quarantined_total")
+        disabled = counter("belfry_subscriptions_disabled_total")
+        subscriptions = Gauge(label: "belfry_subscriptions_active", factory: factory)
+    }
 
     func countChange(matches count: Int) {
         changes.increment()

@@ -144,8 +144,7 @@ extension Follower {
             (owing, unreached) = state.withoutRepeatedSilence(
                 fired, of: found.change, in: entry.container)
             ranges = self.ranges(of: owing, entry)
-            for serial in once { state.removeSubscription(serial, of: entry.container) }
-            edits += once.count
+            end(once, of: entry.container)
         }
         let note = FiringNote(
             position: entry.position, at: entry.appendedAt, fired: unreached.map(\.serial),

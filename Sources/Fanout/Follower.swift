@@ -1,6 +1,6 @@
+package import CoreMetrics
 package import Logging
 import Matching
-import Metrics
 package import RelayModel
 package import Storage
 
@@ -52,7 +52,7 @@ package struct Follower: ~Copyable {
     let beside: BesideLog?
     let snapshots: SnapshotStore?
     let logger: Logger
-    let meter = FanoutMeter()
+    let meter: FanoutMeter
     private let rangeThreshold: Int
     let now: @Sendable () -> Timestamp
     let patience: StorePatience
@@ -68,7 +68,8 @@ package struct Follower: ~Copyable {
     /// `rangeThreshold` is left to ranges. `now` tells when something was set aside; `clock`
     /// measures how long a disk that is full, or a file that is locked, is waited for. A change
     /// whose conditions take more than `mostSteps` is set aside; one that is dear is judged by
-    /// `beside`, if there is any, while other containers write too. `pulse` is told what is worked.
+    /// `beside`, if there is any, while other containers write too. `pulse` is told what is worked,
+    /// and `metrics` what is counted.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(),
@@ -78,9 +79,11 @@ package struct Follower: ~Copyable {
         settings: @escaping SettingsSource, logger: Logger,
         directory: IndexDirectory? = nil, snapshots: SnapshotStore? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange, pulse: FollowerPulse? = nil,
-        watch: ChangeWatch? = nil, beside: BesideLog? = nil, take: @escaping Taker
+        watch: ChangeWatch? = nil, beside: BesideLog? = nil,
+        metrics: any MetricsFactory = MetricsSystem.factory, take: @escaping Taker
     ) {
         self.beside = beside
+        meter = FanoutMeter(metrics)
         putOff = PutOffEntries(most: beside?.mostChanges ?? 1)
         state = ShardState(
             indexSeed: indexSeed, badges: badges, directory: directory, mostSteps: mostSteps)
@@ -254,8 +257,14 @@ package struct Follower: ~Copyable {
             try await expand(fired, by: found.change, entry, settings, from: offset)
         }
         // Last, so that until the change is worked the state is that of the entry before it.
-        for serial in once { state.removeSubscription(serial, of: entry.container) }
+        end(once, of: entry.container)
+    }
+
+    /// Takes out what has fired its one time.
+    mutating func end(_ once: [UInt64], of container: ContainerKey) {
+        for serial in once { state.removeSubscription(serial, of: container) }
         edits += once.count
+        if !once.isEmpty { meter.show(subscriptions: state.subscriptionCount) }
     }
 
     /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.

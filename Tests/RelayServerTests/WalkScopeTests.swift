@@ -133,6 +133,8 @@ import Testing
             #expect(arrivals.count == 42)
             let left = try await relay.container.subscriptionIDs()
             #expect(left == ["always"])
+            let metrics = try await relay.metrics()
+            #expect(metrics.contains("belfry_subscriptions_active 1\n"), "\(metrics)")
         }
     }
 

@@ -145,7 +145,8 @@ package final class Relay: Service {
             of: shard, worker: worker, turns: turns, snapshots: snapshots, standby: opened.standby,
             in: WalkSurroundings(
                 configuration: configuration, world: world, logger: logger, directory: directory,
-                indexes: indexes, events: events, watch: events.watch.and(watch)))
+                indexes: indexes, events: events, watch: events.watch.and(watch),
+                metrics: metrics))
     }
 
     private static func noteDropped(_ count: Int, _ logger: Logger) {

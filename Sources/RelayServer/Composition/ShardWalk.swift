@@ -162,7 +162,7 @@ final class ShardWalk: Sendable {
             rangeThreshold: relay.configuration.rangeThreshold, now: world.now, clock: world.clock,
             settings: { [relay] key in relay.directory[key] }, logger: relay.logger,
             directory: relay.indexes, snapshots: snapshots, pulse: pulse,
-            watch: relay.watch, beside: besideLog,
+            watch: relay.watch, beside: besideLog, metrics: relay.metrics,
             take: { [worker, turns, pulse, relay] batch in
                 relay.events.handOver(batch.deliveries)
                 try await worker.accept(batch)
@@ -216,4 +216,6 @@ struct WalkSurroundings: Sendable {
     let events: WalkEvents
     /// Is told what became of each change.
     let watch: ChangeWatch?
+    /// What is counted.
+    let metrics: PrometheusMetrics
 }
