@@ -232,8 +232,8 @@ extension LiveEngine {
         for query: LiveQuery, _ grant: ReadGrant, reader: LiveReader, in container: LiveContainer
     ) -> LiveGroup? {
         // Where a record has shown that who looks decides, the group of all is gone, and its
-        // members' own stay.
-        let mayBeOwn = query.isOrdered && query.subscription.database == .public
+        // members' own stay: in private databases too, where records may name readers as well.
+        let mayBeOwn = query.isOrdered
         // What became of several changes is told of several records at once, to one reader.
         let isOwn = query.coalesces && query.kind == .result
         let own = mayBeOwn || isOwn ? reader : nil
