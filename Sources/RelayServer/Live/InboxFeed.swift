@@ -166,11 +166,15 @@ final class InboxFeed: Sendable {
     }
 
     /// Says that it begins with the oldest that is kept.
+    ///
+    /// And where that is: a poll is answered with this alone, and who came back with the place of
+    /// before would be told the same again and again.
     private func tell(_ reset: LiveReset) {
-        let frame = LiveFrame([
-            "type": "reset", "id": .string(id), "reason": .string(reset.rawValue),
-        ])
-        hub.post([.send(number, [frame])])
+        let frames = [
+            LiveFrame(["type": "reset", "id": .string(id), "reason": .string(reset.rawValue)]),
+            LiveFrame(["type": "place", "id": .string(id), "syncToken": token(0)]),
+        ]
+        hub.post([.send(number, frames)])
     }
 
     private static let keptNoMore = APIError(
