@@ -218,6 +218,10 @@ test("changes come once each, and a gap is told where it is", () => {
   // Another store counts anew.
   const foreign = drive.frames({ type: "reset", groups: [2], reason: "foreign" }, change(4), at("t4"));
   assert.equal(delivered(foreign)[0].changes[1].position, 4);
+  // So does one that was restored, and whose schema is another now.
+  const restored = drive.frames(
+    { type: "reset", groups: [2], reason: "changed", from: 4, to: 2 }, change(2), change(3), at("t5"));
+  assert.deepEqual(delivered(restored)[0].changes.map((one) => one.gap?.to ?? one.position), [2, 3]);
 });
 
 const inbox = { kind: "notifications", initial: "none" };
@@ -477,9 +481,49 @@ test("the heartbeat's watchdog: silence ends the connection", () => {
   assert.equal(drive.state, "offline");
 });
 
-test("an `at` that asks is answered", () => {
+test("a frame that is none ends the connection, and what was applied in part comes anew", () => {
   const drive = Drive.current();
-  assert.deepEqual(sent(drive.frames({ ...at("t2"), isAsking: true })), [{ type: "ack", at: "t2" }]);
+  const items = [{ op: "removed", record: { recordName: "a" } }, null];
+  const effects = drive.frames({ type: "items", group: 7, items }, at("t2"));
+  assert.deepEqual([effects.at(-1).do, drive.state], ["drop", "offline"]);
+  assert.equal(opened(drive.retry()).hello.set.queries[0].since, undefined);
+  drive.frames(welcome, state(2, "bootstrapping", [told("q1", 1)]), result(1, [art("b", 2), art("c", 3)]));
+  // They stood there already, and were never told.
+  assert.deepEqual(names(drive.frames(state(2, "complete"), at("t3"))), ["b", "c"]);
+});
+
+test("a frame that is none takes nothing from changes", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  drive.frames(state(2, "bootstrapping", [told("q2", 8)]), state(2, "complete"), at("t2"));
+  const change = { type: "change", group: 8, position: 5, operation: "create", record: art("a", 5) };
+  drive.frames(change, null);
+  assert.deepEqual(opened(drive.retry()).hello.set.queries.map((query) => query.since), ["t2", "t2"]);
+});
+
+test("a goodbye is the last word", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "bye", code: 4403, serverErrorCode: "AUTHENTICATION_FAILED" }, welcome);
+  assert.equal(drive.state, "closed");
+});
+
+test("what names no time is waited for as ever", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "bye", code: 1001, retryAfter: "soon" });
+  assert.equal(drive.machine.wakeAt - drive.now, 250);
+});
+
+test("a stream whose set is never the one in force is not opened again at once", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  for (let times = 0; times < 2; times += 1) {
+    drive.step("lost");
+    drive.retry();
+  }
+  assert.equal(drive.machine.connection.state, "connecting");
+  drive.step("opened");
+  const effects = drive.frames(welcome, state(3, "error", [], { serverErrorCode: "CONFLICT" }));
+  assert.deepEqual([opened(effects), drive.state], [undefined, "offline"]);
 });
 
 test("delays: drawn from a step that doubles up to 30 s, and small again after a calm time", () => {

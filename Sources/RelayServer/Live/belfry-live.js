@@ -101,7 +101,8 @@ const isSeen = (before, record) =>
   record.recordChangeTag !== undefined && before.recordChangeTag === record.recordChangeTag;
 
 const transports = ["websocket", "stream", "poll"];
-const patience = 2; // How often opening may fail before the next kind is tried.
+// How often opening may fail before the next kind is tried.
+const patience = 2;
 // One that has worked gets more: then the relay is away rather than the way barred.
 const provenPatience = 8;
 const connectTimeout = 10_000;
@@ -141,7 +142,8 @@ export class LiveMachine {
   // waiting, authorizing, opening, greeting, bootstrapping, current, closed
   #phase = "idle";
   #queries = new Map();
-  #asks = new Map(); // Gets, which have a query, and fences.
+  // Gets, which have a query, and fences.
+  #asks = new Map();
   #isFlushing = false;
   #isEdited = false; // Since the last set was made.
 
@@ -183,7 +185,17 @@ export class LiveMachine {
     this.#now = now;
     this.#moment = moment;
     this.#effects = [];
-    if (this.#phase !== "closed") this[`_${event.type}`](event);
+    if (this.#phase !== "closed") {
+      try {
+        this[`_${event.type}`](event);
+      } catch {
+        // A frame that is none. To go on without it would leave a gap, and what was applied in part comes anew.
+        for (const query of this.#queries.values()) {
+          if (query.pending.length && query.definition.kind === "result") query.since = query.isKnown = undefined;
+        }
+        this.$bye({});
+      }
+    }
     const connection = this.connection;
     const told = JSON.stringify({ ...connection, asOf: 0, retryAt: 0 });
     if (told !== this.#told) this.#do("connection", { connection });
@@ -483,7 +495,7 @@ export class LiveMachine {
   #wait(error, retryAfter = 0) {
     this.#error = error;
     this.#phase = "waiting";
-    this.#notBefore = this.#now + retryAfter * 1000;
+    this.#notBefore = this.#now + (retryAfter * 1000 || 0);
     const step = Math.min(30_000, 500 * 2 ** this.#attempt);
     this.#attempt += 1;
     this.#times.retry = Math.max(this.#notBefore, this.#now + this.#random() * step);
@@ -540,8 +552,8 @@ export class LiveMachine {
   _frames({ frames }) {
     this._heard();
     for (const frame of frames) {
-      // A newer relay says more: that is no mistake.
-      this[`$${frame.type}`]?.(frame);
+      // A newer relay says more: that is no mistake. Behind a goodbye nothing counts.
+      if (!/offline|closed/.test(states[this.#phase])) this[`$${frame.type}`]?.(frame);
     }
   }
 
@@ -624,7 +636,8 @@ export class LiveMachine {
       const error = query.error ?? (query.serverErrorCode && query);
       if (error && query.id !== undefined) errors[query.id] = error;
     }
-    const passing = isConflict ? undefined : [frame, ...Object.values(errors)].find(passes);
+    // Where it would be posted again at once, it waits.
+    const passing = isConflict ? !this.#isDuplex && frame : [frame, ...Object.values(errors)].find(passes);
     if (passing) {
       this.#sent = undefined;
       return this.#later(passing);
@@ -738,7 +751,6 @@ export class LiveMachine {
     this.#settle();
     // Of who lags not all has been told while its set is not complete.
     for (const ask of this.#asks.values()) if (ask.isReached && this.#isComplete) this.#answer(ask);
-    if (frame.isAsking && this.#isDuplex) this.#do("send", { frame: { type: "ack", at: frame.at } });
   }
 
   #apply(query) {
@@ -760,10 +772,10 @@ export class LiveMachine {
         const { type, group, ...change } = frame;
         changes.push({ ...change, isMine: isBy(frame, this.#mine) });
       } else if (query.definition.kind === "changes") {
-        // What is missing cannot be told; that it is missing must be. Another store counts anew.
+        // What is missing cannot be told; that it is missing must be. A restored store goes back, whatever the reason.
         const { type, groups, ...gap } = frame;
         changes.push({ gap });
-        if (gap.reason === "foreign") query.position = undefined;
+        query.position = gap.to;
       }
     }
     query.pending = [];
