@@ -105,6 +105,33 @@ import Testing
         }
     }
 
+    @Test func `a text that is spelled otherwise from now on is told`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(
+                Self.artwork("a", ["title": .string(Self.spellings[0])]))
+            let page = try await Live.open(relay)
+            try await page.send([
+                "type": "set", "version": 1, "queries": [["id": "all", "recordType": "Artwork"]],
+            ])
+            _ = await Self.shown(page)
+            try await relay.container.post([
+                "operation": "update", "recordType": "Artwork", "recordName": "a",
+                "after": ["title": .string(Self.spellings[1])],
+            ])
+            try await page.send(["type": "fence", "id": "f"])
+            let items = await page.frames(until: "fenced").first { $0["type"] == "items" }
+            #expect(items?["items"]?.value(at: ["0", "changedKeys"]) == ["title"])
+            let title = items?["items"]?.value(at: ["0", "record", "fields", "title"])
+            guard case .string(let text)? = title else {
+                Issue.record("nothing was told")
+                return
+            }
+            #expect(text.utf8.elementsEqual(Self.spellings[1].utf8))
+            try await page.close()
+        }
+    }
+
     @Test func `a set of far too many queries is refused before they are read`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

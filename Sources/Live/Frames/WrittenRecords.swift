@@ -113,7 +113,8 @@ struct WrittenRecords {
             let names =
                 traits.keys.map { Set($0) }
                 ?? Set(before.record.fields.keys).union(after.record.fields.keys)
-            let differing = names.filter { before.record.fields[$0] != after.record.fields[$0] }
+            let (former, latter) = (before.record.fields, after.record.fields)
+            let differing = names.filter { !LiveRecord.isSame(former[$0], as: latter[$0]) }
             return .array(differing.sorted().map { .string($0) })
         }
     }

@@ -62,8 +62,34 @@ package final class LiveRecord: Sendable {
 
     /// Whether it shows the same as `other`, as far as `keys` go.
     func isSame(as other: LiveRecord, _ keys: [String]?) -> Bool {
-        guard let keys else { return record.fields == other.record.fields }
-        return keys.allSatisfy { record.fields[$0] == other.record.fields[$0] }
+        let (fields, others) = (record.fields, other.record.fields)
+        guard let keys else {
+            return fields == others
+                && fields.allSatisfy { Self.isSame($0.value, as: others[$0.key]) }
+        }
+        return keys.allSatisfy { Self.isSame(fields[$0], as: others[$0]) }
+    }
+
+    /// Whether two values are shown alike: texts that are equal may be spelled otherwise.
+    static func isSame(_ value: FieldValue?, as other: FieldValue?) -> Bool {
+        guard value == other else { return false }
+        guard let value, let other else { return true }
+        return value.isSpelled(as: other)
+    }
+}
+
+extension FieldValue {
+    /// Whether the texts in it have the bytes of those in a value that equals it.
+    fileprivate func isSpelled(as other: FieldValue) -> Bool {
+        switch (self, other) {
+        case (.string(let text), .string(let otherText)):
+            text.utf8.elementsEqual(otherText.utf8)
+        case (.list(let values), .list(let others)):
+            zip(values, others).allSatisfy { $0.isSpelled(as: $1) }
+        case (.map(let members), .map(let others)):
+            members.allSatisfy { LiveRecord.isSame($0.value, as: others[$0.key]) }
+        default: true
+        }
     }
 }
 
