@@ -56,6 +56,15 @@ import Testing
         #expect(PostgresKind.numeric.value(of: Array(text.utf8)[...]) == value)
     }
 
+    @Test(arguments: [(307, "25", true), (319, "123456789", false), (399, "1", false)])
+    func `a decimal nearer to zero than doubles have its digits is a text`(
+        zeros: Int, digits: String, isNumber: Bool
+    ) {
+        let text = "0." + String(repeating: "0", count: zeros) + digits
+        let wanted: FieldValue = isNumber ? .double(2.5e-308) : .string(text)
+        #expect(PostgresKind.numeric.value(of: Array(text.utf8)[...]) == wanted)
+    }
+
     @Test func `a timeline's versions are higher than those of what it parted from`() throws {
         func place(_ text: String) throws -> PostgresPosition {
             try #require(PostgresPosition(text))

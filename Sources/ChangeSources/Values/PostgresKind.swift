@@ -71,8 +71,9 @@ extension PostgresKind {
         guard let written = DecimalDigits(text) else { return nil }
         if written.exponent >= 0, let whole = written.whole { return .integer(whole) }
         guard let number = Double(string(text)), number.isFinite else { return nil }
-        // What has up to 15 digits comes back from a double as it was.
-        if written.digits.count <= 15 { return .double(number) }
+        // What has up to 15 digits comes back from a double as it was, unless it is so near to zero
+        // that doubles have fewer there, or none.
+        if written.digits.count <= 15, number.isNormal { return .double(number) }
         let read = DecimalDigits(Array(number.description.utf8)[...])
         return read == written ? .double(number) : nil
     }
