@@ -145,6 +145,9 @@ extension ChangeSource {
         }
         readerRoom = left
         if mapped.isEmpty, ignored > 0 { return [.ignored(reason: "the table is ignored")] }
+        if mapped.isEmpty, !reported.isEmpty {
+            return [.ignored(reason: "another row is the record by now")]
+        }
         return mapped.enumerated().map { index, entry in
             .change(
                 entry.change,

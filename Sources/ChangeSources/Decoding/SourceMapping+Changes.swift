@@ -21,6 +21,8 @@ extension SourceMapping {
 
     /// The changes that a report means: one; or two, if an update gave the record another name,
     /// type, zone or owner, which for everybody else is a deletion and a creation.
+    ///
+    /// The record that a row was is not deleted where another row is that record by now.
     func changes(
         from reported: ReportedChange, item: SourceItem
     ) throws(JSONContractError) -> [RecordChange] {
@@ -30,6 +32,7 @@ extension SourceMapping {
         let identity = try identity(
             reported, places, item, row: judged?.fields ?? [:], other: images.before?.fields ?? [:],
             path: (reported.after ?? reported.before)?.path ?? item.path)
+        if reported.operation == .delete, isTaken(identity, reported, places, item) { return [] }
         var change = identity.change(reported.operation, images)
         if let keys = reported.changedKeys, keys.count > Limits.maximumFieldsPerRecord {
             throw item.failure(
@@ -56,7 +59,20 @@ extension SourceMapping {
             former.recordID, database: former.database, owner: former.owner,
             recordType: former.recordType)
         try fill(&creation, reported, places, item)
-        return [deletion, creation]
+        return isTaken(former, reported, places, item) ? [creation] : [deletion, creation]
+    }
+
+    /// Whether the row that has come to the name which the reported one had is the record that this
+    /// one was.
+    private func isTaken(
+        _ former: RowIdentity, _ reported: ReportedChange, _ places: RowPlaces, _ item: SourceItem
+    ) -> Bool {
+        guard let fields = reported.formerTakenBy else { return false }
+        let taker = ReportedImage(fields: fields, completeness: .partial, path: item.path)
+        let row = try? image(taker, reported, zone: places.zone, item)
+        let record = try? identity(
+            reported, places, item, row: row?.fields ?? [:], other: [:], path: item.path)
+        return record == former
     }
 
     /// The deletion or the creation that an update means which made a row another record, where one

@@ -25,6 +25,10 @@ package struct FollowedRow: Sendable, Hashable {
     package var before: RecordImage?
     /// The row after the change; `nil` where there is none any more.
     package var after: RecordImage?
+    /// The row that has, by now, the name that this one had: another one of the same transaction
+    /// has come to it, which PostgreSQL allows where a key is `DEFERRABLE`. It has what says which
+    /// record that is.
+    package var formerTakenBy: RecordFields?
     /// The device that made the change, where the transaction says so.
     package var deviceID: String?
     /// The user who made the change, where the transaction says so.
@@ -53,7 +57,8 @@ package struct FollowedRow: Sendable, Hashable {
 extension FollowedRow {
     private static let members = [
         "operation", "database", "schema", "table", "key", "before", "beforeCompleteness", "after",
-        "afterCompleteness", "origin", "occurredAt", "version", "position", "snapshot",
+        "afterCompleteness", "formerTakenBy", "origin", "occurredAt", "version", "position",
+        "snapshot",
     ]
 
     /// The form in which it is posted; reading it again gives an equal change.
@@ -67,6 +72,10 @@ extension FollowedRow {
             guard let image else { continue }
             members.append((name, .object(FieldValue.notation(fields: image.fields))))
             if image.completeness == .partial { members.append((name + "Completeness", "partial")) }
+        }
+        if let formerTakenBy {
+            members.append(
+                ("formerTakenBy", .object(FieldValue.notation(fields: formerTakenBy))))
         }
         if deviceID != nil || userID != nil {
             var origin: JSONObject = [:]
@@ -99,6 +108,9 @@ extension FollowedRow {
         database = try reader.string("database")
         before = try Self.image("before", reader)
         after = try Self.image("after", reader)
+        if let taker = try reader.reader("formerTakenBy") {
+            formerTakenBy = try FieldValue.fields(notation: taker.object, path: taker.path)
+        }
         if let origin = try reader.reader("origin") {
             try origin.allowOnly(["deviceID", "userRecordName"])
             deviceID = try origin.string("deviceID")
@@ -148,6 +160,7 @@ extension FollowedRow {
             throw JSONContractError(
                 path: path, reason: "a change that is no deletion needs the row after it")
         }
+        change.formerTakenBy = formerTakenBy
         change.keyColumns = key.isEmpty ? nil : key
         change.deviceID = deviceID
         change.userID = userID

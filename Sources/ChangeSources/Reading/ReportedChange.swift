@@ -6,6 +6,8 @@ struct ReportedChange {
     var table: ReportedTable
     var before: ReportedImage?
     var after: ReportedImage?
+    /// The row of the same transaction that has come to the name which this one had, where one has.
+    var formerTakenBy: RecordFields?
     var changedKeys: [String]?
     /// The record's name, where the source says it and no key column is needed.
     var recordName: String?

@@ -296,6 +296,14 @@ final class Catalogue: @unchecked Sendable {
         ).compactMap { $0.text(0) }
     }
 
+    /// Whether a table's primary key is looked at when a statement or a transaction ends.
+    func isKeyDeferrable(_ table: UInt32) throws -> Bool {
+        try !connection.query(
+            "SELECT FROM pg_index WHERE indrelid = $1::oid AND indisprimary AND NOT indimmediate",
+            [String(table)]
+        ).isEmpty
+    }
+
     /// Whether a table's rows are those of its partitions.
     func isPartitioned(_ table: UInt32) throws -> Bool {
         try !connection.query(

@@ -172,7 +172,8 @@ final class LogStream: RowStream, @unchecked Sendable {
                 reader.learn(
                     TableShape(
                         relation, namingKey: key, types: types,
-                        isPartitioned: try catalogue.isPartitioned(relation.id)))
+                        isPartitioned: try catalogue.isPartitioned(relation.id),
+                        isKeyDeferrable: try catalogue.isKeyDeferrable(relation.id)))
             case .row(let row, let place):
                 if let last, place <= last { continue }
                 if !stores.isEmpty, stores.contains(row.schema) { continue }

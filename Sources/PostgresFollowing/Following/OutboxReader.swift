@@ -24,6 +24,9 @@ struct OutboxReader {
     private let database: String
     private var types: TypeCatalogue
     private var shapes: [ShapeKey: Shape] = [:]
+    /// Names that rows have come to within a transaction, the last one that was read.
+    private var arrivals = RowArrivals()
+    private var transaction: String?
     /// Values that were left out because their row is too large.
     private(set) var valuesLeftOut: UInt64 = 0
     /// Transactions that said who makes their changes in a way that names nobody.
@@ -113,11 +116,23 @@ struct OutboxReader {
                 let after = try written[9].map { try images.row(Self.values($0, shape)) }
                 (change.before, change.after) = (before, after)
                 valuesLeftOut += images.leftOut
+                if shape.table.isKeyDeferrable { note(&change, shape, of: row[1]) }
             } catch is MalformedMessage {
                 valuesLeftOut += 1
             }
         }
         return change
+    }
+
+    /// Notes what a change of a transaction does to names.
+    private mutating func note(
+        _ change: inout FollowedRow, _ shape: Shape, of transaction: String
+    ) {
+        if self.transaction != transaction {
+            self.transaction = transaction
+            arrivals = RowArrivals()
+        }
+        arrivals.note(&change, of: shape.table.relation)
     }
 
     private static func values(
@@ -147,7 +162,8 @@ struct OutboxReader {
             columns: described.filter { $0.type != 0 })
         let shape = Shape(
             table: TableShape(
-                relation, namingKey: try catalogue.namingKey(of: id), types: types),
+                relation, namingKey: try catalogue.namingKey(of: id), types: types,
+                isKeyDeferrable: try catalogue.isKeyDeferrable(id)),
             isTold: isTold)
         if shapes.count >= Self.maximumShapes { shapes = [:] }
         shapes[key] = shape

@@ -43,6 +43,8 @@ package struct LogReader: Sendable {
     private let database: String
     private var tables: [UInt32: TableShape] = [:]
     private var transaction: Transaction?
+    /// Names that rows have come to within the transaction.
+    private var arrivals = RowArrivals()
     /// Values that were left out because their row is too large.
     package private(set) var valuesLeftOut: UInt64 = 0
     /// Transactions that said who makes their changes in a way that names nobody.
@@ -83,6 +85,7 @@ package struct LogReader: Sendable {
             // A server that was put back gives places and numbers of transactions anew, at another
             // time.
             let moment = String(microseconds, radix: 36)
+            arrivals = RowArrivals()
             transaction = Transaction(
                 commit: commit, version: timelines.version(of: commit),
                 at: Self.moment(microseconds), origin: "\(prefix)/\(commit)/\(moment)/")
@@ -150,6 +153,7 @@ package struct LogReader: Sendable {
             try images.row(values, unchanged: before)
         }
         valuesLeftOut += images.leftOut
+        if shape.isKeyDeferrable { arrivals.note(&row, of: shape.relation) }
         return .row(row, place)
     }
 }

@@ -8,6 +8,8 @@ package struct TableShape: Sendable, Hashable {
     package let key: [String]
     /// Whether its rows are those of its partitions.
     package let isPartitioned: Bool
+    /// Whether two of its rows may have one name within a transaction (`DEFERRABLE`).
+    package let isKeyDeferrable: Bool
 
     /// - Parameters:
     ///   - relation: the table as the log has it.
@@ -15,12 +17,14 @@ package struct TableShape: Sendable, Hashable {
     ///     catalogue has them; empty where only the log may say.
     ///   - types: the types that users made.
     ///   - isPartitioned: whether its rows are those of its partitions.
+    ///   - isKeyDeferrable: whether two of its rows may have one name within a transaction.
     package init(
         _ relation: Relation, namingKey: [String], types: TypeCatalogue,
-        isPartitioned: Bool = false
+        isPartitioned: Bool = false, isKeyDeferrable: Bool = false
     ) {
         self.relation = relation
         self.isPartitioned = isPartitioned
+        self.isKeyDeferrable = isKeyDeferrable
         kinds = relation.columns.map { types.kind(of: $0.type) }
         let names = Set(relation.columns.map(\.name))
         let marked = relation.columns.filter(\.isIdentity).map(\.name)

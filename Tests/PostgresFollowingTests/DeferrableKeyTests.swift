@@ -1,0 +1,68 @@
+import ChangeSources
+import PostgresFollowing
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Rows that have one name for a while, within a transaction.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(15)))
+struct DeferrableKeyTests {
+    private static func rows(
+        outbox: Bool, _ table: String, _ statements: [String], count: Int
+    ) async throws -> [FollowedRow] {
+        let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t \(table); ALTER TABLE t REPLICA IDENTITY FULL;
+            INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')
+            """)
+        let settings = try outbox ? server.outbox(name) : server.settings(name)
+        return try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            for statement in statements { try server.sql(statement, in: name) }
+            await followed.until { $0.rows.count == count + 3 }
+            return Array(followed.seen.rows.dropFirst(3))
+        }
+    }
+
+    private static func row(_ id: Int64, _ text: String) -> RecordFields {
+        ["id": .integer(id), "v": .string(text)]
+    }
+
+    @Test(arguments: [false, true])
+    func `a row that leaves a name says who has come to it in the transaction`(
+        outbox: Bool
+    ) async throws {
+        let rows = try await Self.rows(
+            outbox: outbox, "(id int PRIMARY KEY DEFERRABLE, v text)",
+            [
+                "UPDATE t SET id = id + 1", "DELETE FROM t WHERE id = 3",
+                """
+                BEGIN; SET CONSTRAINTS ALL DEFERRED; INSERT INTO t VALUES (2, 'd');
+                UPDATE t SET v = 'e' WHERE v = 'd'; DELETE FROM t WHERE v = 'a';
+                DELETE FROM t WHERE v = 'e'; COMMIT
+                """,
+            ], count: 8)
+        #expect(
+            rows.map(\.formerTakenBy) == [
+                nil, Self.row(2, "a"), Self.row(3, "b"), nil, nil, nil, Self.row(2, "e"), nil,
+            ])
+    }
+
+    @Test(arguments: [false, true])
+    func `rows that change their keys by another one are told as before`(
+        outbox: Bool
+    ) async throws {
+        let rows = try await Self.rows(
+            outbox: outbox, "(id int PRIMARY KEY, v text)",
+            [
+                """
+                BEGIN; UPDATE t SET id = -1 WHERE id = 1; UPDATE t SET id = 1 WHERE id = 2;
+                UPDATE t SET id = 2 WHERE id = -1; COMMIT
+                """
+            ], count: 3)
+        #expect(rows.map(\.formerTakenBy) == [nil, nil, nil])
+    }
+}
