@@ -68,19 +68,30 @@ extension Relation {
         names.allSatisfy { name in columns.contains { $0.name == name } }
     }
 
-    /// What the columns of a key were called then, where columns were only renamed since, which
-    /// leaves them in their places.
+    /// What the columns of a key were called then, where columns were renamed since.
+    ///
+    /// All that are there still come in the order that they had, and new ones behind them. So those
+    /// that were renamed stand between the same two that were not, or behind the last of these,
+    /// unless others of there were dropped.
     ///
     /// - Parameters:
     ///   - key: their names of now.
     ///   - now: all columns of the table, in its order, as they are called now.
-    /// - Returns: `nil` where more than that was done to the table.
+    /// - Returns: `nil` where that does not say it.
     func formerNames(of key: [String], among now: [String]) -> [String]? {
         let then = columns.map(\.name)
-        guard now.count == then.count,
-            zip(now, then).allSatisfy({ name, former in name == former || !then.contains(name) })
-        else { return nil }
-        let former = Dictionary(zip(now, then)) { first, _ in first }
+        let kept = then.filter(Set(now).contains)
+        guard kept == now.filter(Set(then).contains) else { return nil }
+        var former = Dictionary(kept.map { ($0, $0) }) { first, _ in first }
+        var (oldRest, newRest) = (then[...], now[...])
+        for name in kept.map(Optional.some) + [nil] {
+            let old = oldRest.prefix { $0 != name }
+            let new = newRest.prefix { $0 != name }
+            oldRest = oldRest.dropFirst(old.count + 1)
+            newRest = newRest.dropFirst(new.count + 1)
+            guard old.count == new.count || name == nil && old.count < new.count else { continue }
+            for (oldName, newName) in zip(old, new) { former[newName] = oldName }
+        }
         let names = key.compactMap { former[$0] }
         return names.count == key.count ? names : nil
     }

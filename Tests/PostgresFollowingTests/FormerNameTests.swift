@@ -1,0 +1,42 @@
+import Testing
+
+@testable import PostgresFollowing
+
+/// What columns were called when a row was written to the log.
+@Suite struct FormerNameTests {
+    private static func former(
+        _ key: [String], _ now: [String], then: [String]
+    ) -> [String]? {
+        Relation(
+            id: 7, schema: "public", name: "t", identity: UInt8(ascii: "f"),
+            columns: then.map { RelationColumn(name: $0, type: 23, isIdentity: true) }
+        ).formerNames(of: key, among: now)
+    }
+
+    @Test(arguments: [
+        // Renamed, also beside another one, and two at once.
+        (["z"], ["z", "b", "v"], ["a", "b", "v"], ["a"]),
+        (["b", "z"], ["z", "b", "v"], ["a", "b", "v"], ["b", "a"]),
+        (["y", "z"], ["z", "y", "v"], ["a", "b", "v"], ["b", "a"]),
+        // Others were added, dropped, and added in their place.
+        (["z"], ["z", "b", "v", "n"], ["a", "b", "v"], ["a"]),
+        (["z"], ["b", "z", "n"], ["b", "a"], ["a"]),
+        (["z"], ["z", "b"], ["a", "b", "v"], ["a"]),
+        (["z"], ["z", "v", "n"], ["a", "v", "w"], ["a"]),
+        (["b"], ["b", "c", "d"], ["a", "b", "c"], ["b"]),
+    ])
+    func `a column that was renamed stands where it stood`(
+        key: [String], now: [String], then: [String], former: [String]
+    ) {
+        #expect(Self.former(key, now, then: then) == former)
+    }
+
+    @Test(arguments: [
+        // Another key; one that was renamed beside one that was dropped; names that were exchanged.
+        (["d"], ["b", "c", "d"], ["a", "b", "c"]), (["z"], ["z", "v"], ["a", "b", "v"]),
+        (["a"], ["b", "a"], ["a", "b"]),
+    ])
+    func `what nobody can know is not guessed`(key: [String], now: [String], then: [String]) {
+        #expect(Self.former(key, now, then: then) == nil)
+    }
+}
