@@ -106,6 +106,18 @@ import Testing
         let both = parked(rows)
         #expect(both.count == 2 && both.first != both.last)
         #expect(parked([rows[1]]).first == both.last)
+        // So it is where a follower elsewhere posts them.
+        func posted(_ rows: [FollowedRow], _ name: String) throws -> [JSONObject] {
+            let body = JSONValue.array(rows.map { .object($0.json) }).text
+            let request = webhook(body, headers: ["webhook-id": name])
+            return try source.decode(request).items.compactMap { item in
+                if case .parked(let body) = item { body.json } else { nil }
+            }
+        }
+        let postedTwice = try [posted(rows, "msg_1"), posted([rows[1]], "msg_2")]
+        #expect(postedTwice.map(\.count) == [2, 1])
+        #expect(postedTwice[0].last == postedTwice[1].first)
+        #expect(postedTwice[0].map { $0["path"] } == both.map { $0["path"] })
     }
 
     private static let token = [#"{"alg":"HS256"}"#, #"{"no":7}"#, "signature"]

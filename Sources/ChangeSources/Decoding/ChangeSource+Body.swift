@@ -3,13 +3,17 @@ import RelayModel
 extension ChangeSource {
     /// The headers that a later decoding needs.
     func replayHeaders(_ headers: WebhookHeaders) -> [String: String] {
-        var names = Self.deliveryHeaders + ["content-type"] + presetHeaders
+        var names = deliveryHeadersToKeep + ["content-type"] + presetHeaders
         for case .header(let name) in mapping.allPlaces { names.append(name) }
         if preset == .cloudevents { names += headers.names.filter { $0.hasPrefix("ce-") } }
         var kept: [String: String] = [:]
         for name in names where !isSecret(name) { kept[name.lowercased()] = headers[name] }
         return kept
     }
+
+    /// None for rows of a database's log, which have names of their own: one that is told again, as
+    /// after a crash, comes in another request, and is parked once.
+    private var deliveryHeadersToKeep: [String] { preset == .postgres ? [] : Self.deliveryHeaders }
 
     private var presetHeaders: [String] {
         switch preset {

@@ -111,9 +111,16 @@ extension ChangeSource {
     }
 
     private func parked(_ item: SourceItem, _ error: JSONContractError) -> ParkedBody {
-        ParkedBody(
+        var parked = ParkedBody(
             reason: error.reason, path: error.path, raw: kept(item.value), index: item.index,
             headers: replayHeaders(item.headers))
+        // The place is the same for all, as of those of a follower within the relay.
+        guard preset == .postgres, item.index != nil else { return parked }
+        parked.index = 0
+        if parked.path.hasPrefix(item.path) {
+            parked.path = "[0]" + parked.path.dropFirst(item.path.count)
+        }
+        return parked
     }
 
     /// What the names of readers may take, of all changes of one webhook.

@@ -25,9 +25,10 @@ package struct FollowedRow: Sendable, Hashable {
     package var before: RecordImage?
     /// The row after the change; `nil` where there is none any more.
     package var after: RecordImage?
-    /// The row that has, by now, the name that this one had: another one of the same transaction
-    /// has come to it, which PostgreSQL allows where a key is `DEFERRABLE`. It has what says which
-    /// record that is.
+    /// The row that has, by now, the name that this one had, as far as it says which record it is.
+    ///
+    /// Another one of the same transaction has come to it, which PostgreSQL allows where a key is
+    /// `DEFERRABLE`.
     package var formerTakenBy: RecordFields?
     /// The device that made the change, where the transaction says so.
     package var deviceID: String?
