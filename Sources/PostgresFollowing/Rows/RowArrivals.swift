@@ -3,9 +3,9 @@ import RelayModel
 
 /// Names that rows have come to within a transaction, which other rows may have still.
 ///
-/// PostgreSQL allows that where a primary key is `DEFERRABLE`, so that rows can change their keys in
-/// turn (`SET id = id + 1`). The row that leaves a name then does not end the record of that name:
-/// the one that has come is it.
+/// PostgreSQL allows that where a primary key is `DEFERRABLE`, so that rows can change their keys
+/// in turn (`SET id = id + 1`). The row that leaves a name then does not end the record of that
+/// name: the one that has come is it.
 struct RowArrivals: Sendable {
     /// Rows are told from each other by their values, and so as long as their table is the same.
     private struct Name: Hashable {
