@@ -489,6 +489,28 @@ struct FollowingTests {
             ])
     }
 
+    @Test(
+        arguments: [false, true],
+        [
+            "(id int, v text, PRIMARY KEY (id) INCLUDE (v))",
+            "(id int NOT NULL, v text); CREATE UNIQUE INDEX i ON t (id) INCLUDE (v); "
+                + "ALTER TABLE t REPLICA IDENTITY USING INDEX i",
+        ])
+    func `what the index of a key only includes is no part of a name`(
+        outbox: Bool, table: String
+    ) async throws {
+        let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t \(table); INSERT INTO t VALUES (1, 'a')")
+        let settings = try outbox ? server.outbox(name) : server.settings(name)
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("UPDATE t SET v = 'b'; DELETE FROM t", in: name)
+            await followed.until { $0.rows.count == 3 }
+            return followed.seen.rows
+        }
+        #expect(rows.map(\.key) == [["id"], ["id"], ["id"]])
+    }
+
     @Test func `only what a publication says is followed`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

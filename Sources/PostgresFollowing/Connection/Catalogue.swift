@@ -278,20 +278,23 @@ final class Catalogue: @unchecked Sendable {
             """
             SELECT a.attname FROM pg_index AS i
             JOIN pg_class AS c ON c.oid = i.indrelid AND c.relreplident = 'i'
-            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-            WHERE i.indrelid = $1::oid AND i.indisreplident ORDER BY a.attnum
+            CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
+            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+            WHERE i.indrelid = $1::oid AND i.indisreplident AND k.place <= i.indnkeyatts
+            ORDER BY a.attnum
             """, [String(table)]
         ).compactMap { $0.text(0) }
     }
 
-    /// The columns of the primary key, in its order.
+    /// The columns of the primary key, in its order, without those that its index only includes.
     func primaryKey(of table: UInt32) throws -> [String] {
         try connection.query(
             """
             SELECT a.attname FROM pg_index AS i
             CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
             JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-            WHERE i.indrelid = $1::oid AND i.indisprimary ORDER BY k.place
+            WHERE i.indrelid = $1::oid AND i.indisprimary AND k.place <= i.indnkeyatts
+            ORDER BY k.place
             """, [String(table)]
         ).compactMap { $0.text(0) }
     }
