@@ -73,6 +73,15 @@ import Testing
         #expect(outcome == .true)
     }
 
+    @Test func `a member that is nil is not a member that is missing`() throws {
+        let predicate = try RecordPredicate(format: "a == b")
+        let one = FieldValue.map(["x": .null])
+        let other = FieldValue.map(["y": .integer(1)])
+        #expect(predicate.evaluate(on: ["a": one, "b": other]) == .false)
+        #expect(predicate.evaluate(on: ["a": other, "b": one]) == .false)
+        #expect(predicate.evaluate(on: ["a": one, "b": one]) == .true)
+    }
+
     @Test(
         arguments: [
             ("age > '3'", .unordered(left: "a number", right: "a text")),

@@ -115,8 +115,11 @@ enum AppleRules {
                 && zip(a, b).allSatisfy { areEqual($0, $1, options) }
         case (.set, .set): return left == right || left.inOneForm == right.inOneForm
         case (.map(let a), .map(let b)):
+            // A member that is nil is no member that is missing: both sides have as many.
             return a.count == b.count
-                && a.allSatisfy { areEqual($0.value, b[$0.key] ?? .null, options) }
+                && a.allSatisfy { name, value in
+                    b[name].map { areEqual(value, $0, options) } ?? false
+                }
         default:
             guard let a = Number(left), let b = Number(right) else { return false }
             return Number.order(a, b) == 0

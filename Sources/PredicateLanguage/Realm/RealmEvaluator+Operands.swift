@@ -115,6 +115,9 @@ extension RealmEvaluator {
                 let isLast = try apply(symbol, &rest, to: &stand)
                 index = rest.startIndex
                 if isLast { return operand(stand) }
+            case .member(let name) where index == components.count - 1 && Self.asksLength(name):
+                Self.length(name, &stand)
+                index += 1
             case let component:
                 try step(component, &stand)
                 index += 1
@@ -162,6 +165,24 @@ extension RealmEvaluator {
         stand.values = stand.values.compactMap { value in
             guard case .map(let members) = value else { return nil }
             return members[name] ?? .null
+        }
+    }
+
+    /// Whether a member's name may ask for the lengths of a list's texts, in whatever case, as
+    /// Realm reads it at the end of a path.
+    static func asksLength(_ name: String) -> Bool {
+        name.utf8.count == 6 && name.lowercased() == "length"
+    }
+
+    /// `list.length`: of each text or data in a list how many bytes it has, and of nil none; of
+    /// objects it is a member of that name.
+    private static func length(_ name: String, _ stand: inout Stand) {
+        stand.open()
+        let hasObjects = stand.values.contains { if case .map = $0 { true } else { false } }
+        guard stand.isFanned, !hasObjects else { return member(name, &stand) }
+        stand.values = stand.values.compactMap { value in
+            guard value.isNull || value.hasByteCount else { return nil }
+            return .integer(Int64(value.byteCount))
         }
     }
 

@@ -97,7 +97,7 @@ extension RealmSchemaCheck {
         while let component = rest.popFirst() {
             if case .collection(let symbol) = component {
                 try apply(symbol, &rest, to: &side, at: path.span)
-            } else {
+            } else if !(rest.isEmpty && measures(component, &side)) {
                 try step(component, &side, at: path.span)
             }
         }
@@ -129,6 +129,23 @@ extension RealmSchemaCheck {
             if side.element.isLink { side.element = .mixed }
         case .size: try count(&side, at: span)
         case .variableMember, .collection: side.element = .mixed
+        }
+    }
+
+    /// Takes `length` behind a list of texts or data, which is how long each of them is.
+    private func measures(
+        _ component: RecordPredicate.RecordPath.Component, _ side: inout SideType
+    ) -> Bool {
+        guard case .member(let name) = component, RealmEvaluator.asksLength(name) else {
+            return false
+        }
+        var opened = side
+        open(&opened)
+        switch opened.element {
+        case .string where opened.isList, .bytes where opened.isList:
+            side = SideType(element: .integer, isList: true)
+            return true
+        default: return false
         }
     }
 

@@ -35,6 +35,10 @@ struct RealmQueryTests {
         Example("tags.@count == 2 && kids.@size == 2", true),
         Example("kids.@max.age == 9 AND kids.@sum.age == 12", true),
         Example("kids.age > 8", true), Example("ALL kids.age > 8", false),
+        Example("tags.length == 5", true), Example("ALL tags.length > 3", false),
+        Example("NONE tags.LENGTH == 4", true), Example("3 IN tags.length", true),
+        Example("empty.length == 0", false), Example("ALL empty.length == 7", true),
+        Example("kids.length == 1", false), Example("name.length == 5", false),
         Example("nick.@count == 0", true), Example("nick < 3 || nick <= 3", false),
         Example("nick <= null", true), Example("a-b == 1", true), Example("in == 5", true),
         Example("age / 4 == 7", true), Example("age / 0 > 7", true),
@@ -293,6 +297,7 @@ struct RealmQueryTests {
         "age IN {1.5, 2}", "what IN {1}", "blob IN {'x'}", "recordName IN {'x'}",
         "price.@type == 'int'", "name.@type == 'null'", "name.@type != 'int'",
         "what.@type == 'date'", "tags.@type == 'string'", "blob.@type == 'binary'",
+        "ANY tags.length > 3", "5 IN tags.Length",
     ])
     func `what a record of a schema may be is taken`(query: String) throws {
         #expect(throws: Never.self) {
