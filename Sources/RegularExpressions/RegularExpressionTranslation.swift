@@ -2,9 +2,10 @@ import PredicateLanguage
 
 /// Writes an ICU regular expression, which is what NSPredicate uses, in RE2's language.
 ///
-/// The two differ in what `.`, `\d`, `\w` and `\s` mean (ICU: all line ends, all scripts), in how a
-/// character is written by its code, and in sets within sets, which RE2 would silently read as
-/// something else. Back-references and look-around have no translation and are refused.
+/// The two differ in what `.`, `\d`, `\w`, `\s`, `\v` and `[:alpha:]` mean (ICU: all line ends, all
+/// scripts), in how a character is written by its code, in braces that begin no number, and in sets
+/// within sets, which RE2 would silently read as something else. Back-references and look-around
+/// have no translation and are refused.
 struct RegularExpressionTranslation {
     private let scalars: [Unicode.Scalar]
     private var index = 0
@@ -26,8 +27,9 @@ struct RegularExpressionTranslation {
         return translation.output
     }
 
-    private static let wordClass = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}"
+    static let wordClass = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}"
     private static let spaceClass = "\\t\\n\\f\\r\\p{Z}"
+    private static let lineEnds = "\\n\\r\\x{0b}\\x{0c}\\x{85}\\x{2028}\\x{2029}"
 
     /// Whether a group such as `(?s)` or `(?is:` occurs.
     private static func setsSingleLine(_ scalars: [Unicode.Scalar]) -> Bool {
@@ -53,8 +55,9 @@ struct RegularExpressionTranslation {
             case "\\": try escape(inSet: false)
             case "[": try set()
             case "." where pointExcludesLineEnds:
-                output += "[^\\n\\r\\x{0b}\\x{0c}\\x{85}\\x{2028}\\x{2029}]"
+                output += "[^\(Self.lineEnds)]"
             case "(" where peek() == "?": try group()
+            case "{": try checkRepetitions()
             case "*", "+", "?", "}":
                 output.unicodeScalars.append(scalar)
                 if peek() == "+" {
@@ -64,6 +67,26 @@ struct RegularExpressionTranslation {
             default: output.unicodeScalars.append(scalar)
             }
         }
+    }
+
+    /// RE2 takes a brace that begins no number of repetitions for itself; ICU refuses it.
+    private mutating func checkRepetitions() throws(RegularExpressionRefusal) {
+        var end = index
+        var commas = 0
+        while end < scalars.count, scalars[end] != "}" {
+            if scalars[end] == ",", end > index {
+                commas += 1
+            } else if !("0"..."9").contains(scalars[end]) {
+                break
+            }
+            end += 1
+        }
+        guard end > index, end < scalars.count, scalars[end] == "}", commas < 2 else {
+            throw RegularExpressionRefusal(
+                "`{` begins a number of repetitions, `{2}`, `{2,}` or `{2,5}`; "
+                    + "write `\\{` for the brace itself")
+        }
+        output += "{"
     }
 
     /// A named group is only a group here: nothing can refer to it.
@@ -95,6 +118,14 @@ struct RegularExpressionTranslation {
         case "u": try code(digits: 4)
         case "U": try code(digits: 8)
         case "e": output += "\\x{1b}"
+        case "v": output += inSet ? Self.lineEnds : "[\(Self.lineEnds)]"
+        case "0": try octal()
+        case "1"..."9":
+            // RE2 reads two digits as a character's code.
+            throw RegularExpressionRefusal(
+                "`\\\(letter)` is a back-reference, which cannot be matched in linear time")
+        case "C", "N":
+            throw RegularExpressionRefusal("the escape `\\\(letter)` is not supported")
         case "Q": quoted()
         case "p", "P", "x": named(letter)
         default:
@@ -127,6 +158,23 @@ struct RegularExpressionTranslation {
         output += "\\x{\(text)}"
     }
 
+    /// `\0101`: a character by one to three octal digits.
+    private mutating func octal() throws(RegularExpressionRefusal) {
+        var value: UInt32 = 0
+        var count = 0
+        while count < 3, let scalar = peek(), ("0"..."7").contains(scalar) {
+            let longer = value * 8 + scalar.value - 0x30
+            guard longer < 0x100 else { break }
+            value = longer
+            count += 1
+            index += 1
+        }
+        guard count > 0 else {
+            throw RegularExpressionRefusal("`\\0` needs one to three octal digits")
+        }
+        output += "\\x{\(String(value, radix: 16))}"
+    }
+
     /// `\Q…\E`: everything between stands for itself.
     private mutating func quoted() {
         while let scalar = peek() {
@@ -142,6 +190,13 @@ struct RegularExpressionTranslation {
     /// Reads a set up to its `]`.
     private mutating func set() throws(RegularExpressionRefusal) {
         output += "["
+        if let name = className() {
+            // A class by itself is a set.
+            if name.isNegated { output += "^" }
+            output += try Self.content(ofClass: name.name)
+            output += "]"
+            return
+        }
         if peek() == "^" {
             output += "^"
             index += 1
@@ -154,9 +209,16 @@ struct RegularExpressionTranslation {
                 output += "]"
                 return
             case "\\": try escape(inSet: true)
-            case "[" where peek() == ":":
-                output += "["
             case "[":
+                if let name = className() {
+                    guard !name.isNegated else {
+                        throw RegularExpressionRefusal(
+                            "`[:^\(name.name):]` inside a set is not supported; "
+                                + "write `[^[:\(name.name):]]`")
+                    }
+                    output += try Self.content(ofClass: name.name)
+                    break
+                }
                 throw RegularExpressionRefusal(
                     "sets within sets are not supported; write `\\[` for the bracket itself")
             case "&" where peek() == "&", "-" where peek() == "-":
@@ -166,5 +228,21 @@ struct RegularExpressionTranslation {
             isFirst = false
         }
         throw RegularExpressionRefusal("a set is not closed")
+    }
+
+    /// Reads the rest of `[:alpha:]` after its bracket, if that is what stands there.
+    private mutating func className() -> (name: String, isNegated: Bool)? {
+        guard peek() == ":" else { return nil }
+        let isNegated = peek(1) == "^"
+        var end = index + (isNegated ? 2 : 1)
+        var name = ""
+        while end < scalars.count, scalars[end].properties.isAlphabetic || scalars[end] == "_" {
+            name.unicodeScalars.append(scalars[end])
+            end += 1
+        }
+        guard !name.isEmpty, end + 1 < scalars.count, scalars[end] == ":", scalars[end + 1] == "]"
+        else { return nil }
+        index = end + 2
+        return (name, isNegated)
     }
 }

@@ -55,6 +55,10 @@ import Testing
         ("[a[b]]", "sets within sets"), ("[a&&b]", "`&&` in a set"), ("a\\", "is not well-formed"),
         ("((a{1000}){1000}){1000}", "is"), ("\\u00", "a character code needs 4"),
         ("*a", "is not well-formed"),
+        ("a{,3}", "`{` begins a number"), ("{name}", "`{` begins a number"),
+        ("(a)\\12", "`\\1` is a back-reference"), ("\\C", "the escape `\\C`"),
+        ("[[:^alpha:]1]", "write `[^[:alpha:]]`"), ("[[:alpha]]", "sets within sets"),
+        ("[[:letters:]]", "the class `[:letters:]`"),
     ])
     func `what RE2 cannot do, or reads differently, is refused at save`(
         pattern: String, reason: String
@@ -77,6 +81,29 @@ import Testing
     ])
     func `ICU's meaning is kept`(pattern: String, text: String, matches: Bool) throws {
         #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == matches)
+    }
+
+    @Test(arguments: [
+        ("[[:alpha:]]+", "Müller", true), ("[[:alpha:]]+", "हि", true),
+        ("[[:alpha:]]", "1", false), ("[[:alpha:].]+", "a.b", true),
+        ("[[:alnum:].-]+@x", "a.b-ü1@x", true), ("[[:alpha:]\\d]+", "é٣", true),
+        ("[:upper:]", "Ⅷ", true), ("[:^digit:]", "٣", false), ("[[:lower:]]", "ª", true),
+        ("[^[:space:]]+", "a\u{3000}b", false), ("[[:xdigit:]]", "ｆ", true),
+        ("[[:punct:]]", "$", false), ("[[:graph:]]", " ", false), ("[[:print:]]", " ", true),
+    ])
+    func `classes are of all scripts, and may stand beside others`(
+        pattern: String, text: String, matches: Bool
+    ) throws {
+        #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == matches)
+    }
+
+    @Test(arguments: [
+        ("\\v", "\u{2028}"), ("[\\v]", "\n"), ("\\0101", "A"), ("\\012", "\n"),
+        ("\\0777", "?7"), ("a{2,}", "aaa"), ("a{2}", "aa"), ("\\{a\\}", "{a}"), ("[{]", "{"),
+        ("\\p{L}{2}", "ab"),
+    ])
+    func `codes and braces are read as ICU reads them`(pattern: String, text: String) throws {
+        #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == true)
     }
 
     @Test func `without an engine a pattern is refused, and everything else works`() throws {
