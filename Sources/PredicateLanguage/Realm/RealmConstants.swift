@@ -24,8 +24,9 @@ enum RealmConstants {
     private static func checkTypeNames(
         _ sides: [RecordPredicate.Expression], _ span: SourceSpan
     ) throws(PredicateError) {
-        for side in sides {
-            guard case .string(let name)? = side.literal, RealmTypeName(queried: name) == nil
+        let constants = sides.compactMap(\.literal).flatMap { $0.elements ?? [$0] }
+        for constant in constants {
+            guard case .string(let name) = constant, RealmTypeName(queried: name) == nil
             else { continue }
             let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
             throw PredicateError(

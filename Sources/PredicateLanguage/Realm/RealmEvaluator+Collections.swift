@@ -2,8 +2,9 @@ import RelayModel
 
 /// `@count`, `@sum` and their kin.
 extension RealmEvaluator {
-    /// `@count`: of a list its elements, of texts behind a list the size of each, of nil 0.
-    static func count(_ stand: inout Stand) throws(EvaluationError) {
+    /// `@count`: of a list its elements, of texts behind a list the size of each, of nil 0, and of
+    /// what has no size nil.
+    static func count(_ stand: inout Stand) {
         if stand.isFanned, stand.values.contains(where: \.hasByteCount) {
             stand.values = stand.values.map { value in
                 value.hasByteCount ? .integer(Int64(value.byteCount)) : .null
@@ -29,7 +30,8 @@ extension RealmEvaluator {
         case .null: count = 0
         default:
             guard value.hasByteCount else {
-                throw .wrongKind(operation: "@count", found: value.kind)
+                stand.values = [.null]
+                return
             }
             count = value.byteCount
         }
@@ -70,10 +72,10 @@ extension RealmEvaluator {
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, _ stand: inout Stand
     ) throws(EvaluationError) {
         var elements: [FieldValue]
-        if stand.isFanned, rest.isEmpty, stand.values.contains(where: \.isPlainList) {
+        if stand.isFanned, rest.isEmpty, stand.values.contains(where: \.hasOwnAggregate) {
             var results: [FieldValue] = []
             for value in stand.values {
-                let elements = value.elementsInOrder ?? []
+                let elements = value.elementsInOrder ?? value.memberValuesInOrder ?? []
                 results.append(
                     try aggregate(symbol, elements, isUnordered: value.hasNoOrder))
             }
@@ -140,6 +142,12 @@ extension FieldValue {
     /// has one, other than lists of links, which it counts together.
     var isPlainList: Bool {
         elements?.contains { !$0.isNull && $0.memberValues == nil } ?? false
+    }
+
+    /// Whether Realm sums this by itself where several objects have one: a list of plain values, or
+    /// a dictionary.
+    var hasOwnAggregate: Bool {
+        if case .map = self { true } else { isPlainList }
     }
 
     /// The names of a dictionary's members as texts.

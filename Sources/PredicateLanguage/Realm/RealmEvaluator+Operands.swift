@@ -147,7 +147,7 @@ extension RealmEvaluator {
             stand.values = stand.values.map { Self.element(of: $0, at: index) }
         case .first: stand.values = stand.values.map { $0.elementsInOrder?.first ?? .null }
         case .last: stand.values = stand.values.map { $0.elementsInOrder?.last ?? .null }
-        case .size: try Self.count(&stand)
+        case .size: Self.count(&stand)
         case .every:
             try meter?.charge(ordering: stand.values)
             stand.openMembers()
@@ -205,7 +205,7 @@ extension RealmEvaluator {
     ) throws(EvaluationError) -> Bool {
         switch symbol {
         case .count:
-            try Self.count(&stand)
+            Self.count(&stand)
             return true
         case .keys:
             try meter?.charge(ordering: stand.values)

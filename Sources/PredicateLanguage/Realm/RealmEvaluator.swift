@@ -100,6 +100,7 @@ struct RealmEvaluator {
             return holds(comparison.rightQuantifier, many) { test.holds(one, $0) }
         case (.list(let many), .list(let others)):
             if comparison.quantifier == nil, comparison.rightQuantifier == nil {
+                if many.isEmpty, others.isEmpty { return comparison.comparator == .equal }
                 return holdsPairwise(test, many, others)
             }
             return holds(comparison.quantifier, many) { one in
@@ -119,15 +120,14 @@ struct RealmEvaluator {
         }
     }
 
-    /// Two lists without a quantifier are compared element by element.
+    /// Two lists without a quantifier, not both empty, are compared element by element.
     private func holdsPairwise(
         _ test: Test, _ left: [FieldValue], _ right: [FieldValue]
     ) -> Bool {
         if test.comparator == .notEqual {
             return left.count != right.count || !zip(left, right).allSatisfy { !test.holds($0, $1) }
         }
-        return left.count == right.count && !left.isEmpty
-            && zip(left, right).allSatisfy { test.holds($0, $1) }
+        return left.count == right.count && zip(left, right).allSatisfy { test.holds($0, $1) }
     }
 
     /// A dictionary against a scalar, or under a quantifier, stands for its values; nil under a

@@ -240,6 +240,8 @@ extension RealmSchemaCheck {
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>,
         _ side: inout SideType, at span: SourceSpan
     ) throws(PredicateError) {
+        // Of each object's dictionary behind a list, where a list of objects has none itself.
+        let isDictionary = if case .map = side.element { true } else { false }
         open(&side)
         var isKnown = side.isList
         switch side.element {
@@ -249,7 +251,8 @@ extension RealmSchemaCheck {
         guard isKnown else {
             throw failure("@\(symbol.rawValue) needs a list, found \(side.element.word)", at: span)
         }
-        var element = side.isList || rest.first != nil ? side.element : .mixed
+        let isOfElements = side.isList && !isDictionary || rest.first != nil
+        var element = isOfElements ? side.element : .mixed
         if case .member(let name)? = rest.popFirst() {
             element = try member(name, of: element, at: span)
         }

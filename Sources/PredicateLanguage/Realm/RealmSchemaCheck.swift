@@ -250,12 +250,16 @@ struct RealmSchemaCheck {
     private func checkTypeNames(
         _ comparison: Comparison, _ left: SideType, _ right: SideType
     ) throws(PredicateError) {
-        guard comparison.comparator == .equal || comparison.comparator == .notEqual,
+        let isMembership = comparison.comparator == .in && right.isList
+        guard isMembership || comparison.comparator == .equal || comparison.comparator == .notEqual,
             comparison.options.isEmpty
-        else { throw failure("@type is compared with == or !=", at: comparison.span) }
+        else {
+            throw failure("@type is compared with ==, != or IN a list", at: comparison.span)
+        }
         for constant in [left.constant, right.constant] {
             guard let constant else { continue }
-            guard case .string(let name) = constant, RealmTypeName(queried: name) != nil else {
+            for name in constant.elements ?? [constant] {
+                if case .string(let text) = name, RealmTypeName(queried: text) != nil { continue }
                 let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
                 throw failure("@type is one of \(names)", at: comparison.span)
             }

@@ -39,6 +39,10 @@ struct RealmQueryTests {
         Example("NONE tags.LENGTH == 4", true), Example("3 IN tags.length", true),
         Example("empty.length == 0", false), Example("ALL empty.length == 7", true),
         Example("kids.length == 1", false), Example("name.length == 5", false),
+        Example("empty == {}", true), Example("{} == empty", true), Example("tags == {}", false),
+        Example("empty != {}", false), Example("empty <= {}", false),
+        Example("age.@type IN {'int', 'string'}", true), Example("name.@type IN {'int'}", false),
+        Example("age.@count == 1", false), Example("NOT age.@count == 1", true),
         Example("nick.@count == 0", true), Example("nick < 3 || nick <= 3", false),
         Example("nick <= null", true), Example("a-b == 1", true), Example("in == 5", true),
         Example("age / 4 == 7", true), Example("age / 0 > 7", true),
@@ -190,6 +194,21 @@ struct RealmQueryTests {
         try RealmQuery(parsing: query).check(against: RecordSchema(inferredFrom: [record]))
     }
 
+    @Test func `a dictionary behind a list has a greatest value of its own`() throws {
+        let record: RecordFields = [
+            "links": .list([
+                .map(["dict": .map(["a": .integer(1), "b": .integer(7)])]),
+                .map(["dict": .map(["a": .integer(3)])]),
+            ])
+        ]
+        let schema = RecordSchema(inferredFrom: [record])
+        let query = try RealmQuery(parsing: "links.dict.@max == 3 AND links.dict.@sum == 8")
+        try query.check(against: schema)
+        #expect(query.predicate.evaluate(on: record) == .true)
+        let ofObjects = try RealmQuery(parsing: "links.@max == 3")
+        #expect(throws: PredicateError.self) { try ofObjects.check(against: schema) }
+    }
+
     @Test func `a record that does not say what links to it has no answer`() throws {
         let query = try RealmQuery(parsing: "@links.Person.items.@count == 0")
         guard
@@ -208,6 +227,7 @@ struct RealmQueryTests {
         ("a.@type == 'integers'", "@type is one of "), ("b == 1 && a.@type != 'x'", "@type is"),
         ("a >= obj('Art', 'n')", "links and types have no order"),
         ("a.@type < 'int'", "links and types have no order"), ("a.@type == 'INT32'", nil),
+        ("a.@type IN {'int', 'integers'}", "@type is one of "), ("a.@type IN {'INT32'}", nil),
         ("a == obj('Art', 'n') && b > 1", nil), ("a IN {obj('Art', 'n')}", nil),
     ])
     func `what Realm knows no type or order of is refused at save`(
@@ -297,7 +317,7 @@ struct RealmQueryTests {
         "age IN {1.5, 2}", "what IN {1}", "blob IN {'x'}", "recordName IN {'x'}",
         "price.@type == 'int'", "name.@type == 'null'", "name.@type != 'int'",
         "what.@type == 'date'", "tags.@type == 'string'", "blob.@type == 'binary'",
-        "ANY tags.length > 3", "5 IN tags.Length",
+        "ANY tags.length > 3", "5 IN tags.Length", "age.@type IN {'int', 'string'}",
     ])
     func `what a record of a schema may be is taken`(query: String) throws {
         #expect(throws: Never.self) {
