@@ -11,7 +11,7 @@ extension RelayStore: ClientReceiptRegistry {
             let container = try commit.container(user.container)
             let step = ClientReceiptStep(
                 owner: try commit.db.user(user.user, of: container), now: now)
-            let noted = try marks.map { try step.note($0, in: commit.db) }
+            let noted = try step.note(marks, in: commit.db)
             // What names no device may have a row of its own, and be no new delivery.
             if noted.contains(where: { $0.isNewDelivery || $0.receipt.device == nil }) {
                 try step.dropSurplus(in: commit.db)
@@ -28,11 +28,12 @@ extension RelayStore: ClientReceiptRegistry {
             guard let owner = try InboxStep.owner(user, in: db) else { return [] }
             let find = try db.cachedStatement(
                 sql: "SELECT * FROM clientReceipt WHERE owner = ? AND position = ?")
-            return try positions.flatMap { position in
-                try Row.fetchAll(find, arguments: [owner, position.stored]).map {
-                    try ClientReceipt(row: $0)
-                }
-            }
+            let found = try Row.fetchAlls(
+                find,
+                arguments: positions.map { position -> StatementArguments in
+                    [owner, position.stored]
+                })
+            return try found.flatMap { rows in try rows.map { try ClientReceipt(row: $0) } }
         }
     }
 
@@ -47,10 +48,11 @@ extension RelayStore: ClientReceiptRegistry {
                     SELECT position FROM notification INDEXED BY notificationID
                     WHERE owner = ? AND notificationID = ? LIMIT 1
                     """)
+            let found = try Row.fetchFirsts(
+                find, arguments: ids.map { id -> StatementArguments in [owner, Data(id.bytes)] })
             var positions: [UUIDBytes: LogPosition] = [:]
-            for id in ids {
-                let position = try Int64.fetchOne(find, arguments: [owner, Data(id.bytes)])
-                positions[id] = position.map { LogPosition(stored: $0) }
+            for case (let id, let row?) in zip(ids, found) {
+                positions[id] = LogPosition(stored: row[0] as Int64)
             }
             return positions
         }
@@ -73,10 +75,10 @@ extension RelayStore: ClientReceiptRegistry {
         return try await read { db in
             let find = try db.cachedStatement(sql: Self.holderStatement)
             var holders: [UInt64: DeviceName] = [:]
-            for serial in serials {
-                guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
-                    continue
-                }
+            let asked = Array(serials)
+            let found = try Row.fetchFirsts(
+                find, arguments: asked.map { serial -> StatementArguments in [serial.stored] })
+            for case (let serial, let row?) in zip(asked, found) {
                 let stored = StoredRow(row: row, table: "device")
                 holders[serial] = DeviceName(
                     owner: InboxOwner(

@@ -6,27 +6,92 @@ struct ClientReceiptStep: Sendable {
     let owner: Int64
     let now: Timestamp
 
-    /// Notes one mark; what was said first stays.
-    func note(_ mark: ClientMark, in db: Database) throws -> NotedMark {
-        let find = try db.cachedStatement(
-            sql: """
-                SELECT * FROM clientReceipt
-                WHERE owner = ? AND position = ? AND deviceID = ? AND subscriptionSerial = ?
-                """)
-        let key: StatementArguments = [
+    /// What a receipt is known by: a device's ID byte by byte, as the table has it.
+    private struct Place: Hashable {
+        let position: LogPosition
+        let device: [UInt8]
+        let subscriptionSerial: UInt64
+
+        init(_ mark: ClientMark) {
+            position = mark.position
+            device = mark.device.map { Array($0.rawValue.utf8) } ?? []
+            subscriptionSerial = mark.subscriptionSerial ?? 0
+        }
+    }
+
+    /// What is known of a user's receipts, as far as one request asks.
+    private struct Known {
+        var receipts: [Place: ClientReceipt] = [:]
+        /// When it was first said, by whichever device, that a change's notification came; what
+        /// names no device speaks of the same.
+        var first: [LogPosition: Timestamp] = [:]
+
+        mutating func note(_ receipt: ClientReceipt, at place: Place) {
+            receipts[place] = receipt
+            let moment = receipt.deliveredAt
+            first[place.position] = min(first[place.position] ?? moment, moment)
+        }
+    }
+
+    /// Notes the marks of one request, in their order; what was said first stays.
+    ///
+    /// What is asked of each is asked of all together: there may be hundreds, and all who write
+    /// wait.
+    func note(_ marks: [ClientMark], in db: Database) throws -> [NotedMark] {
+        var known = try known(of: marks, in: db)
+        var noted: [NotedMark] = []
+        noted.reserveCapacity(marks.count)
+        for mark in marks { noted.append(try note(mark, &known, in: db)) }
+        return noted
+    }
+
+    private func known(of marks: [ClientMark], in db: Database) throws -> Known {
+        var known = Known()
+        let found = try Row.fetchFirsts(
+            db.cachedStatement(
+                sql: """
+                    SELECT * FROM clientReceipt
+                    WHERE owner = ? AND position = ? AND deviceID = ? AND subscriptionSerial = ?
+                    """), arguments: marks.map { mark -> StatementArguments in key(of: mark) })
+        for case (let mark, let row?) in zip(marks, found) {
+            known.receipts[Place(mark)] = try ClientReceipt(row: row)
+        }
+        let unnamed = marks.filter { $0.device == nil && known.receipts[Place($0)] == nil }
+        let positions = Array(Set(unnamed.map(\.position)))
+        let first = try Row.fetchFirsts(
+            db.cachedStatement(
+                sql: """
+                    SELECT deliveredAt FROM clientReceipt WHERE owner = ? AND position = ?
+                    ORDER BY deliveredAt LIMIT 1
+                    """),
+            arguments: positions.map { position -> StatementArguments in [owner, position.stored] })
+        for case (let position, let row?) in zip(positions, first) {
+            known.first[position] = Timestamp(stored: row[0] as Int64)
+        }
+        return known
+    }
+
+    private func key(of mark: ClientMark) -> StatementArguments {
+        [
             owner, mark.position.stored, mark.device?.rawValue ?? "",
             (mark.subscriptionSerial ?? 0).stored,
         ]
-        let known = try Row.fetchOne(find, arguments: key).map { try ClientReceipt(row: $0) }
-        let earlier = try known == nil && mark.device == nil ? firstDelivery(mark, in: db) : nil
+    }
+
+    private func note(
+        _ mark: ClientMark, _ known: inout Known, in db: Database
+    ) throws -> NotedMark {
+        let place = Place(mark)
+        let before = known.receipts[place]
+        let earlier = before == nil && mark.device == nil ? known.first[mark.position] : nil
         var receipt =
-            known
+            before
             ?? ClientReceipt(
                 position: mark.position, device: mark.device,
                 subscriptionSerial: mark.subscriptionSerial, deliveredAt: earlier ?? mark.at)
         let isNewOpening = mark.kind == .opened && receipt.openedAt == nil
         if isNewOpening { receipt.openedAt = mark.at }
-        if known == nil {
+        if before == nil {
             try db.cachedStatement(
                 sql: """
                     INSERT INTO clientReceipt
@@ -35,7 +100,7 @@ struct ClientReceiptStep: Sendable {
                     VALUES (?, ?, ?, ?, ?, ?, ?)
                     """
             ).execute(
-                arguments: key + [
+                arguments: key(of: mark) + [
                     receipt.deliveredAt.stored, receipt.openedAt?.stored, now.stored,
                 ])
         } else if isNewOpening {
@@ -45,23 +110,12 @@ struct ClientReceiptStep: Sendable {
                     WHERE owner = ?1 AND position = ?2 AND deviceID = ?3
                         AND subscriptionSerial = ?4
                     """
-            ).execute(arguments: key + [receipt.openedAt?.stored, now.stored])
+            ).execute(arguments: key(of: mark) + [receipt.openedAt?.stored, now.stored])
         }
+        known.note(receipt, at: place)
         return NotedMark(
-            receipt: receipt, isNewDelivery: known == nil && earlier == nil,
+            receipt: receipt, isNewDelivery: before == nil && earlier == nil,
             isNewOpening: isNewOpening)
-    }
-
-    /// When it was first said, by whichever device, that a change's notification came; what names
-    /// no device speaks of the same.
-    private func firstDelivery(_ mark: ClientMark, in db: Database) throws -> Timestamp? {
-        try Int64.fetchOne(
-            db.cachedStatement(
-                sql: """
-                    SELECT deliveredAt FROM clientReceipt WHERE owner = ? AND position = ?
-                    ORDER BY deliveredAt LIMIT 1
-                    """), arguments: [owner, mark.position.stored]
-        ).map(Timestamp.init(stored:))
     }
 
     /// Drops what is of the earliest changes, beyond as many as a user may have.

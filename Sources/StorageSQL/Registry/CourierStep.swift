@@ -14,23 +14,50 @@ struct CourierStep: Sendable {
         let owner: Int64
     }
 
+    /// Queues deliveries in their order.
+    ///
+    /// What is asked of each is asked of all together: there may be hundreds, and all who write
+    /// wait.
     func queue(_ deliveries: [CourierDelivery], in db: Database) throws -> CourierQueueing {
-        var result = CourierQueueing(outcomes: [], dropped: 0)
-        for delivery in deliveries {
-            result.outcomes.append(try queue(delivery, in: db, dropped: &result.dropped))
+        var known = try known(among: deliveries, in: db)
+        let addresses = try addresses(of: deliveries, in: db)
+        var couriers: Set<Int64> = []
+        var outcomes: [CourierQueueing.Outcome] = []
+        outcomes.reserveCapacity(deliveries.count)
+        for (delivery, address) in zip(deliveries, addresses) {
+            if known.contains(delivery.deliveryID) {
+                outcomes.append(.known)
+            } else if let address {
+                try queue(delivery, for: address, in: db)
+                known.insert(delivery.deliveryID)
+                couriers.insert(address.courier)
+                outcomes.append(.queued(address.token))
+            } else {
+                outcomes.append(.unregistered)
+            }
         }
-        return result
+        let dropped = try dropSurplus(of: couriers.sorted(), in: db)
+        return CourierQueueing(outcomes: outcomes, dropped: dropped)
+    }
+
+    /// Those that were queued before.
+    private func known(
+        among deliveries: [CourierDelivery], in db: Database
+    ) throws -> Set<DeliveryID> {
+        let found = try Row.fetchFirsts(
+            db.cachedStatement(sql: "SELECT 1 FROM courierNotification WHERE deliveryID = ?"),
+            arguments: deliveries.map { delivery -> StatementArguments in
+                [delivery.deliveryID.stored]
+            })
+        return Set(
+            zip(deliveries, found).compactMap { delivery, row -> DeliveryID? in
+                row == nil ? nil : delivery.deliveryID
+            })
     }
 
     private func queue(
-        _ delivery: CourierDelivery, in db: Database, dropped: inout Int
-    ) throws -> CourierQueueing.Outcome {
-        let known = try Bool.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT EXISTS (SELECT 1 FROM courierNotification WHERE deliveryID = ?)"),
-            arguments: [delivery.deliveryID.stored])
-        if known == true { return .known }
-        guard let address = try address(of: delivery, in: db) else { return .unregistered }
+        _ delivery: CourierDelivery, for address: Address, in db: Database
+    ) throws {
         if let collapseID = delivery.collapseID {
             try db.cachedStatement(
                 sql: """
@@ -40,22 +67,29 @@ struct CourierStep: Sendable {
             ).execute(arguments: [now.stored, address.courier, address.container, collapseID])
         }
         try insert(delivery, for: address, in: db)
-        dropped += try dropSurplus(of: address.courier, in: db)
-        return .queued(address.token)
     }
 
-    /// The courier that the device has now: it may have another token than when the delivery was
-    /// composed.
-    private func address(of delivery: CourierDelivery, in db: Database) throws -> Address? {
-        guard let container = try db.containerIfKnown(delivery.container) else { return nil }
-        let row = try Row.fetchOne(
+    /// The couriers that the devices have now, which may have other tokens than when the deliveries
+    /// were composed; `nil` for those that have none.
+    private func addresses(
+        of deliveries: [CourierDelivery], in db: Database
+    ) throws -> [Address?] {
+        let containers = try db.numbers(of: deliveries.map(\.container))
+        let rows = try Row.fetchFirsts(
             db.cachedStatement(sql: Self.addressStatement),
-            arguments: [container.id, delivery.owner.rawValue, delivery.deviceID.rawValue])
-        guard let row else { return nil }
-        let stored = StoredRow(row: row, table: "device")
-        return Address(
-            courier: row["id"], token: try stored.identifier("token"), container: container.id,
-            owner: row["owner"])
+            arguments: deliveries.map { delivery -> StatementArguments in
+                [
+                    containers[delivery.container], delivery.owner.rawValue,
+                    delivery.deviceID.rawValue,
+                ]
+            })
+        return try zip(deliveries, rows).map { delivery, row -> Address? in
+            guard let row, let container = containers[delivery.container] else { return nil }
+            let stored = StoredRow(row: row, table: "device")
+            return Address(
+                courier: row["id"], token: try stored.identifier("token"), container: container,
+                owner: row["owner"])
+        }
     }
 
     /// Begins with the user, because users who share an ID of a device may be many.
@@ -88,20 +122,26 @@ struct CourierStep: Sendable {
         ])
     }
 
-    private func dropSurplus(of courier: Int64, in db: Database) throws -> Int {
-        let surplus = try Int64.fetchOne(
+    /// Drops the oldest that wait for couriers, beyond as many as may; returns how many.
+    private func dropSurplus(of couriers: [Int64], in db: Database) throws -> Int {
+        let last = try Row.fetchFirsts(
             db.cachedStatement(
                 sql: """
                     SELECT id FROM courierNotification WHERE courier = ? AND takenAt IS NULL
                     ORDER BY id DESC LIMIT 1 OFFSET ?
-                    """), arguments: [courier, bounds.count])
-        guard let surplus else { return 0 }
-        return try db.cachedStatement(
-            sql: """
-                UPDATE courierNotification SET takenAt = ?, payload = NULL
-                WHERE courier = ? AND id <= ? AND takenAt IS NULL
-                """
-        ).executeCounting(arguments: [now.stored, courier, surplus])
+                    """),
+            arguments: couriers.map { courier -> StatementArguments in [courier, bounds.count] })
+        var surplus: [StatementArguments] = []
+        for case (let courier, let row?) in zip(couriers, last) {
+            surplus.append([now.stored, courier, row["id"] as Int64])
+        }
+        let dropped = try Row.fetchAlls(
+            db.cachedStatement(
+                sql: """
+                    UPDATE courierNotification SET takenAt = ?, payload = NULL
+                    WHERE courier = ? AND id <= ? AND takenAt IS NULL RETURNING id
+                    """), arguments: surplus)
+        return dropped.reduce(0) { $0 + $1.count }
     }
 
     /// The oldest notification that waits for a courier and is for the user whose device it is now.
