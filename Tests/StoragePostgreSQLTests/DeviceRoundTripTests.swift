@@ -33,7 +33,7 @@ struct DeviceRoundTripTests {
     @Test func `what couriers are sent together is queued together, and each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
-        let tabs = (1...20).map { Self.tab($0) }
+        let tabs = (UInt8(1)...20).map { Self.tab($0) }
         for tab in tabs { _ = try await store.createCourier(for: tab, at: Sample.moment(1)) }
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
         let db = Database(connection)
