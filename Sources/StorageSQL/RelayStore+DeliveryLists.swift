@@ -185,9 +185,12 @@ extension RelayStore {
                     SELECT subscriptionID, (SELECT name FROM user WHERE id = owner)
                     FROM pastSubscription WHERE serial = ?1 LIMIT 1
                     """)
-            for serial in subscriptions {
-                let row = try Row.fetchOne(findSubscription, arguments: [serial.stored])
-                guard let row, let id = SubscriptionID(rawValue: row[0]),
+            let serials = Array(subscriptions)
+            let rows = try Row.fetchFirsts(
+                findSubscription,
+                arguments: serials.map { serial -> StatementArguments in [serial.stored] })
+            for case (let serial, let row?) in zip(serials, rows) {
+                guard let id = SubscriptionID(rawValue: row[0]),
                     let owner = UserID(rawValue: row[1])
                 else { continue }
                 names.subscriptions[serial] = .init(id: id, owner: owner)
@@ -197,9 +200,12 @@ extension RelayStore {
                     SELECT deviceID FROM device WHERE serial = ?1
                     UNION ALL SELECT deviceID FROM pastDevice WHERE serial = ?1 LIMIT 1
                     """)
-            for serial in devices {
-                let text = try String.fetchOne(findDevice, arguments: [serial.stored])
-                names.devices[serial] = text.flatMap(DeviceID.init(rawValue:))
+            let asked = Array(devices)
+            let found = try Row.fetchFirsts(
+                findDevice,
+                arguments: asked.map { serial -> StatementArguments in [serial.stored] })
+            for case (let serial, let row?) in zip(asked, found) {
+                names.devices[serial] = DeviceID(rawValue: row[0] as String)
             }
             return names
         }

@@ -6,25 +6,31 @@ extension RelayStore {
     package func health(of serials: Set<UInt64>) async throws -> [UInt64: SubscriptionHealth] {
         guard !serials.isEmpty else { return [:] }
         // Sums and blocks of one commit: what moves from one to the other is there once.
-        return try await read { db in
-            let find = try db.cachedStatement(
-                sql: "SELECT * FROM subscriptionHealth WHERE serial = ?")
-            var sums: [UInt64: SubscriptionHealth] = [:]
-            for serial in serials {
-                let row = try Row.fetchOne(find, arguments: [serial.stored])
-                sums[serial] = row.map { SubscriptionHealth(row: $0) }
-            }
-            var later: [UInt64: SubscriptionHealth] = [:]
-            let blocks = try Row.fetchCursor(
-                db, sql: "SELECT id, body FROM firingBlock ORDER BY id")
-            while let row = try blocks.next() {
-                try FiringBlock.add(row, to: &later) { serials.contains($0) }
-            }
-            for (serial, health) in later {
-                sums[serial, default: SubscriptionHealth()].add(health)
-            }
-            return sums
+        return try await read { try Self.health(of: serials, in: $0) }
+    }
+
+    /// A user may have ten thousand, and has a connection for as long as they are asked for.
+    static func health(
+        of serials: Set<UInt64>, in db: Database
+    ) throws -> [UInt64: SubscriptionHealth] {
+        let asked = serials.sorted()
+        let rows = try Row.fetchFirsts(
+            db.cachedStatement(sql: "SELECT * FROM subscriptionHealth WHERE serial = ?"),
+            arguments: asked.map { serial -> StatementArguments in [serial.stored] })
+        var sums: [UInt64: SubscriptionHealth] = [:]
+        for case (let serial, let row?) in zip(asked, rows) {
+            sums[serial] = SubscriptionHealth(row: row)
         }
+        var later: [UInt64: SubscriptionHealth] = [:]
+        let blocks = try Row.fetchCursor(
+            db, sql: "SELECT id, body FROM firingBlock ORDER BY id")
+        while let row = try blocks.next() {
+            try FiringBlock.add(row, to: &later) { serials.contains($0) }
+        }
+        for (serial, health) in later {
+            sums[serial, default: SubscriptionHealth()].add(health)
+        }
+        return sums
     }
 
     package func addUpFirings() async throws -> Bool {

@@ -198,10 +198,12 @@ extension RelayStore {
         return try await read { db in
             let find = try db.cachedStatement(
                 sql: "SELECT appendedAt FROM logEntry WHERE position = ?")
+            let found = try Row.fetchFirsts(
+                find,
+                arguments: positions.map { position -> StatementArguments in [position.stored] })
             var moments: [LogPosition: Timestamp] = [:]
-            for position in positions {
-                let at = try Int64.fetchOne(find, arguments: [position.stored])
-                moments[position] = at.map { Timestamp(stored: $0) }
+            for case (let position, let row?) in zip(positions, found) {
+                moments[position] = Timestamp(stored: row[0] as Int64)
             }
             return moments
         }

@@ -139,6 +139,34 @@ import Testing
         }
     }
 
+    /// For each of them the log is read, and the condition is evaluated.
+    @Test func `of one answer the last twenty errors are told with their comparison`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let ids = (1...25).map { "q\($0)" }
+            for (number, id) in ids.enumerated() {
+                try await relay.container.save(
+                    .query(id, "artist = \"artist-1\" AND price > \(number) AND price > title"))
+            }
+            _ = try await ExplainScenarioTests.post(
+                .change(
+                    "create", "a1",
+                    ["artist": "artist-1", "price": 120, "title": "Water Lilies"]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let found = try await relay.container.call(
+                "subscriptions/lookup", ["subscriptions": .array(ids.map { .string($0) })],
+                as: "alice", in: "public"
+            ).expect(200)
+            let errors = ids.indices.compactMap { index in
+                found["subscriptions", "\(index)", "health", "errors"]
+            }
+            #expect(errors.count == 25, "\(found.text)")
+            let told = errors.filter { $0.value(at: ["last", "comparison"]) != nil }
+            #expect(told.count == 20)
+        }
+    }
+
     @Test func `what the owner may not read leaves no trace`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", "price > title"))

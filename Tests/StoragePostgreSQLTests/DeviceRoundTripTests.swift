@@ -7,8 +7,8 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// How often what devices are sent, and what they say, waits for a real server, while all who write
-/// wait.
+/// How often what devices are sent, and what clients say and ask of their notifications, waits for a
+/// real server, while others wait for them.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct DeviceRoundTripTests {
@@ -102,6 +102,26 @@ struct DeviceRoundTripTests {
                 UNION ALL SELECT count(openedAt) FROM clientReceipt
                 """)
         #expect(rows == [400, 400])
+        connection.rollBack()
+        await store.close()
+    }
+
+    @Test func `how a user's subscriptions have fared is asked for together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        let db = Database(connection)
+        try connection.begin()
+        try db.execute(
+            sql: """
+                INSERT INTO subscriptionHealth (serial, fired, firedPosition, firedAt)
+                SELECT n, n, 1, 1 FROM generate_series(1, 1000) AS n
+                """)
+        let before = connection.pipeline.roundTrips
+        let health = try RelayStore.health(of: Set(UInt64(501)...1500), in: db)
+        #expect(connection.pipeline.roundTrips - before < 40)
+        #expect(health.count == 500)
+        #expect(health.allSatisfy { UInt64($0.value.fired) == $0.key })
         connection.rollBack()
         await store.close()
     }

@@ -30,13 +30,6 @@ struct HealthReading: Sendable {
         return answers
     }
 
-    /// How one version has fared.
-    func health(
-        of version: SubscriptionVersion, in container: ContainerKey
-    ) async throws -> JSONObject {
-        try await health(of: [version], in: container)[version.serial] ?? [:]
-    }
-
     /// What is told of the last errors.
     private func faults(
         of versions: [SubscriptionVersion], _ found: [UInt64: SubscriptionHealth],

@@ -80,62 +80,84 @@ struct SubscriptionRoutes: Sendable {
 
     // MARK: lookup
 
+    /// What is there under an ID that was asked for.
+    private enum Found {
+        case active(SubscriptionVersion)
+        case disabled(DisabledSubscription)
+        case nothing(SubscriptionID, APIError)
+
+        var version: SubscriptionVersion? {
+            switch self {
+            case .active(let version): version
+            case .disabled(let disabled): disabled.version
+            case .nothing: nil
+            }
+        }
+    }
+
     private func lookup(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
         let owner = try SubscriptionOwner(admitted)
         let ids = try SubscriptionLookup(request.jsonBody(), limits: limits).ids
         return try await lists.turn(of: owner.container, by: admitted.party) {
-            var page = AnswerPage(limit: ids.count)
-            var entries: [JSONValue] = []
+            let found = try await find(ids, of: owner)
+            // Of all at once: for each look all that fired lately is read.
+            let health = try await health.health(
+                of: found.compactMap(\.version), in: owner.container)
             let held = try await held(of: owner)
-            // Read once, and only if one of them is not active.
-            var disabled: [SubscriptionID: DisabledSubscription]?
-            for id in ids {
-                var error = APIError.answerIsFull
-                if !page.isFull {
-                    var found = try await active(id, of: owner, held)
-                    if found == nil {
-                        let known: [SubscriptionID: DisabledSubscription]
-                        if let disabled {
-                            known = disabled
-                        } else {
-                            known = try await disabledByID(of: owner)
-                        }
-                        disabled = known
-                        if let one = known[id] { found = try await entry(of: one, held) }
+            return answer(
+                found.map { one -> JSONValue in
+                    switch one {
+                    case .active(let version):
+                        .object(
+                            version.json.with(health[version.serial], held.deliveries(of: version)))
+                    case .disabled(let disabled):
+                        .object(
+                            disabled.json.with(
+                                health[disabled.version.serial],
+                                held.deliveries(of: disabled.version)))
+                    case .nothing(let id, let error):
+                        error.entry("subscriptionID", .string(id.rawValue), uuid: request.uuid)
                     }
-                    if let found {
-                        page.take(.object(found))
-                        entries.append(.object(found))
-                        continue
-                    }
-                    error = APIError(.notFound, "there is no subscription \"\(id)\"")
-                }
-                entries.append(
-                    error.entry("subscriptionID", .string(id.rawValue), uuid: request.uuid))
-            }
-            return answer(entries)
+                })
         }
     }
 
-    /// The active subscription with this ID; `nil` if there is none.
-    private func active(
-        _ id: SubscriptionID, of owner: SubscriptionOwner, _ held: HeldOverview
-    ) async throws -> JSONObject? {
-        guard let version = try await registry.subscription(id, of: owner) else { return nil }
-        return version.json.with(
-            try await health.health(of: version, in: owner.container), held.deliveries(of: version))
-    }
-
-    /// A subscription that was disabled.
-    private func entry(
-        of disabled: DisabledSubscription, _ held: HeldOverview
-    ) async throws -> JSONObject {
-        let container = disabled.version.subscription.container
-        return disabled.json.with(
-            try await health.health(of: disabled.version, in: container),
-            held.deliveries(of: disabled.version))
+    /// What is there under each ID, as far as an answer holds it.
+    private func find(
+        _ ids: [SubscriptionID], of owner: SubscriptionOwner
+    ) async throws -> [Found] {
+        var page = AnswerPage(limit: ids.count)
+        var found: [Found] = []
+        // Read once, and only if one of them is not active.
+        var disabled: [SubscriptionID: DisabledSubscription]?
+        for id in ids {
+            guard !page.isFull else {
+                found.append(.nothing(id, .answerIsFull))
+                continue
+            }
+            if let version = try await registry.subscription(id, of: owner) {
+                page.take(.object(version.json))
+                found.append(.active(version))
+                continue
+            }
+            let known: [SubscriptionID: DisabledSubscription]
+            if let disabled {
+                known = disabled
+            } else {
+                known = try await disabledByID(of: owner)
+            }
+            disabled = known
+            if let one = known[id] {
+                page.take(.object(one.json))
+                found.append(.disabled(one))
+            } else {
+                let error = APIError(.notFound, "there is no subscription \"\(id)\"")
+                found.append(.nothing(id, error))
+            }
+        }
+        return found
     }
 
     private func disabledByID(
