@@ -84,4 +84,81 @@ struct RecordRoundTripTests {
         connection.rollBack()
         await store.close()
     }
+
+    /// All who write wait for a request that is one whole.
+    @Test func `what the operations of one request ask is asked together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        try await store.extendSchema(
+            of: Sample.container, with: [RecordTypeDefinition(Self.type, isInferred: true)])
+        let own = RecordPlace(
+            container: Sample.container, database: .private, owner: Self.alice)
+        let zone = try #require(ZoneID(zoneName: "zone"))
+        _ = try await store.createZones([zone], in: own)
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        try connection.begin()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        let rows = ShadowRows(place: own, container: try commit.container(Sample.container))
+        func run(
+            _ edits: [RecordEdit], _ atomicity: EditAtomicity = .allOrNothing
+        ) throws -> [RecordEditOutcome] {
+            let step = RecordEditStep(
+                shadowRows: rows, editor: RecordEditor(userID: Self.alice, isServer: false),
+                now: Sample.moment(1))
+            var allowance = RecordEditAllowance(CascadeRoom(part: 32))
+            return try step.run(edits, atomicity, within: &allowance, in: &commit)
+        }
+        func edit(_ kind: RecordEdit.Kind, _ name: String) -> RecordEdit {
+            let id = RecordID(recordName: Sample.identifier(name), zoneID: zone)
+            var edit = RecordEdit(kind, id, type: Self.type)
+            edit.fields = ["title": .string(name)]
+            return edit
+        }
+        let before = connection.pipeline.roundTrips
+        let created = try run((1...200).map { edit(.create, "r\($0)") })
+        let changed = try run((1...200).map { edit(.forceUpdate, "r\($0)") })
+        #expect(connection.pipeline.roundTrips - before < 80)
+        let refused = (created + changed).filter(\.isRefusal)
+        #expect(created.count == 200 && changed.count == 200 && refused.isEmpty)
+        // What goes along with a deletion is gone for the operations after it, too.
+        var child = edit(.create, "child")
+        child.wire = ["parent": ["recordName": "r1", "action": "DELETE_SELF"]]
+        _ = try run([child])
+        let head = commit.head
+        let gone = try run([edit(.forceDelete, "r1"), edit(.forceDelete, "child")], .independent)
+        #expect(gone.filter(\.isRefusal).isEmpty)
+        #expect(commit.head.rawValue - head.rawValue == 2)
+        connection.rollBack()
+        await store.close()
+    }
+
+    /// Whoever writes a row again walks over all that the transaction made of it before.
+    @Test func `many changes of one record go in part by part`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        try connection.begin()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        let container = try commit.container(Sample.container)
+        func run(_ changes: [ChangeToAppend]) throws -> Int {
+            let step = AppendStep(
+                changes: try changes.map { try PreparedChange($0) }, delivery: nil,
+                source: Sample.source, now: Sample.moment(1), settings: .forTests)
+            return try step.run(in: &commit, container: container).count
+        }
+        // Without a version, a key and what is kept nothing but the log is written.
+        let plain = try run((1...100).map { _ in Sample.unkeyed("a") })
+        #expect(plain == 100)
+        let others = try run((1...100).map { Sample.unkeyed("b\($0)", version: 1) })
+        #expect(others == 100)
+        let versioned = try run((Int64(1)...100).map { Sample.unkeyed("c", version: $0) })
+        #expect(versioned == AppendStep.mostAgain + 1)
+        connection.rollBack()
+        // The rest goes in after it.
+        let changes = (Int64(1)...100).map { Sample.unkeyed("d", version: $0) }
+        let outcomes = try await store.append(
+            changes, container: Sample.container, source: Sample.source, at: Sample.moment(1))
+        #expect(outcomes.count == AppendStep.mostAgain + 1)
+        await store.close()
+    }
 }

@@ -10,6 +10,11 @@ struct AppendStep: Sendable {
     let now: Timestamp
     let settings: StoreSettings
 
+    /// Changes of records that the same transaction has changed before, on PostgreSQL: for each of
+    /// them its row is asked for and written again, which walks over all that the transaction made
+    /// of it. A thousand of one record would keep all who write waiting for seconds.
+    static let mostAgain = 32
+
     func run(
         in commit: inout OpenCommit, container: StoredContainer
     ) throws -> [AppendOutcome] {
@@ -24,6 +29,7 @@ struct AppendStep: Sendable {
         outcomes.reserveCapacity(changes.count)
         var kept = KeptTogether(changes)
         var bytes = 0
+        var again = ChangedAgain()
         appending: for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
             let part = changes[start...].prefix(KnownRecords.mostTogether)
             kept.records = try knownRecords(of: part, in: &commit, container)
@@ -34,6 +40,8 @@ struct AppendStep: Sendable {
                 // A short change of a record that is kept has all of it, twice.
                 bytes += commit.bytes(since: beginning)
                 guard bytes < RecordEditAllowance.maximumBytes else { break appending }
+                try again.note(change, in: &commit, container)
+                guard again.count < Self.mostAgain else { break appending }
             }
         }
         try kept.end(in: commit.db)
@@ -171,5 +179,25 @@ struct AppendStep: Sendable {
         try statement.execute(arguments: arguments)
         versions?.note(change, of: source)
         return false
+    }
+}
+
+/// How many changes of one transaction write a row again that it has written before, on PostgreSQL.
+private struct ChangedAgain {
+    private(set) var count = 0
+    private var met: Set<RecordAddress> = []
+
+    mutating func note(
+        _ prepared: PreparedChange, in commit: inout OpenCommit, _ container: StoredContainer
+    ) throws {
+        guard commit.db.dialect == .postgresql else { return }
+        let change = prepared.change
+        // What is said last of a record, its version, and what is kept of it has a row of its own.
+        var hasRow = change.version != nil || prepared.key?.kind == .content
+        if !hasRow { hasRow = try commit.isKept(change.recordType, of: container) }
+        guard hasRow else { return }
+        let address = RecordAddress(
+            change.recordID, database: change.database, owner: change.owner)
+        if !met.insert(address).inserted { count += 1 }
     }
 }

@@ -8,12 +8,15 @@ struct RecordEditStep {
     let now: Timestamp
     /// What is still to be noted of zones, when all operations have been applied.
     let zones = ZoneNotes()
+    /// What is known of what they ask.
+    let together = EditsTogether()
 
     func run(
         _ edits: [RecordEdit], _ atomicity: EditAtomicity,
         within allowance: inout RecordEditAllowance, in commit: inout OpenCommit
     ) throws -> [RecordEditOutcome] {
         let beginning = commit.bookmark
+        together.expect(edits)
         let outcomes = try commit.apply(edits, atomicity) { edit, commit -> RecordEditOutcome in
             guard !allowance.isUnfinished else { return .refused(.unfinished) }
             guard commit.bytes(since: beginning) < allowance.appended else {
@@ -37,7 +40,7 @@ struct RecordEditStep {
         _ edit: RecordEdit, within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> RecordEditOutcome {
         let zoneID = edit.recordID.zoneID
-        if zoneID != .default, try shadowRows.zone(zoneID, in: commit.db) == nil {
+        if zoneID != .default, try !together.hasZone(zoneID, shadowRows, in: commit.db) {
             return .refused(.zoneNotFound)
         }
         let current = try current(for: edit, in: commit.db)
@@ -125,6 +128,7 @@ struct RecordEditStep {
             decision.change, createdBy: record.created.userID, source: .cloudKit, isStale: false,
             in: shadowRows.container, at: now)
         try shadowRows.put(record, version: nil, in: commit.db)
+        together.forget(record.recordID)
         zones.note(record.recordID.zoneID, at: record.position)
         return record
     }
@@ -134,7 +138,8 @@ struct RecordEditStep {
     /// CloudKit's names are unique in a zone; those of a source's records only within their type,
     /// because they are keys of tables.
     private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
-        let records = try shadowRows.records(named: edit.recordID, in: db).sorted {
+        let found = try together.records(named: edit.recordID, shadowRows, in: db)
+        let records = found.sorted {
             $0.isDeleted == $1.isDeleted
                 ? $0.isMeant(over: $1, by: editor.userID, in: shadowRows.place.database)
                 : $1.isDeleted

@@ -11,8 +11,7 @@ extension RecordEditStep {
         let ledger = commit.ledger(of: shadowRows.container)
         let holder = record.holder(in: shadowRows.place)
         // Far from the quotas nobody has to measure.
-        let most = Growth(number: 1, bytes: ShadowRecord.mostBytes)
-        if try ledger.hasRoom(for: .records, most, holder: holder) { return nil }
+        if try together.hasRoom(for: holder, by: ledger) { return nil }
         let bytes = record.storedBytes
         let whole = Growth(
             number: current?.isDeleted ?? true ? 1 : 0,
