@@ -36,6 +36,7 @@ extension SubscriptionStep {
 
     /// Whether a subscription is disabled.
     func isDisabled(_ id: SubscriptionID, in commit: OpenCommit) throws -> Bool {
+        guard try hasDisabled(in: commit) else { return false }
         let statement = try commit.db.cachedStatement(
             sql: """
                 SELECT 1 FROM disabledSubscription
@@ -47,6 +48,7 @@ extension SubscriptionStep {
 
     /// Forgets that a subscription was disabled; says where in the log that was, if it was.
     func forgetDisabled(_ id: SubscriptionID, in commit: OpenCommit) throws -> LogPosition? {
+        guard try hasDisabled(in: commit) else { return nil }
         let statement = try commit.db.cachedStatement(
             sql: """
                 DELETE FROM disabledSubscription
@@ -56,5 +58,17 @@ extension SubscriptionStep {
         return try Int64.fetchOne(
             statement, arguments: [user, owner.database.rawValue, id.rawValue]
         ).map { LogPosition(stored: $0) }
+    }
+
+    /// Whether any of the user's was disabled, as of the beginning of the request.
+    private func hasDisabled(in commit: OpenCommit) throws -> Bool {
+        if let known = together.hasDisabled { return known }
+        let found = try Int.fetchOne(
+            commit.db.cachedStatement(
+                sql: """
+                    SELECT 1 FROM disabledSubscription WHERE owner = ? AND database = ? LIMIT 1
+                    """), arguments: [user, owner.database.rawValue])
+        together.hasDisabled = found != nil
+        return found != nil
     }
 }

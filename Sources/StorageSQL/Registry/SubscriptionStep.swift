@@ -8,11 +8,26 @@ struct SubscriptionStep {
     let container: StoredContainer
     let user: Int64
     let now: Timestamp
+    /// What is known of what the operations ask.
+    let together = SubscriptionsTogether()
 
     func run(
         _ edits: [SubscriptionEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
     ) throws -> [SubscriptionEditOutcome] {
-        try commit.apply(edits, atomicity) { try apply($0, in: &$1) }
+        together.expect(edits.map { asked($0) })
+        return try commit.apply(edits, atomicity) { try apply($0, in: &$1) }
+    }
+
+    private func asked(_ edit: SubscriptionEdit) -> SubscriptionsTogether.Asked {
+        switch edit {
+        case .create(let subscription), .update(let subscription):
+            let subscription = owned(subscription)
+            return SubscriptionsTogether.Asked(
+                id: subscription.id, digest: SubscriptionContent(subscription).digest,
+                bytes: JSONValue.object(subscription.json).utf8.count)
+        case .delete(let id):
+            return SubscriptionsTogether.Asked(id: id, digest: nil, bytes: 0)
+        }
     }
 
     private func apply(
@@ -104,11 +119,21 @@ struct SubscriptionStep {
     private func refusal(
         of subscription: Subscription, replacing bytes: Int?, in commit: OpenCommit
     ) throws -> QuotaRefusal? {
+        if try hasRoomForAll(in: commit) { return nil }
         let size = JSONValue.object(subscription.json).utf8.count
         return try commit.ledger(of: container).refusal(
             of: .subscriptions,
             growingBy: Growth(number: bytes == nil ? 1 : 0, bytes: size - (bytes ?? 0)),
             holder: String(user))
+    }
+
+    /// Whether there is room for whatever the request saves, so that nobody has to reckon.
+    private func hasRoomForAll(in commit: OpenCommit) throws -> Bool {
+        if let known = together.hasRoom { return known }
+        let hasRoom = try commit.ledger(of: container).hasRoom(
+            for: .subscriptions, together.most, holder: String(user))
+        together.hasRoom = hasRoom
+        return hasRoom
     }
 
     private func delete(
@@ -118,6 +143,7 @@ struct SubscriptionStep {
             return try forgetDisabled(id, in: commit) == nil ? .notFound(id) : .deleted(id)
         }
         try end(existing.serial, in: commit)
+        together.forget(id)
         try release(id, followedBy: nil, in: commit)
         let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
@@ -148,6 +174,7 @@ struct SubscriptionStep {
         let version = SubscriptionVersion(
             serial: UInt64(clamping: try statement.inserted(arguments, in: "subscription")),
             subscription: subscription, activation: commit.next)
+        together.noteSaved(subscription.id, saying: content.digest)
         try carryStrikes(to: version.serial, from: replaced, orDisabled: disabled, in: commit)
         let body = LogEntryBody.subscriptionSaved(version, replaced: replaced)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
@@ -156,6 +183,7 @@ struct SubscriptionStep {
 
     /// The entry that ends the version comes next.
     private func end(_ serial: UInt64, in commit: OpenCommit) throws {
+        together.noteEnd()
         try commit.db.cachedStatement(sql: "UPDATE subscription SET ended = ? WHERE serial = ?")
             .execute(arguments: [commit.next.stored, serial.stored])
     }
@@ -164,15 +192,7 @@ struct SubscriptionStep {
     private func active(
         _ id: SubscriptionID, in commit: OpenCommit
     ) throws -> (serial: UInt64, bytes: Int, version: SubscriptionVersion?)? {
-        let statement = try commit.db.cachedStatement(
-            sql: """
-                SELECT serial, body, activation FROM subscription
-                WHERE owner = ? AND database = ? AND subscriptionID = ? AND ended IS NULL
-                """)
-        guard
-            let row = try Row.fetchOne(
-                statement, arguments: [user, owner.database.rawValue, id.rawValue])
-        else { return nil }
+        guard let row = try activeRow(of: id, in: commit.db) else { return nil }
         let stored = StoredRow(row: row, table: "subscription")
         let serial = stored.number("serial")
         let bytes = (row["body"] as String?)?.utf8.count ?? 0
@@ -186,18 +206,59 @@ struct SubscriptionStep {
         )
     }
 
+    private func activeRow(of id: SubscriptionID, in db: Database) throws -> Row? {
+        if let rows = together.rows(named: id) { return rows.first }
+        if db.dialect == .postgresql { try lookAhead(from: id, in: db) }
+        if let rows = together.rows(named: id) { return rows.first }
+        return try Row.fetchOne(
+            db.cachedStatement(sql: Self.activeStatement), arguments: name(of: id))
+    }
+
+    /// Asks for what the next operations name, and for what says the same as they do, at once.
+    private func lookAhead(from id: SubscriptionID, in db: Database) throws {
+        let asked = together.next(from: id)
+        let named = try Row.fetchAlls(
+            db.cachedStatement(sql: Self.activeStatement),
+            arguments: asked.map { one -> StatementArguments in name(of: one.id) })
+        for (one, rows) in zip(asked, named) { together.note(rows, named: one.id) }
+        let digests = asked.compactMap(\.digest)
+        let same = try Row.fetchAlls(
+            db.cachedStatement(sql: Self.sameStatement),
+            arguments: digests.map { digest -> StatementArguments in name(saying: digest) })
+        for (digest, rows) in zip(digests, same) { together.note(rows, saying: digest) }
+    }
+
+    private func name(of id: SubscriptionID) -> StatementArguments {
+        [user, owner.database.rawValue, id.rawValue]
+    }
+
+    private func name(saying digest: [UInt8]) -> StatementArguments {
+        [user, owner.database.rawValue, Data(digest)]
+    }
+
+    private static let activeStatement = """
+        SELECT serial, body, activation FROM subscription
+        WHERE owner = ? AND database = ? AND subscriptionID = ? AND ended IS NULL
+        """
+
     private func active(
         with content: SubscriptionContent, in commit: OpenCommit
     ) throws -> SubscriptionID? {
-        let statement = try commit.db.cachedStatement(
-            sql: """
-                SELECT subscriptionID FROM subscription
-                WHERE owner = ? AND database = ? AND contentDigest = ? AND ended IS NULL
-                """)
-        let id = try String.fetchOne(
-            statement, arguments: [user, owner.database.rawValue, Data(content.digest)])
-        return id.flatMap(SubscriptionID.init(rawValue:))
+        let row: Row?
+        if let rows = together.rows(saying: content.digest) {
+            row = rows.first
+        } else {
+            row = try Row.fetchOne(
+                commit.db.cachedStatement(sql: Self.sameStatement),
+                arguments: name(saying: content.digest))
+        }
+        return row.flatMap { SubscriptionID(rawValue: $0[0] as String) }
     }
+
+    private static let sameStatement = """
+        SELECT subscriptionID FROM subscription
+        WHERE owner = ? AND database = ? AND contentDigest = ? AND ended IS NULL
+        """
 }
 
 extension SubscriptionEditOutcome: EditOutcome {
