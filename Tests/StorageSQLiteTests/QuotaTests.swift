@@ -195,6 +195,38 @@ import Testing
         }
     }
 
+    @Test func `what takes a device's place is let in beyond quotas that were lowered`()
+        async throws
+    {
+        try await Self.with([:]) { store in
+            func register(
+                _ name: String, of user: String, _ token: UInt8, at second: Int64
+            ) async throws -> [String] {
+                _ = try await store.register(
+                    Sample.device(name, of: user, token: token), at: Sample.moment(second))
+                return try await store.devices(of: Sample.container, owner: nil, limit: 10)
+                    .map(\.device.id.rawValue)
+            }
+            _ = try await register("one", of: "ann", 1, at: 1)
+            _ = try await register("two", of: "ann", 2, at: 2)
+            _ = try await register("three", of: "ann", 3, at: 3)
+            var settings = ContainerSettings(key: Sample.container, topics: ["t"])
+            settings.quotas[.userDevices] = 1
+            settings.quotas[.devices] = 1
+            try await store.save(settings, at: Sample.moment(4))
+            // A new token of a device that is there, and a token that moves to another user.
+            #expect(try await register("two", of: "ann", 9, at: 5) == ["one", "three", "two"])
+            #expect(try await register("bobs", of: "bob", 9, at: 6) == ["one", "three", "bobs"])
+            // At the quota of the user, the device that ends makes the room.
+            #expect(try await register("new", of: "bob", 8, at: 7) == ["one", "three", "new"])
+            let refusal = StorageError.overQuota(QuotaRefusal(.devices, limit: 1, use: 3))
+            await #expect(throws: refusal) {
+                try await register("cids", of: "cid", 7, at: 8)
+            }
+            #expect(try await Self.use(store, .devices) == 3)
+        }
+    }
+
     // MARK: Records and zones
 
     private static func place(_ user: String) -> RecordPlace {

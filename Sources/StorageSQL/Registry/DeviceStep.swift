@@ -30,8 +30,7 @@ struct DeviceStep {
             try dropBadge(rival.device.id, of: rival.device.owner, in: commit)
         }
         try handOverCourier(of: rivals, to: device, in: commit)
-        try end(serials, in: commit)
-        let surplus = try endSurplus(before: device, in: commit)
+        let surplus = try makeRoom(for: device, insteadOf: serials, in: commit)
         for rival in rivals { try release(rival.device, followedBy: device, in: commit) }
         var version = try insert(device, in: commit)
         version.badge = spared.badge
@@ -54,17 +53,25 @@ struct DeviceStep {
         return device.id.further(Hexadecimal.encode(digest.prefix(4)))
     }
 
-    /// Makes room for one more device: of a user the one ends that was not registered for longest,
-    /// as it is the likeliest to be gone; of a container nobody's ends for the sake of another's.
+    /// Ends the versions whose place a device takes, and makes room for it where it takes none: of
+    /// a user the one ends that was not registered for longest, as it is the likeliest to be gone;
+    /// of a container nobody's ends for the sake of another's.
+    ///
+    /// What takes the place of another is let in also where there are more than a quota that was
+    /// lowered allows: a phone whose token is another one would else hear nothing any more.
     ///
     /// - Throws: ``StorageError/overQuota(_:)`` if there is no room.
-    private func endSurplus(before device: Device, in commit: OpenCommit) throws -> [UInt64] {
+    private func makeRoom(
+        for device: Device, insteadOf serials: [UInt64], in commit: OpenCommit
+    ) throws -> [UInt64] {
         let ledger = commit.ledger(of: container)
         let owner = try commit.db.user(device.owner, of: container)
+        let before = try ledger.use(of: .devices, holder: String(owner)).number
+        try end(serials, in: commit)
         let limit = ledger.quotas[.userDevices]
         let use = try ledger.use(of: .devices, holder: String(owner)).number
         var surplus: [UInt64] = []
-        if use >= limit {
+        if use >= limit, use == before {
             surplus = try UInt64.fetchAll(
                 commit.db.cachedStatement(
                     sql: """
@@ -79,7 +86,8 @@ struct DeviceStep {
             try end(surplus, in: commit)
             for serial in surplus { try Self.dropBadge(ofEnded: serial.stored, in: commit.db) }
         }
-        if let refusal = try ledger.refusal(of: .devices, growingBy: Growth(number: 1)) {
+        let growth = Growth(number: 1 - serials.count - surplus.count)
+        if let refusal = try ledger.refusal(of: .devices, growingBy: growth) {
             throw StorageError.overQuota(refusal)
         }
         return surplus
