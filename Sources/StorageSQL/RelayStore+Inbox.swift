@@ -36,11 +36,13 @@ extension RelayStore {
     package func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes> {
+        let perUser = settings.inboxPerUser
         let known = try await write(of: owner.container, changes: ids.count) { commit in
             guard let owner = try InboxStep.owner(owner, in: commit.db) else {
                 return Set<UUIDBytes>()
             }
-            return try InboxStep(now: now).markRead(ids, of: owner, in: commit.db)
+            return try InboxStep(now: now).markRead(
+                ids, of: owner, perUser: perUser, in: commit.db)
         }
         if !known.isEmpty { inboxes.tell([owner]) }
         return known

@@ -325,9 +325,10 @@ struct RoundTripTests {
         let before = connection.pipeline.roundTrips
         let step = InboxStep(now: Sample.moment(5))
         let unknown = UUIDBytes(high: 9, low: 9)
-        let known = try step.markRead(ids + ids + [unknown], of: owner, in: db)
+        let known = try step.markRead(
+            ids + ids + [unknown], of: owner, perUser: 1000, in: db)
         #expect(known == Set(ids) && ids.count == 100)
-        _ = try step.markRead(ids, of: owner, in: db)
+        _ = try step.markRead(ids, of: owner, perUser: 1000, in: db)
         try connection.settle()
         #expect(connection.pipeline.roundTrips - before < 15)
         let left = try Int64.fetchAll(

@@ -146,7 +146,8 @@ package enum ConfigurationKeys {
             "How long a notification is kept in its user's inbox."),
         ConfigurationKey(
             "inbox.perUser", number: \.store.inboxPerUser, 1...1_000_000,
-            "The notifications that are kept in one user's inbox; beyond, the oldest are dropped."),
+            "The notifications that are kept in one user's inbox, about; beyond, the oldest are "
+                + "dropped."),
     ]
 
     private static let operation = [

@@ -10,8 +10,14 @@ struct InboxStep: Sendable {
         let dropped: UInt64
     }
 
-    /// Notifications after which the size of an inbox is looked at again.
-    private static let sizeInterval: Int64 = 64
+    /// Whether the size of an inbox is looked at again once it has given out these numbers: after
+    /// a few notifications, because to look reads as many as there may be.
+    ///
+    /// What is marked as read gets a number too, so that those of what comes may all be odd.
+    private static func isLookedAt(after numbers: ClosedRange<Int64>, of perUser: Int) -> Bool {
+        let interval = Int64(max(1, min(64, perUser / 16)))
+        return numbers.upperBound / interval > (numbers.lowerBound - 1) / interval
+    }
 
     let now: Timestamp
 
@@ -50,7 +56,7 @@ struct InboxStep: Sendable {
                 Data(entry.notificationID.bytes), entry.originDevice?.rawValue,
                 String(decoding: entry.payload, as: UTF8.self), entry.at.stored,
             ])
-            if sequence % sizeInterval == 0 {
+            if isLookedAt(after: sequence...sequence, of: perUser) {
                 try dropSurplus(of: owner, beyond: perUser, in: db)
             }
         }
@@ -170,7 +176,7 @@ struct InboxStep: Sendable {
     /// Subscriptions that one change fires share an ID. All are asked for together, and numbered
     /// together.
     func markRead(
-        _ ids: [UUIDBytes], of owner: Int64, in db: Database
+        _ ids: [UUIDBytes], of owner: Int64, perUser: Int, in db: Database
     ) throws -> Set<UUIDBytes> {
         var seen: Set<UUIDBytes> = []
         let asked = ids.filter { seen.insert($0).inserted }
@@ -196,6 +202,9 @@ struct InboxStep: Sendable {
             let first = last - Int64(unread.count) + 1
             for (sequence, before) in zip(first..., unread) {
                 try update.execute(arguments: [sequence, now.stored, now.stored, owner, before])
+            }
+            if Self.isLookedAt(after: first...last, of: perUser) {
+                try Self.dropSurplus(of: owner, beyond: perUser, in: db)
             }
         }
         return Set(zip(asked, found).filter { !$0.1.isEmpty }.map(\.0))
