@@ -171,6 +171,25 @@ import Testing
                     "http.host in \(path): null must be a text that is not empty",
                 ])
         }
+        let text =
+            #"{"http.port":1,"http":{"port":2,"host":{}},"nonsense":{},"rates":{},"limits":"#
+            + #"{"deniedRecordTypes":["a",null,["b"]]}}"#
+        try await withFile(text) { path in
+            #expect(
+                try await problems(["--config", path]) == [
+                    "http.port in \(path) is given twice",
+                    "http.host in \(path): {} must be a text that is not empty",
+                    "nonsense in \(path) is no setting; see docs/configuration.md",
+                    "limits.deniedRecordTypes in \(path): null must be a list of texts, divided by "
+                        + "commas",
+                ])
+        }
+        try await withFile(#"{"http":{"port":9},"limits":{},"live":{}}"#) { path in
+            #expect(try await decode(["--config", path]).http.port == 9)
+        }
+        try await withFile("{}") { path in
+            #expect(try await problems(["--config", path]) == [])
+        }
     }
 
     @Test func `what names no setting is refused`() async throws {

@@ -214,15 +214,31 @@ package struct ConfigurationValues: Sendable {
     private static func problems(with file: [Leaf], in path: String) -> [String] {
         let keys = Dictionary(
             ConfigurationKeys.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        var given: Set<String> = []
         return file.compactMap { name, value in
             guard let key = keys[name] else {
+                // Of a group of settings nothing may be said.
+                if value == [:], keys.keys.contains(where: { $0.hasPrefix("\(name).") }) {
+                    return nil
+                }
                 return noSetting(name, in: path, among: ConfigurationKeys.all.map(\.name))
             }
-            switch value {
-            case .bool(let flag): return "\(name) in \(path): \(flag) must be \(key.rule)"
-            case .null: return "\(name) in \(path): null must be \(key.rule)"
-            default: return nil
+            // `http.port` can be a member of that name, and one of the object `http`.
+            guard given.insert(name).inserted else { return "\(name) in \(path) is given twice" }
+            guard let stranger = stranger(in: value) else { return nil }
+            return "\(name) in \(path): \(stranger.text) must be \(key.rule)"
+        }
+    }
+
+    /// What is no text and no number in a value; `nil` if it is one, or a list of them.
+    private static func stranger(in value: JSONValue) -> JSONValue? {
+        switch value {
+        case .integer, .number, .string: nil
+        case .array(let elements):
+            elements.first { element in
+                if case .array = element { true } else { stranger(in: element) != nil }
             }
+        case .bool, .null, .object: value
         }
     }
 
@@ -234,7 +250,9 @@ package struct ConfigurationValues: Sendable {
     ]
 
     private static func leaves(_ value: JSONValue, below path: String) -> [Leaf] {
-        guard case .object(let object) = value else { return [(path, value)] }
+        guard case .object(let object) = value, path.isEmpty || !object.members.isEmpty else {
+            return [(path, value)]
+        }
         return object.members.flatMap { member in
             leaves(member.value, below: path.isEmpty ? member.name : "\(path).\(member.name)")
         }
