@@ -192,6 +192,32 @@ import Testing
         }
     }
 
+    @Test func `settings that no request could ever meet are refused together`() async throws {
+        let found = try await problems(["--http-body-megabytes", "8"])
+        #expect(
+            found == [
+                "http.bodyMegabytes: of 8 MiB one body has 3670016 bytes at the most, and "
+                    + "limits.webhookBytes allows 4194304; raise the one or lower the other"
+            ])
+        #expect(try await problems(["--http-body-megabytes", "10"]) == [])
+        for (bytes, count) in [("3670016", 0), ("3670017", 1)] {
+            let found = try await problems(
+                ["--http-body-megabytes", "8", "--limits-webhook-bytes", bytes])
+            #expect(found.count == count)
+        }
+    }
+
+    @Test func `rates of containers are told once, and as they can be set`() async throws {
+        let rule = "must be a container, an equals sign, its rate of keys, a slash and its rate of "
+        let most = "users, both from 0 to 1000000"
+        #expect(
+            try await problems(["--rates-containers", "a=1000000/0,b=1000001/1,a=2/2"]) == [
+                "rates.containers: \"b=1000001/1\" \(rule)\(most)",
+                "rates.containers: a is given twice",
+            ])
+        #expect(try await problems(["--rates-containers", "a=1/1,b=0/0"]) == [])
+    }
+
     @Test func `what names no setting is refused`() async throws {
         let flag = try await problems(["--htp-port", "1"])
         #expect(flag == ["--htp-port is no setting; did you mean --http-port?"])

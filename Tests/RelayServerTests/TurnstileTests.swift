@@ -138,6 +138,14 @@ import Testing
         #expect(budget.take(350, for: art, isBeginning: false) == true)
     }
 
+    @Test(arguments: [800, 8_388_608, 10_485_761])
+    func `the longest body that there is room for gets in alone, and no longer one:`(room: Int) {
+        let longest = BodyBudget.longestBody(within: room)
+        var budget = BodyBudget(room: room)
+        #expect(budget.take(longest + 1, for: TestRelay.container, isBeginning: false) == false)
+        #expect(budget.take(longest, for: TestRelay.container, isBeginning: false) == true)
+    }
+
     @Test func `a body that finds no memory is refused after a while`() async throws {
         var settings = RateSettings()
         settings.bodyBytes = 1000

@@ -1,4 +1,5 @@
 import RelayModel
+import Storage
 
 extension ConfigurationKeys {
     /// The settings of the listeners: how many may come in, how fast they must be, and how often.
@@ -106,14 +107,18 @@ package struct ListenerSettings: Sendable, Hashable {
         for element in ConfigurationKey.elements(text) {
             guard let match = element.wholeMatch(of: /([^=]+)=([0-9]{1,7})\/([0-9]{1,7})/),
                 let container = ContainerID(rawValue: String(match.1)), let key = Int(match.2),
-                let user = Int(match.3)
+                let user = Int(match.3), max(key, user) <= RequestRates.largest
             else {
                 problems.append(
                     "rates.containers: \"\(element.shortened)\" must be a container, an equals "
-                        + "sign, its rate of keys, a slash and its rate of users")
+                        + "sign, its rate of keys, a slash and its rate of users, both from 0 to "
+                        + "\(RequestRates.largest)")
                 continue
             }
-            rates.containers[container] = RateSettings.Own(key: key, user: user)
+            let own = RateSettings.Own(key: key, user: user)
+            if rates.containers.updateValue(own, forKey: container) != nil {
+                problems.append("rates.containers: \(container) is given twice")
+            }
         }
         return problems
     }

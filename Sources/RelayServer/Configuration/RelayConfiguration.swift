@@ -206,6 +206,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
                     + "server; continuous backup is for storage.path")
         }
         problems += placeProblems + nodes.problems(of: storageSchema, at: storageURL)
+        problems += bodyProblems
         let secrets = SecretKeyReading(secretKeys)
         problems += secrets.problems + refused
         guard problems.isEmpty else { throw ConfigurationError(problems) }
@@ -225,6 +226,18 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
             guard case .inaccessible(let name, let reason) = error else { return ["\(error)"] }
             return ["\(name): \(reason)"]
         }
+    }
+
+    /// Webhooks that are allowed and never let in: they would be asked to come again without end.
+    private var bodyProblems: [String] {
+        let room = listening.rates.bodyBytes
+        let longest = BodyBudget.longestBody(within: room)
+        guard limits.webhookBytes > longest else { return [] }
+        return [
+            "http.bodyMegabytes: of \(room / .mebibyte) MiB one body has \(longest) bytes at the "
+                + "most, and limits.webhookBytes allows \(limits.webhookBytes); raise the one or "
+                + "lower the other"
+        ]
     }
 
     static func withoutSlash(_ url: String) -> String {

@@ -18,6 +18,12 @@ struct BodyBudget: Sendable {
         self.room = room
     }
 
+    /// The longest body that one container can ever send, where there is so much room in all.
+    static func longestBody(within room: Int) -> Int {
+        let own = room / 2
+        return own - own / 8
+    }
+
     /// Takes `bytes`, if there is room for them.
     mutating func take(_ bytes: Int, for container: ContainerKey?, isBeginning: Bool) -> Bool {
         func isRoom(for taken: Int, of room: Int) -> Bool {
