@@ -113,6 +113,28 @@ import Testing
         ),
     ]
 
+    @Test func `of costs and sessions too what is not named stays`() async throws {
+        try await TestRelay.with { relay in
+            func set(_ body: String) async throws -> TestRelay.Answer {
+                let answer = try await relay.admin(.patch, Self.container, body)
+                #expect(answer.status == 200, "\(answer.text)")
+                return answer
+            }
+            _ = try await set(#"{"costLimits":{"predicate":3},"sessions":{"minutes":5}}"#)
+            var shown = try await set(#"{"costLimits":{"user":9},"sessions":{"days":7}}"#)
+            #expect(shown["costLimits"] == ["predicate": 3, "user": 9])
+            #expect(shown["sessions"] == ["minutes": 5, "days": 7])
+            shown = try await set(#"{"costLimits":{"predicate":null},"sessions":{"days":null}}"#)
+            #expect(shown["costLimits"] == ["user": 9])
+            #expect(shown["sessions"] == ["minutes": 5, "days": 14])
+            shown = try await set(#"{"costLimits":null,"sessions":null}"#)
+            #expect(shown["costLimits"] == nil && shown["sessions"] == nil)
+            // Who hands out sessions again begins as a new container.
+            shown = try await set(#"{"sessions":{"days":2}}"#)
+            #expect(shown["sessions"] == ["minutes": 1440, "days": 2])
+        }
+    }
+
     @Test func `settings that cannot be are refused with their place`() async throws {
         try await TestRelay.with { relay in
             for (body, reason) in Self.badSettings {

@@ -37,8 +37,9 @@ extension AdministrationCall {
         .maybe("sessions", .object.orNull()),
         .maybe(
             "costLimits",
-            .members(["predicate", "user", "recordType"].map { .maybe($0, .number(from: 1)) })
-                .orNull()),
+            .members(
+                ["predicate", "user", "recordType"].map { .maybe($0, .number(from: 1).orNull()) }
+            ).orNull()),
         .maybe(
             "quotas",
             .members(Quota.allCases.map { .maybe($0.rawValue, .count.orNull()) }).orNull()),

@@ -217,10 +217,13 @@ extension ContainerSettings {
         if let keepsInbox = try body.bool("keepsInbox") { changed.keepsInbox = keepsInbox }
         if body.object["sessions"] == .null { changed.sessions = nil }
         if let sessions = try body.reader("sessions") {
-            changed.sessions = try SessionSettings(sessions)
+            changed.sessions = try SessionSettings(
+                sessions, changing: changed.sessions ?? SessionSettings())
         }
         if body.object["costLimits"] == .null { changed.costs = CostBounds() }
-        if let costs = try body.reader("costLimits") { changed.costs = try CostBounds(costs) }
+        if let costs = try body.reader("costLimits") {
+            changed.costs = try CostBounds(costs, changing: changed.costs)
+        }
         if body.object["quotas"] == .null { changed.quotas = Quotas() }
         if let quotas = try body.reader("quotas") {
             changed.quotas = try Quotas(quotas, changing: changed.quotas)

@@ -2,21 +2,25 @@ import RelayModel
 import Storage
 
 extension SessionSettings {
-    /// Reads how long session tokens count.
+    /// Reads how long session tokens count; what is not named stays as it is in `before`, and
+    /// `null` is as in a new container.
     ///
     /// - Throws: `JSONContractError` for what is out of range.
-    init(_ reader: JSONReader) throws(JSONContractError) {
+    init(_ reader: JSONReader, changing before: SessionSettings) throws(JSONContractError) {
         try reader.allowOnly(["minutes", "days"])
         let defaults = SessionSettings()
         self.init(
-            minutes: try Self.number("minutes", 1...43_200, reader) ?? defaults.minutes,
-            days: try Self.number("days", 1...365, reader) ?? defaults.days)
+            minutes: try Self.number(
+                "minutes", 1...43_200, reader, before.minutes, orNull: defaults.minutes),
+            days: try Self.number("days", 1...365, reader, before.days, orNull: defaults.days))
     }
 
     private static func number(
-        _ name: String, _ range: ClosedRange<Int64>, _ reader: JSONReader
-    ) throws(JSONContractError) -> Int? {
-        guard let number = try reader.integer(name) else { return nil }
+        _ name: String, _ range: ClosedRange<Int64>, _ reader: JSONReader, _ before: Int,
+        orNull standard: Int
+    ) throws(JSONContractError) -> Int {
+        if reader.object[name] == .null { return standard }
+        guard let number = try reader.integer(name) else { return before }
         guard range.contains(number) else {
             throw reader.failure(name, "must be \(range.lowerBound) to \(range.upperBound)")
         }

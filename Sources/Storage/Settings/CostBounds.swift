@@ -24,21 +24,25 @@ package struct CostBounds: Sendable, Hashable {
 }
 
 extension CostBounds {
-    /// Reads bounds, as an operator writes them and as they are stored.
+    /// Reads bounds, as an operator writes them and as they are stored; what is not named stays as
+    /// it is in `before`, and `null` clears one.
     ///
     /// - Throws: `JSONContractError` for an unknown member or a bound that is none.
-    package init(_ reader: JSONReader) throws(JSONContractError) {
+    package init(
+        _ reader: JSONReader, changing before: CostBounds = CostBounds()
+    ) throws(JSONContractError) {
         try reader.allowOnly(["predicate", "user", "recordType"])
         self.init(
-            perPredicate: try Self.bound("predicate", reader),
-            perUser: try Self.bound("user", reader),
-            perRecordType: try Self.bound("recordType", reader))
+            perPredicate: try Self.bound("predicate", reader, before.perPredicate),
+            perUser: try Self.bound("user", reader, before.perUser),
+            perRecordType: try Self.bound("recordType", reader, before.perRecordType))
     }
 
     private static func bound(
-        _ name: String, _ reader: JSONReader
+        _ name: String, _ reader: JSONReader, _ before: Int?
     ) throws(JSONContractError) -> Int? {
-        guard let bound = try reader.integer(name) else { return nil }
+        if reader.object[name] == .null { return nil }
+        guard let bound = try reader.integer(name) else { return before }
         guard (1...Int64(largest)).contains(bound) else {
             throw reader.failure(name, "must be 1 to \(largest) comparisons")
         }
