@@ -126,6 +126,30 @@ import Testing
         }
     }
 
+    @Test func `limits of clients and sources are none of the operator's`() async throws {
+        let limits = RequestLimits(requestBytes: 100, webhookBytes: 100)
+        let path = "containers/iCloud.com.example.Art/development"
+        try await TestRelay.with(limits: limits) { relay in
+            let blanks = String(repeating: " ", count: 101)
+            let set = try await relay.admin(.patch, path, #"{"keepsInbox":true}"# + blanks)
+            #expect(set.status == 200, "\(set.text)")
+            let made = try await relay.admin(
+                .put, "\(path)/sources/shop",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"# + blanks)
+            #expect(made.status == 201, "\(made.text)")
+            // As long as a source may post, in whose place it is sent.
+            let change = #"{"operation":"create","recordType":"Art","recordName":"a","after":{}}"#
+            for (length, status) in [
+                (Limits.maximumWebhookBytes, 200), (Limits.maximumWebhookBytes + 1, 413),
+            ] {
+                let sent = try await relay.admin(
+                    .post, "\(path)/sources/shop/send",
+                    change + String(repeating: " ", count: length - change.utf8.count))
+                #expect(sent.status == status, "\(sent.text)")
+            }
+        }
+    }
+
     @Test func `browsers are told what they may send and read`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(

@@ -18,7 +18,7 @@ struct ChangeAdministration: AdministrationTable {
             AdministrationRoute(.listChanges, respond: list),
             AdministrationRoute(.showChange, respond: show),
             AdministrationRoute(.listParked, respond: parked),
-            AdministrationRoute(.replayParked, respond: replay),
+            AdministrationRoute(.replayParked, bodyLimit: .webhook, respond: replay),
             AdministrationRoute(.dropParked, respond: delete),
         ]
     }

@@ -15,7 +15,7 @@ struct SendAdministration: AdministrationTable {
     ]
 
     var routes: [AdministrationRoute] {
-        [AdministrationRoute(.sendChange, respond: send)]
+        [AdministrationRoute(.sendChange, bodyLimit: .webhook, respond: send)]
     }
 
     /// Takes the body as a webhook of the source: what proves a webhook is proved by the caller's

@@ -173,11 +173,15 @@ struct RequestHandler: Sendable {
     }
 
     /// How much of a body is held; `nil` where it is read as it comes.
+    ///
+    /// What is set is for clients and change sources: an operator pastes schemas and certificates
+    /// all the same.
     private func maximumBody(of route: RelayRoute) -> Int? {
+        let isOperators = route.surface == .administration
         switch route.bodyLimit {
-        case .request: limits.requestBytes
-        case .webhook: limits.webhookBytes
-        case .lines: nil
+        case .request: return isOperators ? Limits.maximumRequestBytes : limits.requestBytes
+        case .webhook: return isOperators ? Limits.maximumWebhookBytes : limits.webhookBytes
+        case .lines: return nil
         }
     }
 
