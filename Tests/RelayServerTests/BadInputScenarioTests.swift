@@ -135,7 +135,8 @@ import Testing
             #expect(set.status == 200, "\(set.text)")
             let made = try await relay.admin(
                 .put, "\(path)/sources/shop",
-                #"{"preset":"belfry","verification":{"scheme":"none"}}"# + blanks)
+                #"{"preset":"belfry","verification":{"scheme":"none"},"maximumBodyBytes":4194304}"#
+                    + blanks)
             #expect(made.status == 201, "\(made.text)")
             // As long as a source may post, in whose place it is sent.
             let change = #"{"operation":"create","recordType":"Art","recordName":"a","after":{}}"#
