@@ -129,6 +129,46 @@ import Testing
         }
     }
 
+    @Test func `what is saved is saved again at a bound, as is what weighs no more in its place`()
+        async throws
+    {
+        let settings = ["--limits-user-cost", "4", "--limits-record-type-cost", "5"]
+        try await RunningRelay.with(settings) { relay in
+            func update(_ id: String, _ text: String, as user: String) async throws -> String {
+                let body = request("update", [(id: id, text: text)])
+                let answer = try await relay.container.call(
+                    "subscriptions/modify", body, as: user, in: "public"
+                ).expect(200)
+                try await relay.relay.waitUntilSettled(within: .patience)
+                let bounds = ["limits.userCost", "limits.recordTypeCost"]
+                return bounds.first { answer.text.contains($0) } ?? "saved"
+            }
+            let heavy = "NOT price > 3 AND NOT year > 4 AND NOT size > 5"
+            // Clients save all that they have at each start.
+            for _ in 0..<2 {
+                #expect(try await save(heavy, "a", as: "alice", relay) == "saved")
+            }
+            let other = heavy.replacing("5", with: "6")
+            #expect(try await update("a", other, as: "alice") == "saved")
+            #expect(try await update("a", "NOT price > 3", as: "alice") == "saved")
+            #expect(try await update("a", heavy, as: "alice") == "saved")
+            #expect(
+                try await update("a", heavy + " AND NOT x > 1 AND NOT y > 1", as: "alice")
+                    == "limits.userCost")
+            for number in 0..<2 {
+                #expect(
+                    try await save("NOT x > \(number)", "b\(number)", as: "bob", relay) == "saved")
+            }
+            // An equal one counts once for all; another one is one too many.
+            #expect(try await save(heavy, "c", as: "carol", relay) == "saved")
+            #expect(
+                try await save("NOT z > 1", "d", as: "carol", relay) == "limits.recordTypeCost")
+            // What others have too is not freed.
+            #expect(try await update("a", other, as: "alice") == "limits.recordTypeCost")
+            #expect(try await update("a", heavy, as: "alice") == "saved")
+        }
+    }
+
     @Test func `what conditions take in memory is bounded, of a user and of a container`()
         async throws
     {

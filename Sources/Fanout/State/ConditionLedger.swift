@@ -8,9 +8,9 @@ import Synchronization
 package struct ConditionWeight: Sendable, Hashable {
     /// Comparisons that it is expected to add to every change; 0 if it is found by a key that few
     /// changes have.
-    var cost: Float
+    package var cost: Float
     /// Tells equal conditions, which the index evaluates once, from others.
-    var condition: UInt64
+    package var condition: UInt64
     /// Bytes that it takes in memory; 0 if they are few.
     package var memory: UInt32
 
@@ -21,7 +21,7 @@ package struct ConditionWeight: Sendable, Hashable {
     package static let fewBytes = 4096
 
     /// A condition that weighs nothing.
-    static let none = ConditionWeight(cost: 0, condition: 0, memory: 0)
+    package static let none = ConditionWeight(cost: 0, condition: 0, memory: 0)
 }
 
 extension ConditionWeight {
@@ -132,6 +132,18 @@ package final class ConditionLedger: Sendable {
             sum += amount
         }
 
+        /// What a condition would add in the place of `former`: to its user's account what it
+        /// weighs more, to that of all nothing where there is an equal one.
+        func growth(
+            _ amount: Double, _ condition: UInt64,
+            insteadOf former: (amount: Double, condition: UInt64)
+        ) -> ConditionLedger.Growth {
+            let own = amount - former.amount
+            guard uses[condition] == nil else { return ConditionLedger.Growth(own: own, all: 0) }
+            let freed = uses[former.condition].map { $0.count == 1 ? $0.amount : 0 } ?? 0
+            return ConditionLedger.Growth(own: own, all: amount - freed)
+        }
+
         mutating func remove(_ amount: Double, _ condition: UInt64, of owner: UserID) {
             guard let use = uses[condition] else { return }
             let left = owners[owner, default: 0] - amount
@@ -150,6 +162,17 @@ package final class ConditionLedger: Sendable {
         var costs: [RecordType?: Account] = [:]
         /// Bytes, whatever the record type.
         var memory = Account()
+    }
+
+    /// What a condition would add to an account of its user, and to that of all.
+    package struct Growth: Sendable, Hashable {
+        package var own: Double
+        package var all: Double
+
+        package init(own: Double, all: Double) {
+            self.own = own
+            self.all = all
+        }
     }
 
     private let accounts = Mutex<Accounts>(Accounts())
@@ -177,6 +200,29 @@ package final class ConditionLedger: Sendable {
     /// The same of one user's conditions, shared with others or not.
     package func memory(of owner: UserID) -> Int {
         accounts.withLock { Int($0.memory.owners[owner] ?? 0) }
+    }
+
+    /// Comparisons that a condition would add to changes of `recordType`, in the place of one of
+    /// the same user on that type.
+    package func growth(
+        by weight: ConditionWeight, insteadOf former: ConditionWeight, on recordType: RecordType?
+    ) -> Growth {
+        accounts.withLock { accounts in
+            (accounts.costs[recordType] ?? Account()).growth(
+                Double(weight.cost), weight.condition,
+                insteadOf: (Double(former.cost), former.condition))
+        }
+    }
+
+    /// Bytes that a condition would add, in the place of one of the same user.
+    package func memoryGrowth(
+        by weight: ConditionWeight, insteadOf former: ConditionWeight
+    ) -> Growth {
+        accounts.withLock { accounts in
+            accounts.memory.growth(
+                Double(weight.memory), weight.condition,
+                insteadOf: (Double(former.memory), former.condition))
+        }
     }
 
     /// Enters what the condition of `subscription` weighs.

@@ -19,14 +19,63 @@ struct PredicateScales: Sendable {
         _ subscription: Subscription, path: String,
         isCharged: (PredicateCost) -> Bool = { _ in false }
     ) throws -> PredicateCost {
-        let index = indexes.index(of: subscription.container) ?? indexes.empty
-        let indexed = try IndexedSubscription(subscription, serial: 0)
-        let cost = PredicateCost(index.cost(of: indexed), of: indexed.predicate)
+        let cost = try cost(of: subscription)
         let weight = ConditionWeight(cost, in: subscription)
         guard weight.isNoticeable, !isCharged(cost) else { return cost }
-        if cost.isNoticeable { try check(cost, of: subscription, path: path) }
-        if weight.memory > 0 { try checkMemory(weight, of: subscription, path: path) }
+        let growth = Growth(
+            costs: .init(own: cost.comparisonsPerChange, all: cost.comparisonsPerChange),
+            memory: .init(own: Double(weight.memory), all: Double(weight.memory)))
+        if cost.isNoticeable { try check(cost, growth.costs, of: subscription, path: path) }
+        if weight.memory > 0 { try checkMemory(growth.memory, of: subscription, path: path) }
         return cost
+    }
+
+    /// The cost of the predicate of `subscription`, which is saved, in the place of `former` if
+    /// that is given: what is saved already is not weighed again, only what it grows.
+    ///
+    /// - Throws: As ``weigh(_:path:isCharged:)``.
+    func weigh(
+        saved subscription: Subscription, insteadOf former: Subscription?, path: String
+    ) throws -> PredicateCost {
+        let cost = try cost(of: subscription)
+        let weight = ConditionWeight(cost, in: subscription)
+        guard weight.isNoticeable else { return cost }
+        let before = try former.flatMap { former -> ConditionWeight? in
+            guard former.recordType == subscription.recordType else { return nil }
+            return ConditionWeight(try self.cost(of: former), in: former)
+        }
+        if let before, before.condition == weight.condition, weight.memory <= before.memory {
+            return cost
+        }
+        let growth = growth(by: weight, insteadOf: before ?? ConditionWeight.none, in: subscription)
+        if cost.isNoticeable { try check(cost, growth.costs, of: subscription, path: path) }
+        if weight.memory > 0 { try checkMemory(growth.memory, of: subscription, path: path) }
+        return cost
+    }
+
+    /// What a condition adds to the accounts of those that are saved.
+    private struct Growth {
+        var costs: ConditionLedger.Growth
+        var memory: ConditionLedger.Growth
+    }
+
+    private func growth(
+        by weight: ConditionWeight, insteadOf former: ConditionWeight, in subscription: Subscription
+    ) -> Growth {
+        let (cost, memory) = (Double(weight.cost), Double(weight.memory))
+        guard let ledger = indexes.costs(of: subscription.container) else {
+            return Growth(
+                costs: .init(own: cost, all: cost), memory: .init(own: memory, all: memory))
+        }
+        return Growth(
+            costs: ledger.growth(by: weight, insteadOf: former, on: subscription.recordType),
+            memory: ledger.memoryGrowth(by: weight, insteadOf: former))
+    }
+
+    private func cost(of subscription: Subscription) throws -> PredicateCost {
+        let index = indexes.index(of: subscription.container) ?? indexes.empty
+        let indexed = try IndexedSubscription(subscription, serial: 0)
+        return PredicateCost(index.cost(of: indexed), of: indexed.predicate)
     }
 
     /// Counts what is weighed among what is being saved, until it is known what became of it.
@@ -61,43 +110,54 @@ struct PredicateScales: Sendable {
     }
 
     private func check(
-        _ cost: PredicateCost, of subscription: Subscription, path: String
+        _ cost: PredicateCost, _ growth: ConditionLedger.Growth, of subscription: Subscription,
+        path: String
     ) throws {
-        let own = cost.comparisonsPerChange
-        try check(own, limits.perPredicate, path, "one predicate", "limits.predicateCost")
+        try check(
+            cost.comparisonsPerChange, limits.perPredicate, path, "one predicate",
+            "limits.predicateCost")
         // Whatever is expected: a change that has the value pays for all that stand under it.
-        try check(
-            Double(cost.crowd + 1), limits.perRecordType, path,
-            "the predicates that ask for the same value", "limits.recordTypeCost")
-        // What is saved and what connected clients ask for bear the same bounds together.
-        let ledgers = [
-            indexes.costs(of: subscription.container),
-            indexes.connectedCosts(of: subscription.container),
-        ].compactMap { $0 }
-        let type = subscription.recordType
-        let users = ledgers.reduce(0) {
-            $0 + $1.comparisonsPerChange(of: type, by: subscription.owner)
+        if growth.all > 0 {
+            try check(
+                Double(cost.crowd + 1), limits.perRecordType, path,
+                "the predicates that ask for the same value", "limits.recordTypeCost")
         }
-        try check(
-            own + users, limits.perUser, path, "the predicates of one user", "limits.userCost")
+        // What is saved and what connected clients ask for bear the same bounds together.
+        let ledgers = ledgers(of: subscription)
+        let type = subscription.recordType
+        if growth.own > 0 {
+            let users = ledgers.reduce(0) {
+                $0 + $1.comparisonsPerChange(of: type, by: subscription.owner)
+            }
+            try check(
+                growth.own + users, limits.perUser, path, "the predicates of one user",
+                "limits.userCost")
+        }
+        guard growth.all > 0 else { return }
         let all = ledgers.reduce(0) { $0 + $1.comparisonsPerChange(of: type) }
         try check(
-            own + all, limits.perRecordType, path, "all predicates of a record type",
+            growth.all + all, limits.perRecordType, path, "all predicates of a record type",
             "limits.recordTypeCost")
     }
 
-    private func checkMemory(
-        _ weight: ConditionWeight, of subscription: Subscription, path: String
-    ) throws {
-        var (users, all) = (Int(weight.memory), Int(weight.memory))
-        let ledgers = [
+    private func ledgers(of subscription: Subscription) -> [ConditionLedger] {
+        [
             indexes.costs(of: subscription.container),
             indexes.connectedCosts(of: subscription.container),
         ].compactMap { $0 }
-        for ledger in ledgers {
-            users += ledger.memory(of: subscription.owner)
-            all += ledger.memory
+    }
+
+    private func checkMemory(
+        _ growth: ConditionLedger.Growth, of subscription: Subscription, path: String
+    ) throws {
+        // What does not grow is let in, whatever there is.
+        var (users, all) = (0, 0)
+        for ledger in ledgers(of: subscription) {
+            if growth.own > 0 { users += ledger.memory(of: subscription.owner) }
+            if growth.all > 0 { all += ledger.memory }
         }
+        if growth.own > 0 { users += Int(growth.own) }
+        if growth.all > 0 { all += Int(growth.all) }
         try checkMemory(users, all: all, path)
     }
 

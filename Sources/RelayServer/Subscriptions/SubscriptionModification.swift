@@ -19,29 +19,41 @@ struct SubscriptionModification: Sendable {
     private let underWay: ConditionsUnderWay
     /// Whether a refusal undoes the others.
     let atomicity: EditAtomicity
+    /// The subscriptions whose conditions were too much beside what is saved.
+    let heavy: [SubscriptionID]
 
     /// Reads the body.
     ///
-    /// What its conditions weigh counts as being saved until ``settle(_:in:)``.
+    /// What its conditions weigh counts as being saved until ``settle(_:in:)``; `known` are
+    /// subscriptions in the place of which some are saved.
     ///
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
         schema: ContainerSchema, lifetime: Int64? = nil,
-        indexes: IndexDirectory = IndexDirectory(), at now: Timestamp, assignID: () -> String
+        indexes: IndexDirectory = IndexDirectory(), insteadOf known: [SubscriptionID: Subscription],
+        at now: Timestamp, assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
         underWay = indexes.underWay
         try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
         let elements = try body.operations(within: limits)
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
+        var heavy: [SubscriptionID] = []
         request = ItemisedRequest(elements, of: .subscription) { element, path in
             let reading = SubscriptionOperationReading(
                 owner: owner, limits: limits, schema: schema, assignedID: assignID(),
                 lifetime: lifetime)
             let edit = try reading.edit(element, path: path, at: now)
-            return try Self.weighed(edit, on: scales, path: path)
+            do {
+                return try Self.weighed(
+                    edit, insteadOf: known[edit.subscriptionID], on: scales, path: path)
+            } catch {
+                heavy.append(edit.subscriptionID)
+                throw error
+            }
         }
+        self.heavy = heavy
     }
 
     /// What is to be applied; `nil` if an atomic request has been refused already.
@@ -74,12 +86,13 @@ struct SubscriptionModification: Sendable {
     }
 
     private static func weighed(
-        _ edit: SubscriptionEdit, on scales: PredicateScales, path: String
+        _ edit: SubscriptionEdit, insteadOf former: Subscription?, on scales: PredicateScales,
+        path: String
     ) throws -> Operation {
         switch edit {
         case .create(let subscription), .update(let subscription):
             let place = "\(path).subscription"
-            let cost = try scales.weigh(subscription, path: place)
+            let cost = try scales.weigh(saved: subscription, insteadOf: former, path: place)
             return Operation(
                 edit: edit, cost: cost,
                 weight: try scales.begin(subscription, costing: cost, path: place))

@@ -178,7 +178,8 @@ struct SubscriptionRoutes: Sendable {
         var limits = limits
         limits.costs = limits.costs.narrowed(by: admitted.settings.costs)
         let schema = try await shadow.schema(of: owner.container)
-        let modification = try await read(request, by: admitted, owner, within: limits, schema)
+        let modification = try await readModification(
+            request, by: admitted, owner, within: limits, schema)
         var outcomes: [SubscriptionEditOutcome] = []
         // What is not saved, or not known to be, is no longer being saved.
         defer { modification.settle(outcomes, in: owner.container) }
@@ -199,16 +200,53 @@ struct SubscriptionRoutes: Sendable {
             modification.entries(outcomes: outcomes, warnings ?? [], uuid: request.uuid))
     }
 
+    /// Reads what is to be saved; once more where a condition is too much beside the one in the
+    /// place of which it is saved, as clients save all that they have at each start.
+    private func readModification(
+        _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
+        within limits: RequestLimits, _ schema: ContainerSchema
+    ) async throws -> SubscriptionModification {
+        let first = try await read(
+            request, by: admitted, owner, within: limits, schema, insteadOf: [:])
+        guard !first.heavy.isEmpty else { return first }
+        let known: [SubscriptionID: Subscription]
+        do {
+            known = try await saved(first.heavy, of: owner)
+        } catch {
+            first.settle([], in: owner.container)
+            throw error
+        }
+        guard !known.isEmpty else { return first }
+        first.settle([], in: owner.container)
+        return try await read(
+            request, by: admitted, owner, within: limits, schema, insteadOf: known)
+    }
+
+    /// Those of these subscriptions that are saved.
+    private func saved(
+        _ ids: [SubscriptionID], of owner: SubscriptionOwner
+    ) async throws -> [SubscriptionID: Subscription] {
+        var saved: [SubscriptionID: Subscription] = [:]
+        for id in ids {
+            if let version = try await registry.subscription(id, of: owner) {
+                saved[id] = version.subscription
+            }
+        }
+        return saved
+    }
+
     /// Reads what is to be saved, which may take long, and by a thread that gives way then.
     private func read(
         _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
-        within limits: RequestLimits, _ schema: ContainerSchema
+        within limits: RequestLimits, _ schema: ContainerSchema,
+        insteadOf known: [SubscriptionID: Subscription]
     ) async throws -> SubscriptionModification {
         let read = { @Sendable () throws -> SubscriptionModification in
             try SubscriptionModification(
                 request.jsonBody(), owner: owner, limits: limits, schema: schema,
                 lifetime: admitted.settings.expirationSeconds, indexes: indexes,
-                at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
+                insteadOf: known, at: request.receivedAt,
+                assignID: { identifiers.uuid().uppercased() })
         }
         guard request.body.count > LongBodies.leastOfConditions else {
             return try await indexes.whenFree(owner.container) { try read() }
