@@ -44,6 +44,11 @@ import Testing
             #expect([1, 64, 78].contains(refused.code), "\(wrong)")
             #expect(refused.complaint.contains("key") || refused.complaint.contains("nobody"))
         }
+        let twice = try await BuiltBelfry.run(
+            ["containers", "set", "--quota", "zones=1", "--quota", "zones="] + Self.container
+                + file)
+        #expect(twice.code == 64)
+        #expect(twice.complaint.contains("--quota zones is given twice"), "\(twice.complaint)")
         let parked = try await BuiltBelfry.run(
             ["changes", "parked", "--database", store.path] + Self.container)
         #expect(parked.output == "none\n")

@@ -180,6 +180,9 @@ struct ContainerSettingsOptions: ParsableArguments {
             guard parts.count == 2, number != nil || parts[1].isEmpty else {
                 throw ValidationError("\(option) \(text): NAME=NUMBER or NAME= is expected")
             }
+            guard object[String(parts[0])] == nil else {
+                throw ValidationError("\(option) \(parts[0]) is given twice")
+            }
             object.members.append((String(parts[0]), number.map { .integer($0) } ?? .null))
         }
         return object
