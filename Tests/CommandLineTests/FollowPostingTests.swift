@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import PostgresFollowing
 import RelayTestKit
+import Synchronization
 import Testing
 
 @testable import belfry
@@ -35,6 +36,34 @@ import Testing
             Issue.record("\(status) \(body)")
             return
         }
+    }
+
+    /// A relay that takes less than another, or a proxy before it, holds nobody up for good.
+    @Test(arguments: [(25, [2, 2, 2, 3]), (9, [1, 1, 1, 1, 1, 1, 1, 1, 1]), (1000, [9])])
+    func `rows that are too long together are posted by halves, in their order:`(
+        most: Int, counts: [Int]
+    ) async {
+        let elements = (1...9).map { "{\"n\":\($0)}" }
+        let rows = elements.map { Array($0.utf8) }
+        let taken = Mutex<[[UInt8]]>([])
+        let said = await FollowPosting.post(rows[...]) { body in
+            guard body.count <= most else { return (413, .not(.relayRefuses("413"))) }
+            taken.withLock { $0.append(body) }
+            return (200, .takenAsOlder(1))
+        }
+        let bodies = taken.withLock { $0 }
+        #expect(said == .takenAsOlder(counts.count))
+        let texts = bodies.map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
+        #expect(texts.map { $0.split(separator: ",").count } == counts)
+        #expect(texts.joined(separator: ",") == elements.joined(separator: ","))
+    }
+
+    @Test func `a row that is too long by itself is refused as it was`() async {
+        let said = await FollowPosting.post([[1], [2]]) { body in
+            guard body.contains(2) else { return (200, .taken) }
+            return (413, .not(.relayRefuses("413")))
+        }
+        #expect(said == .not(.relayRefuses("413")))
     }
 
     @Test func `what the relay refuses is said`() {

@@ -18,11 +18,11 @@ struct FollowPosting: Sendable {
     /// Makes ready what posts `rows` in their order; where they are too long for one request, in
     /// several.
     func prepare(_ rows: [FollowedRow]) -> PreparedRows {
-        let bodies = Self.bodies(of: rows)
+        let parts = Self.parts(of: rows)
         return {
             var older = 0
-            for body in bodies {
-                switch await post(body) {
+            for part in parts {
+                switch await Self.post(part[...], by: { await send($0) }) {
                 case .taken: break
                 case .takenAsOlder(let count): older += count
                 case .not(let problem): return .not(problem)
@@ -32,27 +32,54 @@ struct FollowPosting: Sendable {
         }
     }
 
-    /// The bodies of the requests.
-    static func bodies(of rows: [FollowedRow]) -> [[UInt8]] {
-        var bodies: [[UInt8]] = []
-        var body: [UInt8] = []
+    /// The rows of the requests, each as the element of a body that it is.
+    private static func parts(of rows: [FollowedRow]) -> [[[UInt8]]] {
+        var parts: [[[UInt8]]] = []
+        var part: [[UInt8]] = []
+        var bytes = 0
         for row in rows {
             var element = JSONValue.object(row.json).utf8
             if element.count > maximumBody {
                 element = JSONValue.object(row.lightened().json).utf8
             }
-            if body.count + element.count > maximumBody {
-                bodies.append(body + Array("]".utf8))
-                body = []
+            if bytes + element.count > maximumBody, !part.isEmpty {
+                parts.append(part)
+                (part, bytes) = ([], 0)
             }
-            body.append(UInt8(ascii: body.isEmpty ? "[" : ","))
-            body += element
+            part.append(element)
+            bytes += element.count + 1
         }
-        if !body.isEmpty { bodies.append(body + Array("]".utf8)) }
-        return bodies
+        if !part.isEmpty { parts.append(part) }
+        return parts
     }
 
-    private func post(_ body: [UInt8]) async -> RowsTaken {
+    /// What an answer says of rows, and its status; 0 if there is none.
+    typealias Answer = (status: Int, rows: RowsTaken)
+
+    /// Posts rows in their order; by halves where together they are too long for the relay, whose
+    /// `limits.webhookBytes` may be lower, or for a proxy before it: they would be refused each
+    /// time anew, and hold up all that comes after them.
+    static func post(
+        _ rows: ArraySlice<[UInt8]>, by send: @Sendable ([UInt8]) async -> Answer
+    ) async -> RowsTaken {
+        var body = [UInt8(ascii: "[")]
+        body += rows.joined(separator: [UInt8(ascii: ",")])
+        body.append(UInt8(ascii: "]"))
+        let answer = await send(body)
+        guard answer.status == 413, rows.count > 1 else { return answer.rows }
+        let middle = rows.startIndex + rows.count / 2
+        var older = 0
+        for half in [rows[..<middle], rows[middle...]] {
+            switch await post(half, by: send) {
+            case .taken: break
+            case .takenAsOlder(let count): older += count
+            case .not(let problem): return .not(problem)
+            }
+        }
+        return older > 0 ? .takenAsOlder(older) : .taken
+    }
+
+    private func send(_ body: [UInt8]) async -> Answer {
         var request = HTTPClientRequest(url: source.url)
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
@@ -64,15 +91,15 @@ struct FollowPosting: Sendable {
         do {
             let response = try await client.execute(request, timeout: Self.patience)
             if let place = response.redirection {
-                return .not(
-                    .relayRefuses("\(source.url) redirects to \(place): name the source itself"))
+                let problem = "\(source.url) redirects to \(place): name the source itself"
+                return (Int(response.status.code), .not(.relayRefuses(problem)))
             }
             let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
             answer = (Int(response.status.code), Array(bytes.readableBytesView))
         } catch {
-            return .not(.relayUnreachable("\(source.url): \(ReachingFailure(error))"))
+            return (0, .not(.relayUnreachable("\(source.url): \(ReachingFailure(error))")))
         }
-        return Self.outcome(answer.status, answer.body, at: source.url)
+        return (answer.status, Self.outcome(answer.status, answer.body, at: source.url))
     }
 
     /// What an answer says of the rows.
