@@ -121,8 +121,9 @@ struct NotificationListing: Sendable {
                 "resultsLimit", "must be \(range.lowerBound) to \(range.upperBound)")
         }
         limit = Int(asked ?? range.upperBound)
+        let named = request.query["deviceID"] ?? request.query["clientId"]
         device =
             try DeviceChoice(optionalIn: body).deviceID
-            ?? request.query["clientId"].flatMap(DeviceID.init(rawValue:))
+            ?? named.flatMap(DeviceID.init(rawValue:))
     }
 }
