@@ -66,6 +66,15 @@ import Testing
             target: TestRelay.path + "/public/subscriptions/list" + TestRelay.query(),
             status: 405, code: "BAD_REQUEST",
             reason: "PUT is not allowed here; allowed: GET, HEAD, OPTIONS, POST"),
+        HTTPScenario(
+            testDescription: "a method that no path has", method: .trace,
+            target: TestRelay.path + "/public/subscriptions/list" + TestRelay.query(),
+            status: 405, code: "BAD_REQUEST",
+            reason: "TRACE is not allowed here; allowed: GET, HEAD, OPTIONS, POST"),
+        HTTPScenario(
+            testDescription: "a method that no path has, where there is none", method: .trace,
+            target: "/database/2", status: 404, code: "NOT_FOUND",
+            reason: "there is no call at /database/2"),
         register(
             "a token", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#, 200, nil),
         register(

@@ -27,15 +27,20 @@ package enum RelayRouter {
     /// A router for these calls.
     static func make(_ served: [RelayRoute], _ handler: RequestHandler) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self)
-        router.add(middleware: NotFoundMiddleware(handler: handler))
-        for (path, routes) in Dictionary(grouping: served, by: \.path) {
-            let place = RelayPlace(
-                path: path, allowed: allowedMethods(of: routes),
-                pages: routes.first?.surface.pages ?? .none,
-                refuse: routes.compactMap { $0.refuse }.first)
+        let groups = Dictionary(grouping: served, by: \.path).map { path, routes in
+            (
+                place: RelayPlace(
+                    path: path, allowed: allowedMethods(of: routes),
+                    pages: routes.first?.surface.pages ?? .none,
+                    refuse: routes.compactMap { $0.refuse }.first),
+                routes: routes
+            )
+        }
+        router.add(middleware: NotFoundMiddleware(handler: handler, places: groups.map(\.place)))
+        for (place, routes) in groups {
             for method in methods {
                 let route = route(for: method, among: routes)
-                router.on(RouterPath(path), method: method) { request, context in
+                router.on(RouterPath(place.path), method: method) { request, context in
                     await handler.answer(
                         request, context: context, route: route, place: place)
                 }
@@ -67,6 +72,13 @@ package enum RelayRouter {
     /// Answers what no path matches.
     private struct NotFoundMiddleware: RouterMiddleware {
         let handler: RequestHandler
+        /// Those with the fewest variable parts first, as the router prefers them.
+        private let places: [RelayPlace]
+
+        init(handler: RequestHandler, places: [RelayPlace]) {
+            self.handler = handler
+            self.places = places.sorted { $0.variables < $1.variables }
+        }
 
         @concurrent
         func handle(
@@ -74,8 +86,11 @@ package enum RelayRouter {
             next: @concurrent (Request, RelayContext) async throws -> Response
         ) async throws -> Response {
             guard context.endpointPath == nil else { return try await next(request, context) }
+            // The router knows a path by its methods, and none of these is a rare one.
+            let isRare = !RelayRouter.methods.contains(request.method)
+            let place = isRare ? places.first { $0.fits(request.uri.path) } : nil
             return await handler.answer(
-                request, context: context, route: nil, place: nil)
+                request, context: context, route: nil, place: place)
         }
     }
 }

@@ -25,6 +25,22 @@ struct RelayPlace: Sendable {
         }
     }
 
+    /// How many parts are variable.
+    var variables: Int { names.count }
+
+    /// Whether the path of a request leads here, as the router takes it apart.
+    func fits(_ asked: String) -> Bool {
+        let (parts, own) = (Self.parts(of: asked), Self.parts(of: path))
+        return parts.count == own.count
+            && zip(parts, own).allSatisfy { part, own in
+                own.first == UInt8(ascii: "{") || part.elementsEqual(own)
+            }
+    }
+
+    private static func parts(of path: String) -> [String.UTF8View.SubSequence] {
+        path.utf8.split(separator: UInt8(ascii: "/"))
+    }
+
     /// The variable parts, decoded.
     ///
     /// Only those of this path: the router leaves behind what it met on ways that led nowhere.
