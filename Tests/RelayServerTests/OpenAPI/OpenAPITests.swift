@@ -89,6 +89,24 @@ import Testing
         }
     }
 
+    @Test func `what an answer goes on with can be sent`() throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        var checked = 0
+        for call in document.calls {
+            let members = document.answer(of: call, status: 200)?
+                .value(at: ["content", "application/json", "schema", "properties"])
+            for name in ["continuationMarker", "syncToken"]
+            where members?.value(at: [name]) != nil {
+                checked += 1
+                let isAsked = document.parameters(of: call, in: "query")
+                    .contains { $0.name == name }
+                let isSent = call.body?.schema.value(at: ["properties", name]) != nil
+                #expect(isAsked || isSent, "\(call.name): \(name)")
+            }
+        }
+        #expect(checked > 10)
+    }
+
     @Test func `every reference of the document leads somewhere`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         func check(_ value: JSONValue) {
