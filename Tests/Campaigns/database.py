@@ -1,6 +1,6 @@
-"""PostgreSQL servers as processes, of Debian's package, each in a temporary folder."""
-import atexit, glob, os, shutil, signal, socket, subprocess, tempfile, threading, time
-from rig import PATIENCE, STARTED, free_port
+"""PostgreSQL servers as processes, each in a temporary folder."""
+import atexit, os, shutil, signal, socket, subprocess, tempfile, threading, time
+from rig import PATIENCE, STARTED, database_programs, free_port
 
 
 class Postgres:
@@ -9,10 +9,7 @@ class Postgres:
     def __init__(self, settings=(), copies=None, place=None, log_place=None, made_with=()):
         """A new one, or one that starts as a standby of another. Its data, and its log, lie in other
         folders if these are named; `made_with` goes to initdb."""
-        self.programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None,
-                            key=lambda path: int(path.split("/")[4]))
-        if not self.programs:
-            raise SystemExit("install postgresql first")
+        self.programs = database_programs()
         self.port = free_port()
         self.settings = ["listen_addresses=127.0.0.1", f"port={self.port}", *settings]
         self.folder = tempfile.mkdtemp(prefix="belfry-postgres-")

@@ -13,8 +13,8 @@ some sizes go into the log, what they cost, and how late single transactions are
   python3 Tests/Campaigns/postgres.py --served --outbox --kills 40 --seconds 120
   python3 Tests/Campaigns/postgres.py --served --rows 200000
 """
-import argparse, atexit, glob, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
-from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port
+import argparse, atexit, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
+from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, database_programs, free_port
 
 SCHEMA = """
 CREATE TABLE item (id bigint PRIMARY KEY, rev int NOT NULL, owner text, price numeric(12,2),
@@ -66,10 +66,7 @@ class Postgres:
     settings = ()
 
     def __init__(self):
-        self.programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None,
-                            key=lambda path: int(path.split("/")[4]))
-        if not self.programs:
-            raise SystemExit("install postgresql first")
+        self.programs = database_programs()
         self.folder = tempfile.mkdtemp(prefix="belfry-postgres-")
         self.user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
         if os.getuid() == 0:

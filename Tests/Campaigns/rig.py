@@ -2,7 +2,7 @@
 
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
-import atexit, base64, hashlib, hmac, http.client, json, os, random, re, shutil, signal, socket
+import atexit, base64, glob, hashlib, hmac, http.client, json, os, random, re, shutil, signal, socket
 import sqlite3, ssl, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -32,6 +32,16 @@ def binary(name=None):
         if place and os.path.exists(place):
             return os.path.abspath(place)
     raise SystemExit("build belfry first: swift build -c release --product belfry")
+
+
+def database_programs():
+    """Where PostgreSQL's programs are: those that the environment names, or the newest of Debian's."""
+    named = os.environ.get("BELFRY_POSTGRESQL")
+    places = [named] if named else sorted(
+        glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
+    if not places:
+        raise SystemExit("install postgresql first")
+    return places[-1]
 
 
 def judge_in_folder(name, run, keep=False, note="", logs=("relay.log",)):

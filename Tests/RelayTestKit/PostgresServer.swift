@@ -1,10 +1,12 @@
 import Foundation
 import Synchronization
 
-/// A real server, of Debian's package, in a folder of its own; it ends with the test process.
+/// A real server, in a folder of its own; it ends with the test process.
 package final class PostgresServer: Sendable {
-    /// Where the programs are; `nil` where PostgreSQL is not installed.
+    /// Where the programs are: those that the environment names, or else the newest that Debian has
+    /// installed; `nil` where there are none.
     package static let programs: String? = {
+        if let named = ProcessInfo.processInfo.environment["BELFRY_POSTGRESQL"] { return named }
         let top = "/usr/lib/postgresql"
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: top)) ?? []
         return versions.compactMap(Int.init).max().map { "\(top)/\($0)/bin" }
