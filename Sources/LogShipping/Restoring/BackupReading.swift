@@ -207,9 +207,9 @@ package struct BackupReading: Sendable {
         guard case .success(let tail) = try await self.segment(last, of: chain, store: store),
             let end = tail.header.marks.last
         else { return nil }
-        // What is restored need not have the beginning: it may be damaged.
-        let head = try await self.segment(first, of: chain, store: store)
-        let beginning = (try? head.get())?.header.marks.first
+        // What is restored need not have the beginning: it may be damaged, or put away.
+        let head = try? await self.segment(first, of: chain, store: store)
+        let beginning = (try? head?.get())?.header.marks.first
         return ChainSpan(first: beginning ?? end, last: end)
     }
 
