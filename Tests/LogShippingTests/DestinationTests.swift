@@ -87,6 +87,22 @@ import Testing
         try await FolderDestination(folder).put("a/b", [1, 2, 3])
     }
 
+    @Test func `what a crash left under its first name too is not written over`() async throws {
+        let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
+        try await FolderDestination(folder).put("a/b", [1, 2, 3])
+        try FileManager.default.linkItem(
+            atPath: "\(folder)/a/b", toPath: "\(folder)/a/b.partial")
+        let full = FileWriter { _, _ in
+            errno = ENOSPC
+            return -1
+        }
+        await #expect(throws: DestinationFailure.self) {
+            try await FolderDestination(folder, writer: full).put("a/b", [1, 2, 3])
+        }
+        #expect(try await FolderDestination(folder).get("a/b", atMost: 3) == [1, 2, 3])
+        try await FolderDestination(folder).put("a/b", [1, 2, 3])
+    }
+
     /// What is not in a list may be removed, with all that belongs to it.
     @Test func `a list of which a part cannot be read is none`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path

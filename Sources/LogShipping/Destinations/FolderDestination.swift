@@ -224,9 +224,10 @@ package struct FolderDestination: BackupDestination {
         let folder = Self.parent(of: file)
         try makeFolder(folder)
         let partial = file + Self.partial
-        // Whoever can write there might name a file of ours with a link.
-        let opened = unsafe open(
-            partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        // What a crash left may be another name of what is there already, and whoever can write
+        // there might name a file of ours with a link: neither is written to.
+        unsafe unlink(partial)
+        let opened = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw failure("\(name) cannot be opened") }
         defer { Glibc.close(opened) }
         defer { unsafe unlink(partial) }
