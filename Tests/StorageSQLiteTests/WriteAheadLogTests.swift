@@ -127,6 +127,31 @@ import Testing
         await store.close()
     }
 
+    // MARK: Copies of it
+
+    @Test func `a segment of very many commits is gone on with after a start`() async throws {
+        let home = try TemporaryStore(in: .memory)
+        var settings = StoreSettings.forTests
+        settings.checkpointPages = 0
+        var bounds = LogSpool.Settings()
+        bounds.reserveBytes = 0
+        let chain = "20261125T201501Z-1a2b3c4d1a2b3c4d"
+        let spool = try LogSpool(of: home.path, settings: bounds, now: { Sample.moment(1) })
+        let store = try RelayStore.open(path: home.path, settings: settings, spool: spool)
+        try await store.beginChain(chain)
+        // More than a header usually has, of which the beginning is read first.
+        for _ in 0..<800 { try await store.commitNothing() }
+        spool.copy()
+        let before = spool.waiting
+        #expect(before.count == 1 && before.first?.mark?.frame ?? 0 > 800)
+        await store.close()
+        let again = try LogSpool(of: home.path, settings: bounds, now: { Sample.moment(1) })
+        let next = try RelayStore.open(path: home.path, settings: settings, spool: again)
+        #expect(again.chainName == chain)
+        #expect(again.waiting.first == before.first)
+        await next.close()
+    }
+
     // MARK: Waiting for readers
 
     @Test func `the writer waits ever more seldom for a reader that stays`() {

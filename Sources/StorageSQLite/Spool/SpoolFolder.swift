@@ -123,11 +123,19 @@ struct SpoolFolder: Sendable {
         let file = open("\(path)/\(entry.name)", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { Glibc.close(file) }
-        var bytes = [UInt8](repeating: 0, count: SegmentHeader.maximumBytes)
-        let count = pread(file, &bytes, bytes.count, 0)
-        guard count >= 0 else { return nil }
-        return SegmentHeader.read(Data(bytes.prefix(count)))?.header
+        // After days without the destination a start reads tens of thousands.
+        for size in [Self.usualHeaderBytes, SegmentHeader.maximumBytes] {
+            var bytes = [UInt8](repeating: 0, count: size)
+            let count = pread(file, &bytes, size, 0)
+            guard count >= 0 else { return nil }
+            if let found = SegmentHeader.read(bytes.prefix(count)) { return found.header }
+            guard count == size else { return nil }
+        }
+        return nil
     }
+
+    /// A header with a hundred marks, which is more than most have.
+    private static let usualHeaderBytes = 16 << 10
 
     /// The bytes of a segment.
     func bytes(of entry: Entry) -> Int {
