@@ -2,6 +2,9 @@ package import RelayModel
 package import Storage
 
 extension RelayStore {
+    /// Tokens that are over and are kept, so that it is said of them that they were there.
+    private static let mostEndedTokens = 1000
+
     package func save(_ token: AdminToken) async throws {
         try await write { commit in
             let container = try token.container.map { try commit.container($0).id }
@@ -15,6 +18,13 @@ extension RelayStore {
                     token.id, token.verifier, token.label, token.mayChange, container,
                     token.createdAt.stored, token.endsAt?.stored, token.revokedAt?.stored,
                 ])
+            // Whoever has one made for each task, for an hour, would have the list grow for ever.
+            try commit.db.execute(
+                sql: """
+                    DELETE FROM adminToken WHERE id IN (
+                        SELECT id FROM adminToken WHERE revokedAt IS NOT NULL OR endsAt <= ?1
+                        ORDER BY coalesce(revokedAt, endsAt) DESC, id LIMIT -1 OFFSET ?2)
+                    """, arguments: [token.createdAt.stored, Self.mostEndedTokens])
         }
     }
 

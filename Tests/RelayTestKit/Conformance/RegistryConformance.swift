@@ -8,6 +8,9 @@ package enum RegistryConformance {
     package static let cases = [
         ConformanceCase("a container's settings read as they were saved", check: containers),
         ConformanceCase("access keys are kept, and revoked once", check: accessKeys),
+        ConformanceCase(
+            "of administrative tokens that are over the newest are kept, and all others",
+            check: adminTokens),
         ConformanceCase("change sources are kept by name", check: sources),
         ConformanceCase("parked changes are kept in order until deleted", check: parkedChanges),
         ConformanceCase("dead letters are redriven or dropped by choice", check: deadLetters),
@@ -52,6 +55,35 @@ package enum RegistryConformance {
         #expect(try await revoke("key-1", of: Sample.container) == false)
         keys[1].revokedAt = Sample.moment(7)
         #expect(try await factory.reopen(store).accessKeys(of: Sample.container) == keys)
+    }
+
+    static func adminTokens(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        func token(_ number: Int) -> AdminToken {
+            let digits = String(number)
+            let zeros = String(repeating: "0", count: 64 - digits.utf8.count)
+            return AdminToken(
+                id: "t\(number)", verifier: zeros + digits, label: "l", mayChange: false,
+                container: nil, createdAt: Sample.moment(0), endsAt: nil)
+        }
+        var later = token(1)
+        later.endsAt = Sample.moment(1)
+        let live = [token(0), later]
+        var over = (2..<1005).map { number in
+            var revoked = token(number)
+            revoked.revokedAt = Sample.moment(Int64(number))
+            return revoked
+        }
+        // Its time was over before any other one was revoked.
+        over[1002].revokedAt = nil
+        over[1002].endsAt = Sample.moment(-1)
+        // At the same time, so that they share commits.
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for each in live + over { group.addTask { try await store.save(each) } }
+            try await group.waitForAll()
+        }
+        let kept = try await factory.reopen(store).adminTokens()
+        #expect(Set(kept) == Set(live + over[2..<1002]))
     }
 
     static func sources(_ factory: any StoreFactory) async throws {
