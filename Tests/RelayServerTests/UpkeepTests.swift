@@ -137,6 +137,48 @@ struct UpkeepTests {
         await store.close()
     }
 
+    @Test func `what is pruned is counted, calls of the audit log too`() async throws {
+        let clock = TestClock()
+        var world = World.real
+        world.clock = clock
+        let store = try TemporaryStore().open()
+        _ = try await store.beginAudit(
+            AuditEntry(at: Timestamp(seconds: 0), caller: "main", method: "PUT", path: "/x"))
+        let metrics = PrometheusMetrics()
+        let upkeep = Upkeep(
+            store, settings: Upkeep.Settings(), world: world, logger: Logger(label: "test"),
+            metrics: metrics, progress: { .start })
+        let loop = Task { try await upkeep.run() }
+        let isCounted = await clock.advance(by: .seconds(1)) {
+            metrics.render().contains(#"belfry_pruned_total{table="auditEntry"} 1"#)
+        }
+        #expect(isCounted)
+        loop.cancel()
+        await #expect(throws: CancellationError.self) { try await loop.value }
+        await store.close()
+    }
+
+    /// On a server: a disk of which nothing is known has not nothing left.
+    @Test func `what is not known of a store is not shown as nothing`() {
+        let metrics = PrometheusMetrics()
+        let meter = UpkeepMeter(metrics)
+        let backlog = Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
+        func show(_ footprint: StoreFootprint) {
+            meter.show(
+                UpkeepMeter.Watch(
+                    lag: 0, backlog: backlog, footprint: footprint, memory: 1, reached: []))
+        }
+        show(StoreFootprint(fileBytes: 1, walBytes: 0, freeBytes: nil))
+        #expect(!metrics.render().contains("belfry_storage_free_bytes"))
+        #expect(!metrics.render().contains("belfry_store_owner"))
+        var known = StoreFootprint(fileBytes: 1, walBytes: 0, freeBytes: 7)
+        known.nodes = 2
+        show(known)
+        #expect(metrics.render().contains("belfry_storage_free_bytes 7\n"))
+        #expect(metrics.render().contains("belfry_store_owner 1\n"))
+        #expect(metrics.render().contains("belfry_store_nodes 2\n"))
+    }
+
     @Test func `what the accounts differ by is kept for whoever asks`() async throws {
         let store = try TemporaryStore().open()
         let standing = AccountsStanding()

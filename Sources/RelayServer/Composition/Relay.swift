@@ -248,7 +248,7 @@ package final class Relay: Service {
     private var upkeep: Upkeep {
         Upkeep(
             store, settings: configuration.upkeep, world: world, logger: logger,
-            standing: accounts, progress: { [walk] in walk.settled })
+            standing: accounts, metrics: metrics, progress: { [walk] in walk.settled })
     }
 
     /// Ends the relay once another machine should own the store.

@@ -1,3 +1,4 @@
+import CoreMetrics
 import FoundationEssentials
 import Logging
 import Metrics
@@ -45,16 +46,18 @@ struct Upkeep: Sendable {
     /// How far deliveries are settled.
     let progress: @Sendable () -> LogPosition
 
-    private let meter = UpkeepMeter()
+    private let meter: UpkeepMeter
     private let standing: AccountsStanding
     private let disagreements: DisagreementLog
 
     init(
         _ store: any Store, settings: Settings, world: World,
         logger: Logger, standing: AccountsStanding = AccountsStanding(),
+        metrics: any MetricsFactory = MetricsSystem.factory,
         progress: @escaping @Sendable () -> LogPosition
     ) {
         self.store = store
+        meter = UpkeepMeter(metrics)
         self.standing = standing
         self.settings = settings
         self.world = world
@@ -141,18 +144,29 @@ struct Upkeep: Sendable {
             { meter.count(try await store.prune(settings.retention, at: now)) },
             {
                 try await Self.all {
-                    try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000)
+                    meter.count(
+                        try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000),
+                        of: "courier")
                 }
             },
             {
                 try await Self.all {
-                    try await store.pruneInboxes(unchangedSince: old, count: 1000)
+                    meter.count(
+                        try await store.pruneInboxes(unchangedSince: old, count: 1000),
+                        of: "notification")
                 }
             },
-            { try await Self.all { try await store.pruneSessions(at: now, limit: 1000) } },
             {
                 try await Self.all {
-                    try await store.pruneAudit(before: cutoff, most: settings.auditEntries)
+                    meter.count(
+                        try await store.pruneSessions(at: now, limit: 1000), of: "userSession")
+                }
+            },
+            {
+                try await Self.all {
+                    meter.count(
+                        try await store.pruneAudit(before: cutoff, most: settings.auditEntries),
+                        of: "auditEntry")
                 }
             })
     }

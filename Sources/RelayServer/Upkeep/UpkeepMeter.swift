@@ -1,3 +1,4 @@
+import CoreMetrics
 import Metrics
 import RelayModel
 import Storage
@@ -14,21 +15,32 @@ final class UpkeepMeter: Sendable {
         let reached: Set<IntakeBound>
     }
 
-    private let lag = Gauge(label: "belfry_log_lag_entries")
-    private let retries = Gauge(label: "belfry_retries_waiting")
-    private let ranges = Gauge(label: "belfry_range_subscriptions_waiting")
-    private let quarantined = Gauge(label: "belfry_quarantined_changes")
-    private let file = Gauge(label: "belfry_storage_file_bytes")
-    private let wal = Gauge(label: "belfry_storage_wal_bytes")
-    private let free = Gauge(label: "belfry_storage_free_bytes")
-    private let owner = Gauge(label: "belfry_store_owner")
-    private let nodes = Gauge(label: "belfry_store_nodes")
-    private let disagreements = Gauge(label: "belfry_store_disagreements")
-    private let memory = Gauge(label: "belfry_process_resident_bytes")
-    private let difference = Gauge(label: "belfry_conservation_difference")
+    private let lag: Gauge
+    private let retries: Gauge
+    private let ranges: Gauge
+    private let quarantined: Gauge
+    private let file: Gauge
+    private let wal: Gauge
+    private let memory: Gauge
+    private let difference: Gauge
     private let refused = Mutex<[IntakeBound: UInt64]>([:])
     private let reached = Mutex<[Quota: UInt64]>([:])
     private let unkept = Mutex<Int?>(nil)
+    private let factory: any MetricsFactory
+
+    init(_ factory: any MetricsFactory) {
+        self.factory = factory
+        lag = Gauge(label: "belfry_log_lag_entries", factory: factory)
+        retries = Gauge(label: "belfry_retries_waiting", factory: factory)
+        ranges = Gauge(label: "belfry_range_subscriptions_waiting", factory: factory)
+        quarantined = Gauge(label: "belfry_quarantined_changes", factory: factory)
+        file = Gauge(label: "belfry_storage_file_bytes", factory: factory)
+        wal = Gauge(label: "belfry_storage_wal_bytes", factory: factory)
+        memory = Gauge(label: "belfry_process_resident_bytes", factory: factory)
+        difference = Gauge(label: "belfry_conservation_difference", factory: factory)
+    }
+
+    private func gauge(_ label: String) -> Gauge { Gauge(label: label, factory: factory) }
 
     /// Shows what one look found.
     func show(_ watch: Watch) {
@@ -38,16 +50,22 @@ final class UpkeepMeter: Sendable {
         quarantined.record(watch.backlog.quarantined)
         file.record(watch.footprint.fileBytes)
         wal.record(watch.footprint.walBytes)
-        if let bytes = watch.footprint.freeBytes { free.record(Double(bytes)) }
+        // A gauge shows 0 from the moment it is made: so would what is not known, and an alert would
+        // hear of a full disk.
+        if let bytes = watch.footprint.freeBytes {
+            gauge("belfry_storage_free_bytes").record(Double(bytes))
+        }
         if let count = watch.footprint.nodes {
-            owner.record(1)
-            nodes.record(count)
-            disagreements.record(watch.footprint.disagreements.count)
+            gauge("belfry_store_owner").record(1)
+            gauge("belfry_store_nodes").record(count)
+            gauge("belfry_store_disagreements").record(watch.footprint.disagreements.count)
         }
         memory.record(watch.memory)
         for bound in IntakeBound.allCases {
-            Gauge(label: "belfry_bound_reached", dimensions: [("bound", bound.rawValue)])
-                .record(watch.reached.contains(bound) ? 1 : 0)
+            Gauge(
+                label: "belfry_bound_reached", dimensions: [("bound", bound.rawValue)],
+                factory: factory
+            ).record(watch.reached.contains(bound) ? 1 : 0)
         }
     }
 
@@ -59,8 +77,10 @@ final class UpkeepMeter: Sendable {
         }
         for bound in IntakeBound.allCases {
             let count = refusals[bound, default: 0] - before[bound, default: 0]
-            Counter(label: "belfry_intake_refused_total", dimensions: [("bound", bound.rawValue)])
-                .increment(by: count)
+            Counter(
+                label: "belfry_intake_refused_total", dimensions: [("bound", bound.rawValue)],
+                factory: factory
+            ).increment(by: count)
         }
     }
 
@@ -71,8 +91,10 @@ final class UpkeepMeter: Sendable {
             return reached
         }
         for quota in Quota.allCases {
-            Counter(label: "belfry_quota_reached_total", dimensions: [("quota", quota.rawValue)])
-                .increment(by: now[quota, default: 0] - before[quota, default: 0])
+            Counter(
+                label: "belfry_quota_reached_total", dimensions: [("quota", quota.rawValue)],
+                factory: factory
+            ).increment(by: now[quota, default: 0] - before[quota, default: 0])
         }
     }
 
@@ -84,15 +106,17 @@ final class UpkeepMeter: Sendable {
             return unkept
         }
         let count = max(0, total - (before ?? total))
-        Counter(label: "belfry_records_unkept_total").increment(by: count)
+        Counter(label: "belfry_records_unkept_total", factory: factory).increment(by: count)
         return count
     }
 
     /// Counts rows that were set aside because they cannot be read.
     func count(_ rows: [UnreadableRow]) {
         for row in rows {
-            Counter(label: "belfry_unreadable_rows_total", dimensions: [("table", row.table)])
-                .increment()
+            Counter(
+                label: "belfry_unreadable_rows_total", dimensions: [("table", row.table)],
+                factory: factory
+            ).increment()
         }
     }
 
@@ -104,8 +128,10 @@ final class UpkeepMeter: Sendable {
     /// Shows how many deliveries are held back, by why.
     func show(held counts: [HoldReason: Int]) {
         for reason in HoldReason.allCases {
-            Gauge(label: "belfry_deliveries_held", dimensions: [("reason", reason.rawValue)])
-                .record(counts[reason, default: 0])
+            Gauge(
+                label: "belfry_deliveries_held", dimensions: [("reason", reason.rawValue)],
+                factory: factory
+            ).record(counts[reason, default: 0])
         }
     }
 
@@ -121,9 +147,17 @@ final class UpkeepMeter: Sendable {
             ("quarantine", counts.quarantined),
             ("shadowRecord", counts.shadows), ("deletedRecord", counts.marks),
         ]
-        for (table, count) in tables where count > 0 {
-            Counter(label: "belfry_pruned_total", dimensions: [("table", table)])
-                .increment(by: count)
+        for (table, count) in tables { self.count(count, of: table) }
+    }
+
+    /// Counts rows of a table that were pruned; returns how many, as it was told.
+    @discardableResult
+    func count(_ rows: Int, of table: String) -> Int {
+        if rows > 0 {
+            Counter(
+                label: "belfry_pruned_total", dimensions: [("table", table)], factory: factory
+            ).increment(by: rows)
         }
+        return rows
     }
 }
