@@ -50,8 +50,8 @@ final class UpkeepMeter: Sendable {
         quarantined.record(watch.backlog.quarantined)
         file.record(watch.footprint.fileBytes)
         wal.record(watch.footprint.walBytes)
-        // A gauge shows 0 from the moment it is made: so would what is not known, and an alert would
-        // hear of a full disk.
+        // A gauge shows 0 from the moment it is made: what is not known would be that, and an alert
+        // would hear of a full disk.
         if let bytes = watch.footprint.freeBytes {
             gauge("belfry_storage_free_bytes").record(Double(bytes))
         }
