@@ -15,11 +15,11 @@ import Testing
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
         private let reasons = Mutex<[String]>([])
 
-        /// Each as record and reason, sorted.
-        func takeReasons() -> [String] {
+        /// Each as record and reason.
+        func takeReasons(isSorted: Bool = true) -> [String] {
             reasons.withLock { reasons in
                 defer { reasons = [] }
-                return reasons.sorted()
+                return isSorted ? reasons.sorted() : reasons
             }
         }
 
@@ -142,6 +142,29 @@ import Testing
         if isAway {
             #expect(listener.takeReasons() == ["named readable", "named unreadable"])
         }
+    }
+
+    @Test("what may be read now stands among what is new, in the order of the result")
+    func tellsInOrder() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "first", Self.price(1))])
+        try await scenario.append(Self.naming(["bob"]))
+        let order = [LiveSortKey("price")]
+        let queries = ["all": LiveScenario.query(.result, order: order)]
+        let listener = Listener()
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 1)
+            await engine.disconnect(1)
+        }
+        listener.client.leave()
+        _ = listener.takeReasons()
+        try await scenario.append(Self.naming(["world"]))
+        try await scenario.modify([LiveScenario.edit(.create, "last", Self.price(9))])
+        try await scenario.withEngine { engine in
+            try await Self.come(listener, engine, queries, version: 2)
+        }
+        #expect(
+            listener.takeReasons(isSorted: false) == ["named readable", "last created"])
     }
 
     /// What a snapshot that is made again does to each row.

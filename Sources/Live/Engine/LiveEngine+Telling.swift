@@ -325,7 +325,19 @@ extension LiveGroup {
     func readable(_ items: [LiveItem], for reader: LiveReader) -> [LiveItem] {
         let told = items.compactMap { readable($0, for: reader) }
         let operations: [LiveItem.Operation] = [.removed, .added, .changed]
-        return operations.flatMap { operation in told.filter { $0.operation == operation } }
+        return operations.flatMap { operation in
+            inOrder(told.filter { $0.operation == operation })
+        }
+    }
+
+    /// Items of one kind, in the order of the result: what a reader sees now was there already, and
+    /// stands behind what has come.
+    private func inOrder(_ items: [LiveItem]) -> [LiveItem] {
+        guard let order = members?.order, items.contains(where: { $0.reason == .readable }) else {
+            return items
+        }
+        return items.map { (item: $0, member: order.member(of: $0.record)) }
+            .sorted { order.precedes($0.member, $1.member) }.map(\.item)
     }
 
     /// An item as one reader may be told of it.
