@@ -210,6 +210,27 @@ struct OutboxTests {
         #expect(positions.count == 2 && Set(positions).count == 1)
     }
 
+    @Test func `rows of an outbox are named though their key was renamed before they were read`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (a int, b int, v text, PRIMARY KEY (b, a))")
+        try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        for statement in [
+            "INSERT INTO t VALUES (1, 2, 'x')", "ALTER TABLE t RENAME a TO z",
+            "ALTER TABLE t ADD n int", "UPDATE t SET v = 'y'",
+        ] {
+            try server.sql(statement, in: name)
+        }
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(rows.map(\.key) == [["b", "a"], ["b", "z"]])
+    }
+
     @Test func `a replica identity names the rows of an outbox as those of a slot`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(

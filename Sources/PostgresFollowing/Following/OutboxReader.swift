@@ -160,9 +160,14 @@ struct OutboxReader {
         let relation = Relation(
             id: id, schema: row[5], name: row[6], identity: UInt8(ascii: "f"),
             columns: described.filter { $0.type != 0 })
+        var namingKey = try catalogue.namingKey(of: id)
+        if !relation.has(namingKey) {
+            let now = try catalogue.columns(of: id)
+            namingKey = relation.formerNames(of: namingKey, among: now) ?? namingKey
+        }
         let shape = Shape(
             table: TableShape(
-                relation, namingKey: try catalogue.namingKey(of: id), types: types,
+                relation, namingKey: namingKey, types: types,
                 isKeyDeferrable: try catalogue.isKeyDeferrable(id)),
             isTold: isTold)
         if shapes.count >= Self.maximumShapes { shapes = [:] }
