@@ -13,6 +13,7 @@ final class LogStream: RowStream, @unchecked Sendable {
     private let settings: FollowSettings
     private var reader: LogReader
     private var buffer = RowBuffer()
+    private var waiting = WaitingRows()
     private var types: TypeCatalogue
     /// The schemas that hold a relay's store, of those that rows came of.
     private var stores: Set<String> = []
@@ -125,8 +126,10 @@ final class LogStream: RowStream, @unchecked Sendable {
             }
             hasHeard = true
             switch try StreamMessage(bytes) {
-            case .data:
-                try take(LogMessage(bytes, from: StreamMessage.dataStart), bytes.count, after: last)
+            case .data(let start):
+                pass(waiting.take(before: start))
+                let message = try LogMessage(bytes, from: StreamMessage.dataStart)
+                try take(message, from: start, bytes.count, after: last)
             case .keepalive(let end, let wantsAnswer): try take(keepalive: end, wantsAnswer)
             }
         }
@@ -152,9 +155,18 @@ final class LogStream: RowStream, @unchecked Sendable {
         if wantsAnswer { try tell(now: true) }
     }
 
-    /// Takes a message of the log; rows up to `last` are there already.
-    private func take(_ message: LogMessage, _ bytes: Int, after last: RowPlace?) throws {
-        for step in try reader.take(message) {
+    /// Has rows posted of which all is known.
+    private func pass(_ rows: [WaitingRows.Entry]) {
+        for entry in rows { buffer.add(entry.row, at: entry.place, bytes: entry.bytes) }
+    }
+
+    /// Takes a message of the log, of what begins at `start`; rows up to `last` are there already.
+    private func take(
+        _ message: LogMessage, from start: PostgresPosition, _ bytes: Int, after last: RowPlace?
+    ) throws {
+        let steps = try reader.take(message)
+        if case .note = message { waiting.name(reader.author) }
+        for step in steps {
             switch step {
             case .unknownTable(let relation):
                 // What the replica identity was then, the log says itself.
@@ -178,8 +190,11 @@ final class LogStream: RowStream, @unchecked Sendable {
                 if let last, place <= last { continue }
                 if !stores.isEmpty, stores.contains(row.schema) { continue }
                 if Catalogue.isOutbox(schema: row.schema, table: row.table) { continue }
-                buffer.add(row, at: place, bytes: bytes)
-            case .committed(_, let end): buffer.complete(end: end)
+                let entry = WaitingRows.Entry(row: row, place: place, bytes: bytes)
+                waiting.add(entry, from: start)
+            case .committed(_, let end):
+                pass(waiting.take())
+                buffer.complete(end: end)
             }
         }
     }

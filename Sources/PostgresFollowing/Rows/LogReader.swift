@@ -61,6 +61,9 @@ package struct LogReader: Sendable {
     /// Whether a transaction has begun and is not complete.
     package var isWithinTransaction: Bool { transaction != nil }
 
+    /// Who makes the changes of the transaction, as far as it has said so.
+    var author: ChangeAuthor? { transaction?.author }
+
     /// Takes what is known of a table.
     package mutating func learn(_ shape: TableShape) {
         tables[shape.relation.id] = shape

@@ -1,8 +1,9 @@
 /// One message of the replication stream, around those of the output plugin (PostgreSQL's
 /// documentation, "Streaming Replication Protocol").
 package enum StreamMessage: Sendable, Hashable {
-    /// A message of the log; `bytes` has it from ``StreamMessage/dataStart`` on.
-    case data
+    /// A message of the log; `bytes` has it from ``StreamMessage/dataStart`` on. What it tells
+    /// begins at `place`, and what `pg_logical_emit_message` wrote ends there.
+    case data(at: PostgresPosition)
     /// A sign of life: all that the server has up to `end` was sent.
     case keepalive(end: PostgresPosition, wantsAnswer: Bool)
 
@@ -14,7 +15,7 @@ package enum StreamMessage: Sendable, Hashable {
         switch try scanner.byte() {
         case UInt8(ascii: "w"):
             guard bytes.count > Self.dataStart else { throw MalformedMessage("ends too early") }
-            self = .data
+            self = .data(at: try scanner.position())
         case UInt8(ascii: "k"):
             let end = try scanner.position()
             _ = try scanner.int64()

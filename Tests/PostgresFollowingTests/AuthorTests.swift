@@ -1,0 +1,38 @@
+import ChangeSources
+import PostgresFollowing
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Who makes changes, as their transaction says it.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(15)))
+struct AuthorTests {
+    private static func says(_ user: String) -> String {
+        "SELECT pg_logical_emit_message(true, 'belfry', '{\"userRecordName\": \"\(user)\"}')"
+    }
+
+    /// PostgreSQL tells a message behind the change that follows it, where one of both is in a
+    /// subtransaction.
+    @Test func `who makes a change is known, whichever subtransaction says so`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)")
+        let statements = [
+            "BEGIN", "SAVEPOINT a", Self.says("u-1"), "RELEASE a", "UPDATE t SET v = 1",
+            Self.says("u-2"), "SAVEPOINT a", "UPDATE t SET v = 2", "RELEASE a",
+            "SAVEPOINT a", Self.says("u-3"), "UPDATE t SET v = 3", "ROLLBACK TO a",
+            "UPDATE t SET v = 4", Self.says("u-4"), "SAVEPOINT b",
+            "INSERT INTO t VALUES (2, 5), (3, 6)", "COMMIT",
+        ]
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(statements.joined(separator: "; "), in: name)
+            try server.sql("UPDATE t SET v = 7 WHERE id = 1", in: name)
+            await followed.until { $0.rows.count == 7 }
+            return followed.seen.rows.dropFirst()
+        }
+        #expect(rows.map(\.userID) == ["u-1", "u-2", "u-2", "u-4", "u-4", nil])
+    }
+}
