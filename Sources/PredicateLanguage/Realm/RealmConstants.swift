@@ -7,6 +7,14 @@ enum RealmConstants {
     static func check(_ comparison: Comparison) throws(PredicateError) {
         let sides = [comparison.left, comparison.right]
         if sides.contains(where: \.namesType) { try checkTypeNames(sides, comparison.span) }
+        if comparison.comparator == .tokenMatches,
+            case .string(let text)? = comparison.right.literal,
+            text.utf8.allSatisfy(\.isBlank)
+        {
+            throw PredicateError(
+                .check, "TEXT asks for words, and there is none", at: comparison.span,
+                found: "\"\"", expected: "a word or more")
+        }
         switch comparison.comparator {
         case .less, .lessOrEqual, .greater, .greaterOrEqual, .between: break
         default: return

@@ -48,22 +48,57 @@ struct RealmText: Equatable {
 
     /// Realm's full-text search: every word of the needle is a word of the text, and none of those
     /// after a `-` is; a word ending in `*` is a prefix.
+    ///
+    /// Neither case nor the marks on Latin letters count, but for the ring of `å`. What is asked
+    /// for without a letter or digit is in no text.
     func hasWords(of needle: RealmText) -> Bool {
-        let words = Set(split(at: { !$0.isWord }).map { $0.map(Self.folded) })
-        for term in needle.split(at: { $0.value == 0x20 }) {
-            let isExcluded = term.first?.value == 0x2D
-            let isPrefix = term.last?.value == 0x2A
-            let word = term.filter(\.isWord).map(Self.folded)
-            if word.isEmpty { continue }
-            let isFound = isPrefix ? words.contains { $0.starts(with: word) } : words.contains(word)
-            if isFound == isExcluded { return false }
-        }
-        return true
+        let words = Set(Self.words(in: units[...]))
+        let terms = needle.units.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
+        return !terms.isEmpty
+            && terms.allSatisfy { term in
+                let isExcluded = term.first == 0x2D
+                let wanted = Self.words(in: term)
+                guard let last = wanted.last else { return isExcluded }
+                let isPrefix = term.last == 0x2A
+                let hasLast =
+                    isPrefix ? words.contains { $0.starts(with: last) } : words.contains(last)
+                let hasAll = hasLast && wanted.dropLast().allSatisfy { words.contains($0) }
+                return hasAll != isExcluded
+            }
     }
 
-    private func split(at isSeparator: (Unicode.Scalar) -> Bool) -> [[Unicode.Scalar]] {
-        units.compactMap(Unicode.Scalar.init).split(whereSeparator: isSeparator).map(Array.init)
+    /// The words among code points, as a search compares them.
+    private static func words(in units: ArraySlice<UInt32>) -> [[UInt32]] {
+        var words: [[UInt32]] = []
+        var word: [UInt32] = []
+        for unit in units {
+            if let last = word.last, (0x300...0x36F).contains(unit) {
+                // As if the letter were composed: of Latin ones the mark is left out.
+                if last == 0x61, unit == 0x30A {
+                    word[word.count - 1] = 0xE5
+                } else if last >= 0x80 {
+                    word.append(unit)
+                }
+            } else if let scalar = Unicode.Scalar(unit), scalar.isWord {
+                word.append(searched(scalar))
+            } else if !word.isEmpty {
+                words.append(word)
+                word = []
+            }
+        }
+        if !word.isEmpty { words.append(word) }
+        return words
     }
+
+    private static func searched(_ scalar: Unicode.Scalar) -> UInt32 {
+        let small = folded(scalar)
+        return (0xE0...0xFF).contains(small) ? plainLetters[Int(small - 0xE0)] : small
+    }
+
+    /// The letters from `à` to `ÿ` without their marks, as Realm's index has them.
+    private static let plainLetters: [UInt32] =
+        "aaaaa\u{E5}\u{E6}ceeeeiiii\u{F0}nooooo\u{F7}\u{F8}uuuuy\u{FE}y".unicodeScalars
+        .map(\.value)
 }
 
 extension Unicode.Scalar {

@@ -194,6 +194,26 @@ struct RealmQueryTests {
         try RealmQuery(parsing: query).check(against: RecordSchema(inferredFrom: [record]))
     }
 
+    @Test(arguments: [
+        ("cafe big", true), ("CAFÈ", true), ("cafe\u{301}", true), ("naive", true),
+        ("caf*", true), ("cafe tea", false), ("coffee -tea", true), ("-cafe", false),
+        ("Rødgrød", true), ("rodgrod", false), ("får", true), ("fa\u{30A}r", true),
+        ("far", false), ("😊", false), ("coffee 😊", false), ("-😊", true),
+        ("full-text", true), ("full-tea", false), ("cup\tof", true),
+    ])
+    func `a search for words pays no regard to case and marks`(words: String, holds: Bool) throws {
+        let predicate = try RecordPredicate(rql: "story TEXT $0", arguments: [.string(words)])
+        let story = "At the cafè, a BIG cup of coffee; rødgrød, Får, nai\u{308}ve, full-text"
+        #expect(predicate.evaluate(on: ["story": .string(story)]) == (holds ? .true : .false))
+    }
+
+    @Test func `a search for no word is refused`() throws {
+        let predicate = try RecordPredicate(rql: "story TEXT ' '")
+        let error = #expect(throws: PredicateError.self) { try predicate.check() }
+        #expect(error?.reason == "TEXT asks for words, and there is none")
+        #expect(predicate.evaluate(on: ["story": .string("a")]) == .false)
+    }
+
     @Test func `a dictionary behind a list has a greatest value of its own`() throws {
         let record: RecordFields = [
             "links": .list([
