@@ -133,7 +133,9 @@ struct RecordRoundTripTests {
     }
 
     /// Whoever writes a row again walks over all that the transaction made of it before.
-    @Test func `many changes of one record go in part by part`() async throws {
+    @Test func `many changes of records go in part by part, those of one the more so`()
+        async throws
+    {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -149,16 +151,17 @@ struct RecordRoundTripTests {
         // Without a version, a key and what is kept nothing but the log is written.
         let plain = try run((1...100).map { _ in Sample.unkeyed("a") })
         #expect(plain == 100)
-        let others = try run((1...100).map { Sample.unkeyed("b\($0)", version: 1) })
-        #expect(others == 100)
-        let versioned = try run((Int64(1)...100).map { Sample.unkeyed("c", version: $0) })
-        #expect(versioned == AppendStep.mostAgain + 1)
+        let others = try run((1...300).map { Sample.unkeyed("b\($0)", version: 1) })
+        #expect(others == AppendStep.mostRows)
+        let again = try run((Int64(1)...100).map { Sample.unkeyed("c", version: $0) })
+        let most = 1 + AppendStep.mostRows / AppendStep.rowsOfOneAgain
+        #expect(again == most)
         connection.rollBack()
         // The rest goes in after it.
         let changes = (Int64(1)...100).map { Sample.unkeyed("d", version: $0) }
         let outcomes = try await store.append(
             changes, container: Sample.container, source: Sample.source, at: Sample.moment(1))
-        #expect(outcomes.count == AppendStep.mostAgain + 1)
+        #expect(outcomes.count == most)
         await store.close()
     }
 }

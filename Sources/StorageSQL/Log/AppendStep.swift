@@ -10,10 +10,12 @@ struct AppendStep: Sendable {
     let now: Timestamp
     let settings: StoreSettings
 
-    /// Changes of records that the same transaction has changed before, on PostgreSQL: for each of
-    /// them its row is asked for and written again, which walks over all that the transaction made
-    /// of it. A thousand of one record would keep all who write waiting for seconds.
-    static let mostAgain = 32
+    /// Rows that one transaction writes beside the log, on PostgreSQL: all who write wait for it.
+    ///
+    /// One that it has written before counts as several, because the row is asked for and written
+    /// again, which walks over all that the transaction made of it: a thousand changes of one
+    /// record take seconds.
+    static let (mostRows, rowsOfOneAgain) = (256, 8)
 
     func run(
         in commit: inout OpenCommit, container: StoredContainer
@@ -29,7 +31,7 @@ struct AppendStep: Sendable {
         outcomes.reserveCapacity(changes.count)
         var kept = KeptTogether(changes)
         var bytes = 0
-        var again = ChangedAgain()
+        var written = RowsWritten()
         appending: for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
             let part = changes[start...].prefix(KnownRecords.mostTogether)
             kept.records = try knownRecords(of: part, in: &commit, container)
@@ -40,8 +42,8 @@ struct AppendStep: Sendable {
                 // A short change of a record that is kept has all of it, twice.
                 bytes += commit.bytes(since: beginning)
                 guard bytes < RecordEditAllowance.maximumBytes else { break appending }
-                try again.note(change, in: &commit, container)
-                guard again.count < Self.mostAgain else { break appending }
+                try written.note(change, in: &commit, container)
+                guard written.count < Self.mostRows else { break appending }
             }
         }
         try kept.end(in: commit.db)
@@ -182,8 +184,8 @@ struct AppendStep: Sendable {
     }
 }
 
-/// How many changes of one transaction write a row again that it has written before, on PostgreSQL.
-private struct ChangedAgain {
+/// How many rows of records one transaction writes on PostgreSQL.
+private struct RowsWritten {
     private(set) var count = 0
     private var met: Set<RecordAddress> = []
 
@@ -198,6 +200,6 @@ private struct ChangedAgain {
         guard hasRow else { return }
         let address = RecordAddress(
             change.recordID, database: change.database, owner: change.owner)
-        if !met.insert(address).inserted { count += 1 }
+        count += met.insert(address).inserted ? 1 : AppendStep.rowsOfOneAgain
     }
 }

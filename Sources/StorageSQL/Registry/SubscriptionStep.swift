@@ -21,10 +21,10 @@ struct SubscriptionStep {
     private func asked(_ edit: SubscriptionEdit) -> SubscriptionsTogether.Asked {
         switch edit {
         case .create(let subscription), .update(let subscription):
-            let subscription = owned(subscription)
+            let own = owned(subscription)
             return SubscriptionsTogether.Asked(
-                id: subscription.id, digest: SubscriptionContent(subscription).digest,
-                bytes: JSONValue.object(subscription.json).utf8.count)
+                id: own.id, digest: SubscriptionContent(own).digest,
+                bytes: JSONValue.object(own.json).utf8.count)
         case .delete(let id):
             return SubscriptionsTogether.Asked(id: id, digest: nil, bytes: 0)
         }
