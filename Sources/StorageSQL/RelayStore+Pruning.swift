@@ -287,36 +287,47 @@ extension RelayStore {
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
         var count = 0
-        let age = retention.deadLetterAge.map { now.advanced(by: .zero - $0).stored }
         for container in try await read({
             try Int64.fetchAll($0, sql: "SELECT id FROM container")
         }) {
-            let surplus = try await read { db in
-                try retention.deadLetters.flatMap { kept in
-                    try Int64.fetchOne(
-                        db,
-                        sql: """
-                            SELECT endedAt FROM deadLetter WHERE container = ?
-                            ORDER BY endedAt DESC LIMIT 1 OFFSET ?
-                            """, arguments: [container, kept])
-                }
+            if let age = retention.deadLetterAge {
+                let cutoff = now.advanced(by: .zero - age).stored
+                count += try await dropDeadLetters(of: container, endedBy: cutoff, portion)
             }
-            guard let cutoff = [age, surplus].compactMap(\.self).max() else { continue }
-            count += try await dropDeadLetters(of: container, endedBy: cutoff, portion)
+            guard let kept = retention.deadLetters else { continue }
+            // So many, and not all that ended at one moment: what expires together does.
+            let surplus = try await read { db in
+                try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*), max(endedAt) FROM (
+                            SELECT endedAt FROM deadLetter WHERE container = ?
+                            ORDER BY endedAt DESC LIMIT -1 OFFSET ?) AS older
+                        """, arguments: [container, kept]
+                ).map { (count: $0[0] as Int, last: $0[1] as Int64?) }
+            }
+            guard let surplus, let last = surplus.last else { continue }
+            count += try await dropDeadLetters(
+                of: container, endedBy: last, atMost: surplus.count, portion)
         }
         return count
     }
 
     private func dropDeadLetters(
-        of container: Int64, endedBy cutoff: Int64, _ portion: Int
+        of container: Int64, endedBy cutoff: Int64, atMost most: Int = .max, _ portion: Int
     ) async throws -> Int {
-        try await inPortions(portion) { store in
-            try await store.write { commit in
+        var rest = most
+        return try await inPortions(portion) { store in
+            let some = min(portion, rest)
+            guard some > 0 else { return 0 }
+            let count = try await store.write { commit in
                 let count = try commit.db.executeCounting(
-                    sql: Self.droppedLetters, arguments: [container, cutoff, portion])
+                    sql: Self.droppedLetters, arguments: [container, cutoff, some])
                 try commit.db.addToAccount(of: container, dropped: count)
                 return count
             }
+            rest -= count
+            return count
         }
     }
 

@@ -173,6 +173,30 @@ import Testing
         await store.close()
     }
 
+    @Test(arguments: [1, 2, 500])
+    func `of dead letters that ended at one moment as many are kept as may be`(
+        portion: Int
+    ) async throws {
+        let store = try await TemporaryStore().openReady()
+        var step = SettledStep(from: .start, to: .start)
+        step.deadLetters = (1...7 as ClosedRange<UInt64>).map { number in
+            var letter = ProgressConformance.letter(number)
+            letter.at = Sample.moment(9)
+            return letter
+        }
+        step.tallies[Sample.container] = DeliveryTally(owed: 7)
+        try await store.settle(step)
+        var retention = Retention()
+        retention.deadLetters = 3
+        let counts = try await store.prune(retention, at: Sample.moment(12), portion: portion)
+        #expect(counts.deadLetters == 4)
+        let again = try await store.prune(retention, at: Sample.moment(12), portion: portion)
+        #expect(again.deadLetters == 0)
+        let account = try await store.accounts()[0]
+        #expect(account.deadLetters == 3 && account.dropped == 4 && account.difference == 0)
+        await store.close()
+    }
+
     @Test(arguments: [1, 3, 500])
     func `what one container parks pushes out nothing of another's`(portion: Int) async throws {
         let store = try await TemporaryStore().openReady()
