@@ -82,6 +82,17 @@ import Testing
         }
     }
 
+    /// Without an origin any page may connect: two variables that are not set must not mean that.
+    @Test(arguments: [
+        ("--live-allowed-origins", ","), ("--http-trusted-proxies", " , "),
+        ("--limits-denied-record-types", ","), ("--rates-containers", ",,"),
+    ])
+    func `a list of nothing is refused`(flag: String, value: String) async throws {
+        let found = try await problems(["\(flag)=\(value)"])
+        let rule = "must be a list of texts, divided by commas"
+        #expect(found.map { $0.hasSuffix(rule) } == [true], "\(found)")
+    }
+
     @Test func `flags go before variables, and variables before the file`() async throws {
         let text =
             #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{""#

@@ -87,7 +87,10 @@ package struct ConfigurationKey: Sendable {
     /// Whether `text` is allowed.
     func allows(_ text: String) -> Bool {
         switch kind {
-        case .text, .list: !text.isEmpty
+        case .text: !text.isEmpty
+        // Commas alone, as of variables that are not set, name nothing: not even that nothing is
+        // meant.
+        case .list: Self.elements(text).contains { !$0.isEmpty }
         case .longSecret(let bytes): text.utf8.count >= bytes && Self.isSendable(text)
         case .integer(let range): Int(text).map(range.contains) ?? false
         case .choice(let words): words.contains(text)
