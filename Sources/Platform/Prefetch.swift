@@ -2,8 +2,8 @@ public import CPlatform
 
 /// Asks the processor for memory that will be read or changed soon, and goes on.
 ///
-/// Of memory that no cache holds each first look is waited for by itself, some 100 ns; what is asked
-/// for beforehand comes together. Whatever the address is, nothing else happens.
+/// Of memory that no cache holds each first look is waited for by itself, some 100 ns; what is
+/// asked for beforehand comes together. Whatever the address is, nothing else happens.
 ///
 /// - Parameters:
 ///   - place: where it begins.

@@ -2,9 +2,9 @@ import Platform
 
 /// Where a group lies in memory, of a container that has it for as long.
 ///
-/// Between two changes other work has taken the processor's caches, and who looks at one group after
-/// the other waits for each: for a change that moves a record in 25 of 10,000 windows that took a
-/// fifth of all that is done.
+/// Between two changes other work has taken the processor's caches, and who looks at one group
+/// after the other waits for each: for a change that moves a record in 25 of 10,000 windows that
+/// took a fifth of all that is done.
 @safe
 struct GroupPlace {
     /// Not counted as a reference, which would write to the group, and wait for it.
