@@ -10,7 +10,7 @@ extension LiveEngine {
         try await reachHead()
         guard let client = clients[number] else { return }
         let frame = LiveFrame(["type": "fenced", "id": .string(id)])
-        let bytes = client.fences.reduce(frame.bytes.count) { $0 + $1.bytes.count }
+        let bytes = client.fences.reduce(frame.count) { $0 + $1.count }
         guard client.fences.isEmpty || bytes <= LiveSettings.fenceBytes else {
             throw APIError(
                 .throttled, "too many fences wait for what is read for the client", retryAfter: 1)

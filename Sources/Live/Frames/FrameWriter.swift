@@ -63,15 +63,14 @@ struct FrameWriter: Sendable {
     ) -> LiveFrame? {
         guard !items.all.isEmpty else { return nil }
         // Of the frames that one change sends to a thousand results nothing but this differs.
-        var bytes: [UInt8] = []
+        var head: [UInt8] = []
         let rest = written.list(of: items, for: traits, by: origin) { written in
             list(of: items.all, shown, traits, by: origin, &written)
         }
-        bytes.reserveCapacity(Self.opening.count + 10 + rest.count)
-        bytes.append(contentsOf: Self.opening)
-        bytes.append(contentsOf: String(group).utf8)
-        bytes.append(contentsOf: rest)
-        return LiveFrame("items", bytes)
+        head.reserveCapacity(Self.opening.count + 10)
+        head.append(contentsOf: Self.opening)
+        head.append(contentsOf: String(group).utf8)
+        return LiveFrame("items", head, rest)
     }
 
     /// The rest of a frame of items, behind the number of its group.

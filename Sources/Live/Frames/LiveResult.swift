@@ -54,7 +54,7 @@ final class ShownRecords: Sendable {
         if let known = parts.withLock({ $0.made[place] }) { return known }
         let made = make()
         guard sharers.load(ordering: .relaxed) > 1 else { return made }
-        let bytes = made.frame.bytes.count
+        let bytes = made.frame.count
         guard room.enter(bytes) else { return made }
         let isKept = parts.withLock { parts -> Bool in
             guard parts.made[place] == nil else { return false }

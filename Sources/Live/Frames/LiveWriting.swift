@@ -19,12 +19,20 @@ package final class LiveFrame: Sendable {
     package let token: String?
     /// In a frame about a set: its version, once all of it has been told; 0 until then.
     package let complete: Int64?
+    /// The text, in two pieces: the second is that of many frames which one change made.
+    package let head: [UInt8]
+    package let rest: [UInt8]
+
     /// The text.
-    package let bytes: [UInt8]
+    package var bytes: [UInt8] { head + rest }
+
+    /// How many bytes it has.
+    package var count: Int { head.count + rest.count }
 
     /// Writes a frame.
     package init(_ object: JSONObject) {
-        bytes = JSONValue.object(object).utf8
+        head = JSONValue.object(object).utf8
+        rest = []
         if case .string(let type)? = object["type"] { self.type = type } else { type = "" }
         if case .string(let at)? = object["at"] { token = at } else { token = nil }
         switch (object["state"], object["version"]) {
@@ -35,11 +43,12 @@ package final class LiveFrame: Sendable {
     }
 
     /// A frame of this type that closes nothing, as it has been written.
-    init(_ type: String, _ text: [UInt8]) {
+    init(_ type: String, _ head: [UInt8], _ rest: [UInt8]) {
         self.type = type
         token = nil
         complete = nil
-        bytes = text
+        self.head = head
+        self.rest = rest
     }
 }
 
@@ -89,7 +98,7 @@ package struct LiveGroupFrame: Sendable {
 
     /// The bytes of all its forms.
     package var bytes: Int {
-        (whole?.bytes.count ?? 0) + (entered?.bytes.count ?? 0) + (left?.bytes.count ?? 0)
+        (whole?.count ?? 0) + (entered?.count ?? 0) + (left?.count ?? 0)
     }
 
     /// Whether who looks makes no difference.

@@ -45,8 +45,8 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
     }
 
     mutating func append(own frame: LiveFrame) {
-        bytes += frame.bytes.count
-        ownBytes += frame.bytes.count
+        bytes += frame.count
+        ownBytes += frame.count
         entries.append(.frame(frame))
     }
 
@@ -81,8 +81,8 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
                 bytes -= size(piece)
                 return piece
             case .frame(let frame):
-                bytes -= frame.bytes.count
-                ownBytes -= frame.bytes.count
+                bytes -= frame.count
+                ownBytes -= frame.count
                 return make(frame)
             case .mark(let mark): mark.reach()
             case .result(var result, let weight):

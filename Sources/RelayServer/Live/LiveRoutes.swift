@@ -338,7 +338,8 @@ struct LiveRoutes: Sendable {
         var bytes = Array(#"{"frames":["#.utf8)
         for (index, frame) in frames.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            bytes += frame.bytes
+            bytes += frame.head
+            bytes += frame.rest
         }
         let at = frames.last { $0.token != nil }?.token
         bytes += Array("],\"at\":".utf8) + (at.map { JSONValue.string($0) } ?? .null).utf8

@@ -47,7 +47,7 @@ final class LoopHub: LiveHub {
     private static func bytes(of command: LiveCommand) -> Int {
         switch command {
         case .deliver(let frames, _, _): frames.reduce(0) { $0 + $1.bytes }
-        case .send(_, let frames): frames.reduce(0) { $0 + $1.bytes.count }
+        case .send(_, let frames): frames.reduce(0) { $0 + $1.count }
         default: 0
         }
     }
@@ -188,7 +188,7 @@ final class LoopSockets {
         _ position: LogPosition, to group: [LiveSocket]
     ) {
         guard !frames.isEmpty, !group.isEmpty else { return }
-        let size = frames.reduce(at.bytes.count) { $0 + $1.bytes.count + Self.headBytes }
+        let size = frames.reduce(at.count) { $0 + $1.count + Self.headBytes }
         var bytes = ByteBufferAllocator().buffer(capacity: size + Self.headBytes)
         for frame in frames { Self.write(frame, to: &bytes) }
         Self.write(at, to: &bytes)
@@ -213,7 +213,7 @@ final class LoopSockets {
 
     /// A text frame as it goes over the wire: a server masks nothing (RFC 6455, §5.1).
     static func wire(_ frame: LiveFrame) -> ByteBuffer {
-        var buffer = ByteBufferAllocator().buffer(capacity: frame.bytes.count + headBytes)
+        var buffer = ByteBufferAllocator().buffer(capacity: frame.count + headBytes)
         write(frame, to: &buffer)
         return buffer
     }
@@ -231,7 +231,7 @@ final class LoopSockets {
     private static let headBytes = 10
 
     private static func write(_ frame: LiveFrame, to buffer: inout ByteBuffer) {
-        let count = frame.bytes.count
+        let count = frame.count
         buffer.writeInteger(UInt8(0x81))
         switch count {
         case ..<126: buffer.writeInteger(UInt8(count))
@@ -242,6 +242,7 @@ final class LoopSockets {
             buffer.writeInteger(UInt8(127))
             buffer.writeInteger(UInt64(count))
         }
-        buffer.writeBytes(frame.bytes)
+        buffer.writeBytes(frame.head)
+        buffer.writeBytes(frame.rest)
     }
 }

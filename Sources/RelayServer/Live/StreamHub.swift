@@ -18,7 +18,7 @@ final class StreamHub: LiveHub {
 
     private struct State {
         var groups: Set<UInt32> = []
-        var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
+        var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.count })
         /// The version of the set that has been taken as a whole; 0 while more of it is to come.
         var whole: Int64 = 0
         /// Whether there is something besides what was known.
@@ -315,7 +315,8 @@ final class StreamHub: LiveHub {
             bytes += Array("id: \(place.text)\n".utf8)
         }
         bytes += Array("data: ".utf8)
-        bytes += frame.bytes
+        bytes += frame.head
+        bytes += frame.rest
         return bytes + [10, 10]
     }
 
@@ -346,7 +347,7 @@ final class StreamHub: LiveHub {
         var bytes = 0
         while bytes < most, let frame = state.outbox.next() {
             frames.append(frame)
-            bytes += frame.bytes.count
+            bytes += frame.count
         }
         _ = noteWaiting(&state)
         return frames
