@@ -21,6 +21,12 @@ import Testing
         #expect(bench.worker.inFlight == 0)
     }
 
+    @Test func `where the progress stands is shown before anything is settled`() async throws {
+        let mark = ProgressMark(position: LogPosition(7), offset: 0)
+        let bench = try await WorkerBench(at: mark)
+        #expect(bench.metrics["belfry_progress_position"] == 7)
+    }
+
     // MARK: Backpressure
 
     @Test func `the follower waits while the window is full`() async throws {

@@ -70,6 +70,8 @@ package final class DeliveryLedger: Sendable {
         self.logger = logger
         wallClock = now
         meter = DeliveryMeter(metrics)
+        // It would be shown at 0 until something is settled.
+        meter.show(mark, inFlight: 0)
     }
 
     /// Settles answers of the gateway.
