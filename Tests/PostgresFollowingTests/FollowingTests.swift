@@ -290,6 +290,33 @@ struct FollowingTests {
             ])
     }
 
+    @Test(arguments: ["DEFAULT", "FULL"])
+    func `of a partition that another index identifies its columns are known, and no others`(
+        whole: String
+    ) async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE p (id int PRIMARY KEY, code int NOT NULL, big text)
+                PARTITION BY RANGE (id);
+            CREATE TABLE a PARTITION OF p FOR VALUES FROM (0) TO (9);
+            ALTER TABLE a ALTER big SET STORAGE EXTERNAL;
+            CREATE UNIQUE INDEX other ON a (code); ALTER TABLE p REPLICA IDENTITY \(whole);
+            ALTER TABLE a REPLICA IDENTITY USING INDEX other;
+            INSERT INTO p VALUES (1, 5, repeat('x', 3000))
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("UPDATE p SET code = 6; DELETE FROM p", in: name)
+            await followed.until { $0.rows.count == 3 }
+            return Array(followed.seen.rows.dropFirst())
+        }
+        #expect(
+            rows.map(line) == [
+                #"update p[id] ~{"code":5} ~{"code":6,"id":1}"#, #"delete p[id] ~{"code":6} -"#,
+            ])
+    }
+
     @Test func `a value that is too large is left out of a row where it did not change too`()
         async throws
     {

@@ -19,7 +19,13 @@ package struct RowBuilder {
         case .key(let values)?:
             var image = try self.row(values)
             let identity = shape.identity
-            image.fields = image.fields.filter { identity.contains($0.key) }
+            // A partition may have logged the columns of another index than the whole table's.
+            let isOfOther =
+                shape.isPartitioned
+                && identity.contains { image.fields[$0]?.isNull ?? false }
+            image.fields = image.fields.filter {
+                isOfOther ? !$0.value.isNull : identity.contains($0.key)
+            }
             image.completeness = .partial
             return image
         }
