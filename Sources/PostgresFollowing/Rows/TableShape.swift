@@ -51,8 +51,8 @@ package struct TableShape: Sendable, Hashable {
     /// The row before a change, as far as it is known.
     ///
     /// The server calls it whole where the partitioned table says so, though a partition has an
-    /// identity of its own, and may have logged the key alone: the other columns are null then. Where
-    /// that is another index, the columns of the key are null, which no row has so.
+    /// identity of its own, and may have logged the key alone: the other columns are null then.
+    /// Where that is another index, the columns of the key are null, which no row has so.
     func former(_ row: FormerRow?) -> FormerRow? {
         guard isPartitioned, case .whole(let values)? = row else { return row }
         let columns = zip(relation.columns, values)
