@@ -48,13 +48,17 @@ extension RealmEvaluator {
         stand.values = links
     }
 
-    /// `@links.@count`: how many objects link to an object, by whatever property.
+    /// `@links.@count`: how many objects link to an object, by whatever property; behind a list, to
+    /// all of its objects together.
     static func countLinks(_ stand: inout Stand) throws(EvaluationError) {
         try links(&stand)
-        stand.values = stand.values.map { links in
+        var count = 0
+        for links in stand.values {
             let properties = (links.memberValues ?? []).flatMap { $0.memberValues ?? [] }
-            return .integer(properties.reduce(0) { $0 + Int64($1.elements?.count ?? 0) })
+            count += properties.reduce(0) { $0 + ($1.elements?.count ?? 0) }
         }
+        stand.isFanned = false
+        stand.values = [.integer(Int64(count))]
     }
 
     private static func incomingLinks(of value: FieldValue) throws(EvaluationError) -> FieldValue {

@@ -50,6 +50,23 @@ struct SphericalPoint {
     }
 }
 
+private extension SphericalPoint {
+    /// The direction that S2, by which Realm goes, takes at a point where it needs any
+    /// (`S2::Ortho`).
+    var reference: SphericalPoint {
+        let (x, y, z) = (abs(self.x), abs(self.y), abs(self.z))
+        var axis = (x: 0.012, y: 0.0053, z: 0.00457)
+        if x > y, x > z {
+            axis.z = 1
+        } else if x <= y, y > z {
+            axis.x = 1
+        } else {
+            axis.y = 1
+        }
+        return cross(SphericalPoint(x: axis.x, y: axis.y, z: axis.z))
+    }
+}
+
 /// A closed line of great-circle edges; its inside is the smaller of the two areas beside it.
 struct SphericalRing {
     private let corners: [SphericalPoint]
@@ -61,7 +78,7 @@ struct SphericalRing {
         orientation = Self.signedArea(corners) < 0 ? -1 : 1
     }
 
-    /// Whether a point lies inside; corners do, and of the points on an edge some.
+    /// Whether a point lies inside; of the points on an edge some do, corners among them.
     ///
     /// The edges are seen to turn once around a point inside, counterclockwise when the inside is
     /// to the left; they turn the other way around the antipode of a point inside.
@@ -70,10 +87,25 @@ struct SphericalRing {
     func contains(_ point: SphericalPoint) -> Bool {
         var turned = 0.0
         for (index, corner) in corners.enumerated() {
-            if corner.angle(to: point) < 1e-15 { return true }
+            if corner.angle(to: point) < 1e-15 { return ownsCorner(at: index) }
             turned += point.turn(from: corner, to: corners[(index + 1) % corners.count])
         }
         return turned * orientation > .pi
+    }
+
+    /// Whether a corner lies inside, as it does where the point's own direction goes inwards.
+    ///
+    /// So of the shapes around a corner, none of which is over another, one has it.
+    private func ownsCorner(at index: Int) -> Bool {
+        let corner = corners[index]
+        let next = corners[(index + 1) % corners.count]
+        let previous = corners[(index + corners.count - 1) % corners.count]
+        func angle(to direction: SphericalPoint) -> Double {
+            let turn = corner.turn(from: next, to: direction)
+            return turn < 0 ? turn + 2 * .pi : turn
+        }
+        let isLeft = angle(to: corner.reference) < angle(to: previous)
+        return isLeft == (orientation > 0)
     }
 
     /// A circle around all corners, which all edges lie in as well; `nil` if it is nearly a

@@ -207,6 +207,35 @@ struct RealmQueryTests {
         #expect(predicate.evaluate(on: ["story": .string(story)]) == (holds ? .true : .false))
     }
 
+    @Test(arguments: [false, true])
+    func `of the shapes around a corner one has it`(isReversed: Bool) throws {
+        let corner: RecordFields = ["place": .list([.integer(1), .integer(1)])]
+        var holders: [String] = []
+        for (west, south) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let (east, north) = (west + 1, south + 1)
+            let ring = [
+                "[\(west), \(south)]", "[\(east), \(south)]", "[\(east), \(north)]",
+                "[\(west), \(north)]", "[\(west), \(south)]",
+            ]
+            let points = isReversed ? ring.reversed() : ring
+            let query = "place GEOWITHIN geopolygon({\(points.joined(separator: ", "))})"
+            if try RecordPredicate(rql: query).evaluate(on: corner) == .true {
+                holders.append(query)
+            }
+        }
+        // Of the square to the south-west it is not, as in Realm's own tests.
+        #expect(holders.count == 1 && holders.first?.contains("{[0, 0]") == false)
+    }
+
+    @Test func `what links to the objects of a list is counted together`() throws {
+        let links = FieldValue.map([
+            "Person": .map(["items": .list([.map([:]), .map([:])]), "fav": .list([.map([:])])])
+        ])
+        let item = FieldValue.map(["@links": links])
+        let predicate = try RecordPredicate(rql: "items.@links.@count == 6")
+        #expect(predicate.evaluate(on: ["items": .list([item, item])]) == .true)
+    }
+
     @Test func `a search for no word is refused`() throws {
         let predicate = try RecordPredicate(rql: "story TEXT ' '")
         let error = #expect(throws: PredicateError.self) { try predicate.check() }
