@@ -13,7 +13,7 @@ extension RegularExpressionTranslation {
         case "upper": return "\\p{Lu}" + capitalSigns
         case "digit": return "\\p{Nd}"
         case "xdigit": return "\\p{Nd}A-Fa-f\\x{ff21}-\\x{ff26}\\x{ff41}-\\x{ff46}"
-        case "space": return "\\t-\\r\\x{85}\\p{Z}"
+        case "space": return spaceClass
         case "blank": return "\\t\\p{Zs}"
         case "punct": return "\\p{P}"
         case "cntrl": return "\\p{Cc}"

@@ -27,8 +27,12 @@ struct RegularExpressionTranslation {
         return translation.output
     }
 
-    static let wordClass = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}"
-    private static let spaceClass = "\\t\\n\\f\\r\\p{Z}"
+    /// Alphabetic are letters in circles and squares, too.
+    static let wordClass =
+        "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}"
+        + "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+    /// All that Unicode calls white space, as ICU does, whose description names less.
+    static let spaceClass = "\\t-\\r\\x{85}\\p{Z}"
     private static let lineEnds = "\\n\\r\\x{0b}\\x{0c}\\x{85}\\x{2028}\\x{2029}"
 
     /// Whether a group such as `(?s)` or `(?is:` occurs.

@@ -90,6 +90,7 @@ import Testing
         ("[:upper:]", "Ⅷ", true), ("[:^digit:]", "٣", false), ("[[:lower:]]", "ª", true),
         ("[^[:space:]]+", "a\u{3000}b", false), ("[[:xdigit:]]", "ｆ", true),
         ("[[:punct:]]", "$", false), ("[[:graph:]]", " ", false), ("[[:print:]]", " ", true),
+        ("\\w[[:word:]]", "Ⓐ🅰", true), ("\\s", "\u{85}", true), ("[^\\s]", "\u{0B}", false),
     ])
     func `classes are of all scripts, and may stand beside others`(
         pattern: String, text: String, matches: Bool
