@@ -75,8 +75,8 @@ extension AdministrationCall {
                 .members([
                     .always("startedAt", .text), .always("stepSeconds", .count),
                     .always("columns", .list(of: .text)),
-                    .always("rows", .list(of: JSONForm(["type": "array"]))),
-                    .always("after", .text), .maybe("restarted", .yes),
+                    .always("rows", .list(of: JSONForm(["type": "array", "items": [:]]))),
+                    .always("after", .text), .maybe("restarted", .flag),
                 ]))
         ])
 
@@ -129,7 +129,7 @@ extension AdministrationCall {
                 200,
                 .members([
                     .always("phones", .list(of: .object)), .always("pushes", .list(of: .object)),
-                    .always("after", .text), .maybe("restarted", .yes),
+                    .always("after", .text), .maybe("restarted", .flag),
                 ]))
         ])
 }

@@ -181,7 +181,7 @@ extension AdministrationCall {
                 .members([
                     .always("events", .list(of: AdministrationRows.event.form)),
                     .always("after", .text), .always("missed", .integer),
-                    .maybe("restarted", .yes),
+                    .maybe("restarted", .flag),
                 ])),
             Answer(429, .component("Error"), "Too many listen."),
         ], list: List(member: "events", columns: AdministrationRows.event.columns))

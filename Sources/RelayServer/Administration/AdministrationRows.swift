@@ -97,7 +97,10 @@ enum AdministrationRows {
 
     /// A subscription as its owner sees it, with whose it is.
     static let subscription = AdministrationRow<JSONObject>(
-        .component("SavedSubscription"),
+        .component("SavedSubscription").and([
+            .always("serial", .text), .always("database", .text),
+            .always("userRecordName", .text),
+        ]),
         columns: [
             .init("serial", "serial"), .init("database", "database"),
             .init("user", "userRecordName"), .init("ID", "subscriptionID"),
@@ -125,7 +128,7 @@ enum AdministrationRows {
             .always("serial", .text) { .string(String($0.version.serial)) },
             .maybe("topic", .text) { $0.version.device.topic.map { .string($0) } },
             .maybe("quietHours", .object) { $0.version.device.kindness.quietHours?.json },
-            .maybe("unlessConnected", .yes) {
+            .maybe("unlessConnected", .flag) {
                 $0.version.device.kindness.isUnlessConnected ? true : nil
             },
             .maybe("held", .integer) { $0.held == 0 ? nil : .integer(Int64($0.held)) },
@@ -149,7 +152,7 @@ enum AdministrationRows {
             .always("appendedAt", .text) { .string($0.appendedAt.iso8601) },
             .always("source", .text) { .string($0.source.rawValue) },
             .always("change", .object) { .object($0.change.storedForm) },
-            .maybe("stale", .yes) { $0.isStale ? true : nil },
+            .maybe("stale", .flag) { $0.isStale ? true : nil },
         ],
         columns: [
             .init("position", "position"), .init("source", "source"),

@@ -89,6 +89,71 @@ import Testing
         }
     }
 
+    /// Names of an object's members that a component of the document does not have.
+    private static func unknown(
+        _ value: JSONValue?, in name: String, of document: APIDocument
+    ) -> [String] {
+        guard case .object(let object)? = value,
+            case .object(let known)? = document.json.value(
+                at: ["components", "schemas", name, "properties"])
+        else { return ["no object"] }
+        return object.members.map { $0.name }.filter { known[$0] == nil }
+    }
+
+    private static func query(_ id: String, _ predicate: String) -> String {
+        #"{"subscriptionID":"\#(id)","subscriptionType":"query","firesOn":["create"],"#
+            + #""query":{"recordType":"Artwork","predicate":"\#(predicate)"},"#
+            + #""notificationInfo":{"alertBody":"A"}}"#
+    }
+
+    /// Programs go by these members, and clients that are made of the document know no others.
+    @Test func `every member of a refusal is in the document`() async throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        try await TestRelay.with { relay in
+            let saved = try await relay.post(
+                "subscriptions/modify",
+                SubscriptionScenarioTests.create(Self.query("a", "price < 3")))
+            #expect(saved.status == 200, "\(saved.text)")
+            for (text, member) in [
+                (Self.query("b", "price < 3"), "duplicateOf"),
+                (Self.query("c", "price <"), "predicateError"),
+            ] {
+                let answer = try await relay.post(
+                    "subscriptions/modify", SubscriptionScenarioTests.create(text))
+                let refused = answer.json.value(at: ["subscriptions", "0"])
+                #expect(refused?.value(at: [member]) != nil, "\(answer.text)")
+                #expect(Self.unknown(refused, in: "SubscriptionError", of: document) == [])
+            }
+            let checked = try await relay.admin(
+                .post, "containers/iCloud.com.example.Art/development/subscriptions/check",
+                #"{"query":{"recordType":"Artwork","predicate":"price <"}}"#)
+            #expect(checked["predicateError"] != nil, "\(checked.text)")
+            #expect(Self.unknown(checked.json, in: "Error", of: document) == [])
+        }
+    }
+
+    /// Generators of clients know constants for what tells one kind of answer from another; of a
+    /// member that may be absent one of them makes a program that is none.
+    @Test func `no member that may be absent is a constant`() throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        func check(_ value: JSONValue) {
+            switch value {
+            case .array(let elements): elements.forEach(check)
+            case .object(let object):
+                if case .object(let members)? = object["properties"] {
+                    var required: [JSONValue] = []
+                    if case .array(let names)? = object["required"] { required = names }
+                    for member in members.members where !required.contains(.string(member.name)) {
+                        #expect(member.value.value(at: ["const"]) == nil, "\(member.name)")
+                    }
+                }
+                object.members.forEach { check($0.value) }
+            default: break
+            }
+        }
+        check(document.json)
+    }
+
     @Test func `what an answer goes on with can be sent`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         var checked = 0
