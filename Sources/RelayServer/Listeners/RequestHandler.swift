@@ -156,11 +156,11 @@ struct RequestHandler: Sendable {
             return try await request.body.consumeWithCancellationOnInboundClose { _ in
                 try await respond(call)
             }
-        } catch is CancellationError
-            where departure.isClients || context.channel?.isActive == false
-        {
+        } catch let error as CancellationError {
             // A connection that was closed before has no watch any more.
-            throw ClientDeparture.gone
+            let hasGone = departure.isClients || context.channel?.isActive == false
+            if hasGone { throw ClientDeparture.gone }
+            throw error
         }
     }
 
