@@ -2,8 +2,8 @@ import RelayModel
 
 /// `@count`, `@sum` and their kin.
 extension RealmEvaluator {
-    /// `@count`: of a list its elements, of texts behind a list the size of each, of nil 0, and of
-    /// what has no size nil.
+    /// `@count`: of a list its elements, of texts behind a list the size of each, of nil 0, of a
+    /// link 1, and of what has no size nil.
     static func count(_ stand: inout Stand) {
         if stand.isFanned, stand.values.contains(where: \.hasByteCount) {
             stand.values = stand.values.map { value in
@@ -28,6 +28,7 @@ extension RealmEvaluator {
         case .set(let elements): count = elements.count
         case .map(let members): count = members.count
         case .null: count = 0
+        case .reference: count = 1
         default:
             guard value.hasByteCount else {
                 stand.values = [.null]

@@ -227,6 +227,13 @@ struct RealmQueryTests {
         #expect(holders.count == 1 && holders.first?.contains("{[0, 0]") == false)
     }
 
+    @Test func `a link counts as one`() throws {
+        let link = try FieldValue(notation: ["$ref": "n"])
+        let predicate = try RecordPredicate(rql: "link.@count == 1 AND other.@count == 0")
+        #expect(predicate.evaluate(on: ["link": link, "other": .null]) == .true)
+        #expect(predicate.evaluate(on: ["link": .null, "other": link]) == .false)
+    }
+
     @Test func `what links to the objects of a list is counted together`() throws {
         let links = FieldValue.map([
             "Person": .map(["items": .list([.map([:]), .map([:])]), "fav": .list([.map([:])])])
