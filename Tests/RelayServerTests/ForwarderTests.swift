@@ -78,6 +78,20 @@ import Testing
         _ = try channel.finish()
     }
 
+    /// What a courier's poll takes after its client has gone is taken by nobody.
+    @Test(arguments: [("/courier/1/secret", true), ("/x", false)])
+    func `who sends nothing more is waited for, but not at a courier`(
+        path: String, ends: Bool
+    ) throws {
+        try come(path)
+        channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        channel.embeddedEventLoop.run()
+        #expect(channel.isActive != ends)
+        channel.embeddedEventLoop.advanceTime(by: .seconds(3))
+        #expect(!channel.isActive)
+        _ = try? channel.finish()
+    }
+
     @Test func `a call waits its time, and is refused then`() throws {
         try come("/x")
         channel.embeddedEventLoop.advanceTime(by: .seconds(9))

@@ -292,10 +292,13 @@ final class CallForward: UpstreamUser {
 
     // MARK: The end
 
+    /// Whether it waits for a notification, which nobody would have if its client has gone.
+    private var isPoll: Bool { original.path?.hasPrefix("/courier/") ?? false }
+
     /// The client sends nothing more: it may wait for its answer, or it has gone.
     func clientFellSilent() {
         guard !isOver else { return }
-        guard isRead, !isStream, (try? head.get().isUpgrade) != true else {
+        guard isRead, !isStream, !isPoll, (try? head.get().isUpgrade) != true else {
             client?.cut()
             return abandon()
         }
