@@ -305,6 +305,18 @@ import Testing
             #expect(try await relay.client.call("GET", "/metrics").status == 200)
         }
     }
+
+    @Test func `every metric of a relay says what it is`() async throws {
+        try await RunningRelay.with { relay in
+            let lines = try await relay.metrics().split(separator: "\n").map(String.init)
+            func names(_ word: String) -> [Substring] {
+                lines.filter { $0.hasPrefix("# \(word) ") }.map { $0.split(separator: " ")[2] }
+            }
+            let told = Set(names("HELP"))
+            #expect(names("TYPE").filter { !told.contains($0) } == [])
+            #expect(told.count > 20)
+        }
+    }
 }
 
 extension RunningRelay {

@@ -94,4 +94,19 @@ import Testing
         metrics.makeMeter(label: "n", dimensions: container).set(Int64(1))
         #expect(metrics.render().contains("container=\"last\""))
     }
+
+    @Test func `a metric of the relay says what it is`() {
+        let metrics = PrometheusMetrics()
+        metrics.makeCounter(label: "belfry_matches_total", dimensions: []).increment(by: 1)
+        let lines = metrics.render().split(separator: "\n").map(String.init)
+        #expect(
+            lines == [
+                "# HELP belfry_matches_total subscriptions that changes fired",
+                "# TYPE belfry_matches_total counter", "belfry_matches_total 1",
+            ])
+        for (name, text) in MetricHelp.texts {
+            #expect(name.hasPrefix("belfry_") && !text.isEmpty && !text.contains("\\"), "\(name)")
+            #expect(text.first?.isNumber == false, "\(name)")
+        }
+    }
 }

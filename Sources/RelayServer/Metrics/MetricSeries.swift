@@ -17,6 +17,7 @@ struct MetricFamily {
     }
 
     func render(as name: String, to text: inout String) {
+        if let help = MetricHelp.texts[name] { text += "# HELP \(name) \(help)\n" }
         text += "# TYPE \(name) \(kind.rawValue)\n"
         for (labels, series) in series.sorted(by: { $0.key < $1.key }) {
             series.value.render(as: name, labels: labels, to: &text)
