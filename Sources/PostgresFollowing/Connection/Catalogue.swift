@@ -105,16 +105,20 @@ final class Catalogue: @unchecked Sendable {
     }
 
     func makePublication(_ name: String, tables: [String]) throws {
-        try Self.naming { try connection.query(Self.publicationSQL(name, tables: tables)) }
+        let generated = tellsGenerated ? ", \(Self.generatedOption)" : ""
+        try Self.naming {
+            try connection.query(
+                Self.publicationSQL(name, tables: tables, options: generated))
+        }
     }
 
-    static func publicationSQL(_ name: String, tables: [String]) -> String {
+    static func publicationSQL(_ name: String, tables: [String], options: String = "") -> String {
         let list =
             tables.isEmpty
             ? "ALL TABLES" : "TABLE " + tables.map(\.quotedTable).joined(separator: ", ")
         // A partition is told as the table that it is a part of.
         return "CREATE PUBLICATION \(name.quotedName) FOR \(list) "
-            + "WITH (publish_via_partition_root = true)"
+            + "WITH (publish_via_partition_root = true\(options))"
     }
 
     /// Those of `tables` that the database lacks.
@@ -134,32 +138,6 @@ final class Catalogue: @unchecked Sendable {
         guard missing.isEmpty else {
             throw FollowProblem.tableMissing(missing.prefix(5).joined(separator: ", "))
         }
-    }
-
-    /// The tables of a publication that is to be made whose rows nothing names, of none all
-    /// tables: PostgreSQL would refuse each `UPDATE` and `DELETE` of them from then on.
-    ///
-    /// - Returns: At most `limit` of them.
-    func tablesWithoutIdentity(_ tables: [String], limit: Int) throws -> [String] {
-        let named = tables.map { "to_regclass(\($0.quotedTable.quotedText))" }
-        let those =
-            tables.isEmpty
-            ? "" : "AND c.oid IN (SELECT id FROM told)"
-        return try connection.query(
-            """
-            WITH RECURSIVE told AS (
-                SELECT unnest(ARRAY[\(named.joined(separator: ", "))]::regclass[])::oid AS id
-                UNION SELECT inhrelid FROM pg_inherits JOIN told ON inhparent = id)
-            SELECT format('%I.%I', n.nspname, c.relname)
-            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND c.oid >= 16384
-            AND c.relreplident <> 'f' AND NOT EXISTS (
-                SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisvalid AND (
-                    c.relreplident = 'd' AND i.indisprimary AND i.indimmediate
-                    OR c.relreplident = 'i' AND i.indisreplident))
-            \(those) ORDER BY 1 LIMIT \(limit)
-            """
-        ).compactMap { $0.text(0) }
     }
 
     /// A table of a publication, with the condition that its rows must meet.
@@ -220,7 +198,7 @@ final class Catalogue: @unchecked Sendable {
     private func table(_ row: [String?]) throws -> PublishedTable {
         let id = UInt32(row.text(2) ?? "") ?? 0
         // From 18 on a publication may tell generated columns too, and has those that it does.
-        let told = connection.serverVersion >= 180_000 ? "OR $2::jsonb ? attname::text" : ""
+        let told = tellsGenerated ? "OR $2::jsonb ? attname::text" : ""
         let columns = try connection.query(
             """
             SELECT attname, atttypid FROM pg_attribute
@@ -242,14 +220,17 @@ final class Catalogue: @unchecked Sendable {
             isPartitioned: row.text(3) == "t")
     }
 
-    /// The names of a table's columns that the log has, in its order.
-    func columns(of table: UInt32) throws -> [String] {
+    /// The names of a table's columns that the log has by a publication, in its order.
+    func columns(of table: UInt32, by publication: String) throws -> [String] {
         try connection.query(
             """
             SELECT attname FROM pg_attribute
-            WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+            WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped
+            AND (attgenerated = '' OR attgenerated = 's' AND EXISTS (
+                SELECT FROM pg_publication AS p
+                WHERE pubname = $2 AND to_jsonb(p)->>'pubgencols' = 's'))
             ORDER BY attnum
-            """, [String(table)]
+            """, [String(table), publication]
         ).compactMap { $0.text(0) }
     }
 

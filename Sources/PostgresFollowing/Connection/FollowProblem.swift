@@ -16,6 +16,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case publicationLost(String)
     case tableMissing(String)
     case identityMissing(String)
+    case identityVirtual(String)
     case tablesNotPublished(publication: String, tables: String)
     case slotMissing(String)
     case slotLost(String)
@@ -52,6 +53,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .publicationLost: "publicationLost"
         case .tableMissing: "tableMissing"
         case .identityMissing: "identityMissing"
+        case .identityVirtual: "identityVirtual"
         case .tablesNotPublished: "tablesNotPublished"
         case .slotMissing: "slotMissing"
         case .slotLost: "slotLost"
@@ -77,10 +79,11 @@ package enum FollowProblem: Error, Sendable, Hashable {
     package static let codes = [
         "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
-        "publicationLost", "tableMissing", "identityMissing", "tablesNotPublished", "slotMissing",
-        "slotLost", "slotMoved", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
-        "rowRefused", "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer",
-        "serverWentBack", "storeRestored", "brokenStream", "relayUnreachable", "relayRefuses",
+        "publicationLost", "tableMissing", "identityMissing", "identityVirtual",
+        "tablesNotPublished", "slotMissing", "slotLost", "slotMoved", "slotTaken",
+        "slotOfOtherKind", "serverFull", "serverRefused", "rowRefused", "outboxMissing",
+        "outboxEmpty", "outboxTaken", "otherServer", "serverWentBack", "storeRestored",
+        "brokenStream", "relayUnreachable", "relayRefuses",
     ]
 
     /// Whether it stays until somebody does something: trying again alone is of no use.
@@ -155,6 +158,11 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "
                 + "TABLE … REPLICA IDENTITY FULL, or name other tables with --tables."
+        case .identityVirtual(let tables):
+            "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
+                + "of tables with REPLICA IDENTITY FULL and virtual generated columns, which no "
+                + "publication tells (\(tables)): ALTER TABLE … REPLICA IDENTITY DEFAULT, make the "
+                + "columns STORED, or name other tables with --tables."
         case .tablesNotPublished(let publication, let tables):
             "The publication \(publication) is there, and has not all tables that were named "
                 + "(\(tables)): ALTER PUBLICATION \(publication.shownName) ADD TABLE …, or name "

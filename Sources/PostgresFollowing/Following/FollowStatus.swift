@@ -37,6 +37,8 @@ package struct FollowStatus: Sendable, Hashable {
     package var behindBytes: UInt64?
     /// What the server keeps of its log for the slot, or what the outbox takes, in bytes.
     package var retainedBytes: UInt64?
+    /// What is said of tables of which the server refuses changes, because of what is published.
+    package var refusing: String?
     /// What the server says that should be thought about.
     package var warning: String?
 
@@ -48,6 +50,7 @@ package struct FollowStatus: Sendable, Hashable {
 extension FollowStatus {
     /// What should be thought about, while it goes on.
     package var concern: String? {
+        if let refusing { return refusing }
         guard rowsOlder > 0 else { return warning ?? putBack }
         return "Rows fired nothing, because the relay has newer versions of them (\(rowsOlder) so "
             + "far): the server was put back to an earlier state, or is another one, or an outbox "

@@ -174,7 +174,8 @@ final class LogStream: RowStream, @unchecked Sendable {
                 // Of a table that was dropped since, the order of the key is known from before.
                 if key.isEmpty { key = reader.formerKey(of: relation) }
                 if !relation.has(key) {
-                    let columns = try catalogue.columns(of: relation.id)
+                    let columns = try catalogue.columns(
+                        of: relation.id, by: settings.publication)
                     key = relation.formerNames(of: key, among: columns) ?? key
                 }
                 if !relation.columns.allSatisfy({ types.knows($0.type) }) {
@@ -245,7 +246,11 @@ final class LogStream: RowStream, @unchecked Sendable {
             memory.note(
                 try catalogue.members(of: settings.publication, since: settings.slot))
             let leftOut = try catalogue.operationsLeftOut(of: settings.publication)
-            memory.change { $0.status.operationsLeftOut = leftOut }
+            let refusing = try catalogue.refusing(of: settings.publication)
+            memory.change { memory in
+                memory.status.operationsLeftOut = leftOut
+                memory.status.refusing = refusing
+            }
         }
         let (leftOut, lacking) = (reader.valuesLeftOut - leftOutNoted, lacking)
         leftOutNoted = reader.valuesLeftOut

@@ -213,9 +213,7 @@ package struct OutboxSQL: Sendable {
                 END IF;
             END
             """
-        // What stands between dollars must not have such as end it.
-        let hasDollars = table.utf8.contains(UInt8(ascii: "$"))
-        return [hasDollars ? "DO \(body.quotedText)" : "DO $$ \(body) $$"]
+        return [body.asBlock]
     }
 
     private var rights: [String] {

@@ -41,14 +41,40 @@ package struct PreparingSQL {
             -- Rows before a change in full; without it the relay knows those that it keeps.
             \(identities)
             -- Rows of partitions are logged as these say: ALTER them too. PostgreSQL refuses UPDATE
-            -- and DELETE of a published table with neither a primary key nor this.
+            -- and DELETE of a published table with neither a primary key nor this, and PostgreSQL
+            -- 18 of one with this and virtual generated columns: not of such a table.
 
             -- By the owner of the tables; for all tables, by a superuser.
-            \(Catalogue.publicationSQL(publication, tables: tables));
+            \(making);
             -- The slot is made by `belfry follow postgres --make`, which begins with the rows as
             -- they are. To begin without them:
             -- SELECT pg_create_logical_replication_slot(\(slot.quotedText), 'pgoutput');
             """
+    }
+}
+
+private extension PreparingSQL {
+    /// What makes the publication, at once as it must be: of one that does not tell them,
+    /// PostgreSQL 18 refuses changes of rows whose identity has generated columns, and versions
+    /// before know of none that tells them.
+    var making: String {
+        let body = """
+            BEGIN
+                \(Catalogue.publicationSQL(publication, tables: tables));
+                IF current_setting('server_version_num')::int >= 180000 THEN
+                    ALTER PUBLICATION \(publication.quotedName) SET (\(Catalogue.generatedOption));
+                END IF;
+            END
+            """
+        return body.asBlock
+    }
+}
+
+extension String {
+    /// A block of statements as one that is run; what stands between dollars must not have such as
+    /// end it.
+    var asBlock: String {
+        utf8.contains(UInt8(ascii: "$")) ? "DO \(quotedText)" : "DO $$ \(self) $$"
     }
 }
 

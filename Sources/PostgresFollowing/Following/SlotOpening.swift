@@ -46,15 +46,24 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             try catalogue.requireTables(settings.tables)
             let nameless = try catalogue.tablesWithoutIdentity(settings.tables, limit: 4)
             guard nameless.isEmpty else {
-                throw FollowProblem.identityMissing(
-                    nameless.prefix(3).joined(separator: ", ")
-                        + (nameless.count > 3 ? " and others" : ""))
+                throw FollowProblem.identityMissing(Self.some(nameless))
+            }
+            let virtual = try catalogue.tablesWithVirtualIdentity(settings.tables, limit: 4)
+            guard virtual.isEmpty else {
+                throw FollowProblem.identityVirtual(Self.some(virtual))
             }
             try catalogue.makePublication(settings.publication, tables: settings.tables)
             return
         }
         try catalogue.require(
             settings.publication, numbered: publication, as: memory.current.publication)
+        // Nobody waits for the end of a snapshot to be told that nothing can be written.
+        let refusing = try catalogue.refusing(of: settings.publication)
+        memory.change { $0.status.refusing = refusing }
+    }
+
+    private static func some(_ tables: [String]) -> String {
+        tables.prefix(3).joined(separator: ", ") + (tables.count > 3 ? " and others" : "")
     }
 
     /// Whether the slot is there; a slot that cannot be followed is a problem.
