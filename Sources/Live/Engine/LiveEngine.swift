@@ -109,6 +109,7 @@ package actor LiveEngine {
                 let head = try await patience.attempt { [log] in try await log.head() }
                 // Somebody may have come meanwhile, as of the position until now.
                 guard containers.isEmpty else { continue }
+                meter.show(behind: 0)
                 try await advance(to: head)
                 try await log.waitForGrowth(beyond: head)
                 continue
