@@ -220,8 +220,9 @@ final class Catalogue: @unchecked Sendable {
             isPartitioned: row.text(3) == "t")
     }
 
-    /// The names of a table's columns that the log has by a publication, in its order.
-    func columns(of table: UInt32, by publication: String) throws -> [String] {
+    /// The names of a table's columns that the log has by a publication, or an outbox without one,
+    /// in its order.
+    func columns(of table: UInt32, by publication: String?) throws -> [String] {
         try connection.query(
             """
             SELECT attname FROM pg_attribute

@@ -162,7 +162,7 @@ struct OutboxReader {
             columns: described.filter { $0.type != 0 })
         var namingKey = try catalogue.namingKey(of: id)
         if !relation.has(namingKey) {
-            let now = try catalogue.columns(of: id)
+            let now = try catalogue.columns(of: id, by: nil)
             namingKey = relation.formerNames(of: namingKey, among: now) ?? namingKey
         }
         let shape = Shape(
