@@ -169,6 +169,36 @@ import Testing
         }
     }
 
+    /// Whoever has that value pays for all that stand under it, whatever they were before.
+    @Test func `what is saved in the place of a heavier one joins no crowd that is full`()
+        async throws
+    {
+        let settings = ["--limits-user-cost", "80", "--limits-record-type-cost", "80"]
+        try await RunningRelay.with(settings) { relay in
+            func modify(
+                _ kind: String, _ conditions: [(id: String, text: String)], as user: String
+            ) async throws -> String {
+                let answer = try await relay.container.call(
+                    "subscriptions/modify", request(kind, conditions), as: user, in: "public"
+                ).expect(200)
+                try await relay.relay.waitUntilSettled(within: .patience)
+                let isFull = answer.text.contains("limits.recordTypeCost")
+                return isFull && answer.text.contains("same value") ? "crowd" : answer.text
+            }
+            let crowd = (0..<80).map { (id: "q\($0)", text: "artist = 'x' AND NOT price > \($0)") }
+            let many = try await modify("create", crowd, as: "bob")
+            #expect(!many.contains("serverErrorCode"), "\(many)")
+            let heavy = "NOT price > 3 AND NOT year > 4 AND NOT size > 5"
+            #expect(try await save(heavy, "a", as: "alice", relay) == "saved")
+            let one = "artist = 'x' AND NOT price > 500"
+            #expect(try await modify("create", [(id: "b", text: one)], as: "alice") == "crowd")
+            #expect(try await modify("update", [(id: "a", text: one)], as: "alice") == "crowd")
+            // An equal one is not verified once more.
+            let equal = try await modify("update", [(id: "a", text: crowd[7].text)], as: "alice")
+            #expect(!equal.contains("serverErrorCode"), "\(equal)")
+        }
+    }
+
     @Test func `what conditions take in memory is bounded, of a user and of a container`()
         async throws
     {

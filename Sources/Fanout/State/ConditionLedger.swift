@@ -134,13 +134,17 @@ package final class ConditionLedger: Sendable {
 
         /// What a condition would add in the place of `former`: to its user's account what it
         /// weighs more, to that of all nothing where there is an equal one.
+        ///
+        /// No more is freed than was entered: what `former` weighs now may be more, because others
+        /// have come to stand where it stands.
         func growth(
             _ amount: Double, _ condition: UInt64,
             insteadOf former: (amount: Double, condition: UInt64)
         ) -> ConditionLedger.Growth {
-            let own = amount - former.amount
+            let entered = uses[former.condition]
+            let own = amount - min(former.amount, entered?.amount ?? 0)
             guard uses[condition] == nil else { return ConditionLedger.Growth(own: own, all: 0) }
-            let freed = uses[former.condition].map { $0.count == 1 ? $0.amount : 0 } ?? 0
+            let freed = entered.map { $0.count == 1 ? $0.amount : 0 } ?? 0
             return ConditionLedger.Growth(own: own, all: amount - freed)
         }
 

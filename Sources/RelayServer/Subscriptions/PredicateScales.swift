@@ -40,9 +40,12 @@ struct PredicateScales: Sendable {
         let cost = try cost(of: subscription)
         let weight = ConditionWeight(cost, in: subscription)
         guard weight.isNoticeable else { return cost }
-        let before = try former.flatMap { former -> ConditionWeight? in
-            guard former.recordType == subscription.recordType else { return nil }
-            return ConditionWeight(try self.cost(of: former), in: former)
+        let before = former.flatMap { former -> ConditionWeight? in
+            // One that cannot be read any more is in no account, and is mended by what is saved.
+            guard former.recordType == subscription.recordType,
+                let cost = try? self.cost(of: former)
+            else { return nil }
+            return ConditionWeight(cost, in: former)
         }
         if let before, before.condition == weight.condition, weight.memory <= before.memory {
             return cost
@@ -116,12 +119,11 @@ struct PredicateScales: Sendable {
         try check(
             cost.comparisonsPerChange, limits.perPredicate, path, "one predicate",
             "limits.predicateCost")
-        // Whatever is expected: a change that has the value pays for all that stand under it.
-        if growth.all > 0 {
-            try check(
-                Double(cost.crowd + 1), limits.perRecordType, path,
-                "the predicates that ask for the same value", "limits.recordTypeCost")
-        }
+        // Whatever is expected, and whatever it takes the place of: a change that has the value
+        // pays for all that stand under it. Of an equal one there is no crowd.
+        try check(
+            Double(cost.crowd + 1), limits.perRecordType, path,
+            "the predicates that ask for the same value", "limits.recordTypeCost")
         // What is saved and what connected clients ask for bear the same bounds together.
         let ledgers = ledgers(of: subscription)
         let type = subscription.recordType

@@ -1,0 +1,53 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import Fanout
+
+/// What a condition adds to the accounts in the place of another one.
+@Suite struct ConditionLedgerTests {
+    private static let type: RecordType = Fixtures.identifier("Artwork")
+    private static let alice: UserID = Fixtures.identifier("alice")
+    private static let bob: UserID = Fixtures.identifier("bob")
+
+    private static func weight(_ cost: Float, _ condition: UInt64) -> ConditionWeight {
+        ConditionWeight(cost: cost, condition: condition, memory: UInt32(cost) * 1000)
+    }
+
+    private static func expect(
+        _ weight: ConditionWeight, insteadOf former: ConditionWeight, own: Double, all: Double,
+        in ledger: ConditionLedger, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let costs = ledger.growth(by: weight, insteadOf: former, on: type)
+        #expect(
+            costs == ConditionLedger.Growth(own: own, all: all), sourceLocation: sourceLocation)
+        let memory = ledger.memoryGrowth(by: weight, insteadOf: former)
+        #expect(
+            memory == ConditionLedger.Growth(own: 1000 * own, all: 1000 * all),
+            sourceLocation: sourceLocation)
+    }
+
+    @Test func `what takes the place of another adds what it weighs more`() {
+        let ledger = ConditionLedger()
+        ledger.add(Self.weight(3, 1), of: Self.alice, on: Self.type)
+        ledger.add(Self.weight(2, 2), of: Self.bob, on: Self.type)
+        let (former, other) = (Self.weight(3, 1), Self.weight(5, 3))
+        Self.expect(other, insteadOf: .none, own: 5, all: 5, in: ledger)
+        Self.expect(other, insteadOf: former, own: 2, all: 2, in: ledger)
+        // An equal one is there.
+        Self.expect(Self.weight(2, 2), insteadOf: former, own: -1, all: 0, in: ledger)
+        // What others have too is not freed for all.
+        ledger.add(former, of: Self.bob, on: Self.type)
+        Self.expect(other, insteadOf: former, own: 2, all: 5, in: ledger)
+    }
+
+    @Test func `no more is freed than was entered`() {
+        let ledger = ConditionLedger()
+        ledger.add(Self.weight(1, 1), of: Self.alice, on: Self.type)
+        // Many others stand by now where it stands.
+        let heavy = Self.weight(300, 3)
+        Self.expect(heavy, insteadOf: Self.weight(300, 1), own: 299, all: 299, in: ledger)
+        // That one is in no account yet.
+        Self.expect(heavy, insteadOf: Self.weight(300, 2), own: 300, all: 300, in: ledger)
+    }
+}
