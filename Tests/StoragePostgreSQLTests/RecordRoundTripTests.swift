@@ -156,6 +156,11 @@ struct RecordRoundTripTests {
         let again = try run((Int64(1)...100).map { Sample.unkeyed("c", version: $0) })
         let most = 1 + AppendStep.mostRows / AppendStep.rowsOfOneAgain
         #expect(again == most)
+        // What goes in with another part is asked about with that one.
+        let before = connection.pipeline.roundTrips
+        let first = try run((Int64(1)...1000).map { Sample.unkeyed("e", version: $0) })
+        #expect(first == most)
+        #expect(connection.pipeline.roundTrips - before < 10)
         connection.rollBack()
         // The rest goes in after it.
         let changes = (Int64(1)...100).map { Sample.unkeyed("d", version: $0) }

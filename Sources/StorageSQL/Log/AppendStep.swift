@@ -20,34 +20,47 @@ struct AppendStep: Sendable {
     func run(
         in commit: inout OpenCommit, container: StoredContainer
     ) throws -> [AppendOutcome] {
-        var keys = try knownKeys(in: &commit, container)
+        // What is left is asked about with the part that it goes in with: else all who write would
+        // wait for as many answers in each part.
+        let part = try atOnce(in: &commit, container)
+        var keys = try knownKeys(of: part, in: &commit, container)
         if let delivery,
             case .conflict(let position)? = try remember(delivery, &keys, in: &commit, container)
         {
             return changes.map { _ in .conflict(position) }
         }
-        var versions = try knownVersions(in: &commit, container)
+        var versions = try knownVersions(of: part, in: &commit, container)
         var outcomes: [AppendOutcome] = []
-        outcomes.reserveCapacity(changes.count)
-        var kept = KeptTogether(changes)
+        outcomes.reserveCapacity(part.count)
+        var kept = KeptTogether(part)
         var bytes = 0
-        var written = RowsWritten()
-        appending: for start in stride(from: 0, to: changes.count, by: KnownRecords.mostTogether) {
-            let part = changes[start...].prefix(KnownRecords.mostTogether)
-            kept.records = try knownRecords(of: part, in: &commit, container)
-            for change in part {
+        appending: for start in stride(from: 0, to: part.count, by: KnownRecords.mostTogether) {
+            let some = part[start...].prefix(KnownRecords.mostTogether)
+            kept.records = try knownRecords(of: some, in: &commit, container)
+            for change in some {
                 let beginning = commit.bookmark
                 let outcome = try append(change, &keys, &versions, &kept, in: &commit, container)
                 outcomes.append(outcome)
                 // A short change of a record that is kept has all of it, twice.
                 bytes += commit.bytes(since: beginning)
                 guard bytes < RecordEditAllowance.maximumBytes else { break appending }
-                try written.note(change, in: &commit, container)
-                guard written.count < Self.mostRows else { break appending }
             }
         }
         try kept.end(in: commit.db)
         return outcomes
+    }
+
+    /// The first of the changes, which write as many rows as one transaction may; one at least.
+    private func atOnce(
+        in commit: inout OpenCommit, _ container: StoredContainer
+    ) throws -> [PreparedChange] {
+        guard commit.db.dialect == .postgresql else { return changes }
+        var written = RowsWritten()
+        for (index, change) in changes.enumerated() {
+            try written.note(change, in: &commit, container)
+            if written.count >= Self.mostRows { return Array(changes.prefix(index + 1)) }
+        }
+        return changes
     }
 
     private func append(
@@ -78,7 +91,7 @@ struct AppendStep: Sendable {
     /// What is remembered of all keys, where each question would be waited for; `nil` where each
     /// is asked for in its turn.
     private func knownKeys(
-        in commit: inout OpenCommit, _ container: StoredContainer
+        of changes: [PreparedChange], in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> KnownKeys? {
         let all = [delivery].compactMap(\.self) + changes.compactMap(\.key)
         guard commit.db.dialect == .postgresql, all.count > 1 else { return nil }
@@ -128,7 +141,7 @@ struct AppendStep: Sendable {
     /// What is noted of the versions of all records, where each question would be waited for; `nil`
     /// where each is asked for in its turn.
     private func knownVersions(
-        in commit: inout OpenCommit, _ container: StoredContainer
+        of changes: [PreparedChange], in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> KnownVersions? {
         let versioned = changes.map(\.change).filter { $0.version != nil }
         guard commit.db.dialect == .postgresql, versioned.count > 1 else { return nil }
@@ -192,7 +205,6 @@ private struct RowsWritten {
     mutating func note(
         _ prepared: PreparedChange, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws {
-        guard commit.db.dialect == .postgresql else { return }
         let change = prepared.change
         // What is said last of a record, its version, and what is kept of it has a row of its own.
         var hasRow = change.version != nil || prepared.key?.kind == .content
