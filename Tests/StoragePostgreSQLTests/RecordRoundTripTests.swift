@@ -132,6 +132,35 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
+    @Test func `where quotas are small each operation asks once for what there is`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        try await store.extendSchema(
+            of: Sample.container, with: [RecordTypeDefinition(Self.type, isInferred: true)])
+        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
+        try connection.begin()
+        // For two hundred of the largest records there is no room, and for each of these there is.
+        var quotas = Quotas()
+        quotas[.userRecordBytes] = 100 << 20
+        var commit = OpenCommit(Database(connection), head: .start, quotas: quotas)
+        let rows = ShadowRows(
+            place: RecordPlace(
+                container: Sample.container, database: .private, owner: Self.alice),
+            container: try commit.container(Sample.container))
+        let step = RecordEditStep(
+            shadowRows: rows, editor: RecordEditor(userID: Self.alice, isServer: false),
+            now: Sample.moment(1))
+        var allowance = RecordEditAllowance(CascadeRoom(part: 32))
+        let before = connection.pipeline.roundTrips
+        let outcomes = try step.run(
+            (1...200).map { Self.create("r\($0)") }, .allOrNothing, within: &allowance, in: &commit)
+        // What the container has, and what the user has.
+        #expect(connection.pipeline.roundTrips - before < 500)
+        #expect(outcomes.count == 200 && outcomes.filter(\.isRefusal).isEmpty)
+        connection.rollBack()
+        await store.close()
+    }
+
     /// Whoever writes a row again walks over all that the transaction made of it before.
     @Test func `many changes of records go in part by part, those of one the more so`()
         async throws

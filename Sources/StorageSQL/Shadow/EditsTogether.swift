@@ -16,6 +16,8 @@ final class EditsTogether {
     private var count = 1
     /// Those who have room for whatever all of them make, byte by byte as they are counted.
     private var holders: Set<[UInt8]> = []
+    /// Those who have not.
+    private var others: Set<[UInt8]> = []
 
     /// Hears of the operations that come next, in their order.
     func expect(_ edits: [RecordEdit]) {
@@ -23,6 +25,7 @@ final class EditsTogether {
         known = [:]
         count = max(1, edits.count)
         holders = []
+        others = []
     }
 
     /// The kept records with the name of what an operation changes, marks of deleted ones included.
@@ -58,9 +61,16 @@ final class EditsTogether {
     func hasRoom(for holder: String, by ledger: QuotaLedger) throws -> Bool {
         let name = Array(holder.utf8)
         if holders.contains(name) { return true }
-        let most = Growth(number: count, bytes: count * ShadowRecord.mostBytes)
-        guard try ledger.hasRoom(for: .records, most, holder: holder) else { return false }
-        holders.insert(name)
-        return true
+        if !others.contains(name) {
+            let most = Growth(number: count, bytes: count * ShadowRecord.mostBytes)
+            if try ledger.hasRoom(for: .records, most, holder: holder) {
+                holders.insert(name)
+                return true
+            }
+            others.insert(name)
+        }
+        // Where quotas are small there may be room for each all the same.
+        let one = Growth(number: 1, bytes: ShadowRecord.mostBytes)
+        return try ledger.hasRoom(for: .records, one, holder: holder)
     }
 }
