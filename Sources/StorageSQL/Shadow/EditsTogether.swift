@@ -9,7 +9,9 @@ import Storage
 final class EditsTogether {
     /// What is not asked for yet, in its order.
     private var pending: ArraySlice<RecordID> = []
-    private var known: [RecordID: [ShadowRecord]] = [:]
+    /// What was found, which is read where its turn comes: as values a record of a megabyte takes
+    /// many times as much.
+    private var known: [RecordID: [Row]] = [:]
     /// Zones that are there.
     private var zones: Set<ZoneID> = []
     /// How many operations there are at the most.
@@ -32,18 +34,20 @@ final class EditsTogether {
     func records(
         named id: RecordID, _ rows: ShadowRows, in db: Database
     ) throws -> [ShadowRecord] {
-        if let records = known.removeValue(forKey: id) { return records }
+        if let found = known.removeValue(forKey: id) { return try Self.records(found) }
         guard db.dialect == .postgresql, let first = pending.firstIndex(of: id) else {
             return try rows.records(named: id, in: db)
         }
         let asked = pending[first...].prefix(KnownRecords.mostTogether)
         pending = pending[asked.endIndex...]
         for (other, found) in zip(asked, try rows.rows(named: asked, in: db)) {
-            // One that cannot be read is told of where its turn comes, if it does.
-            let read = try? found.map { try ScannedRecord(row: $0).record }
-            known[other] = read
+            known[other] = found
         }
-        return try known.removeValue(forKey: id) ?? rows.records(named: id, in: db)
+        return try Self.records(known.removeValue(forKey: id) ?? [])
+    }
+
+    private static func records(_ found: [Row]) throws -> [ShadowRecord] {
+        try found.map { try ScannedRecord(row: $0).record }
     }
 
     /// Forgets what was known of a record that was written: it is asked for again.

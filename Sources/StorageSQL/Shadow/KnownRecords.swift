@@ -6,7 +6,9 @@ import Storage
 /// Nobody else writes meanwhile. What the request itself writes of a record is not heard here: so
 /// each is told once, and then asked for in its turn.
 struct KnownRecords {
-    private var records: [RecordAddress: [ShadowRecord]] = [:]
+    /// The rows, which are read where their turn comes: as values a record of a megabyte takes many
+    /// times as much.
+    private var found: [RecordAddress: [Row]] = [:]
 
     /// How many changes are looked at together: a record may be as large as a request.
     static let mostTogether = 16
@@ -25,20 +27,18 @@ struct KnownRecords {
             let rows = ShadowRows(place: place, container: container)
             asked.append((address, rows.name(change.recordID)))
         }
-        let found = try Row.fetchAlls(
+        let rows = try Row.fetchAlls(
             try db.cachedStatement(sql: ShadowRows.namedStatement),
             arguments: asked.map(\.arguments))
-        for (index, rows) in found.enumerated() {
-            // One that cannot be read is told of where its turn comes, if it does.
-            let read = try? rows.map { try ScannedRecord(row: $0).record }
-            records[asked[index].address] = read
-        }
+        for (one, rows) in zip(asked, rows) { found[one.address] = rows }
     }
 
     /// The kept records with the name of what a change changes, marks of deleted ones included;
     /// `nil` if it is not known.
-    mutating func take(_ change: RecordChange) -> [ShadowRecord]? {
-        records.removeValue(forKey: Self.address(of: change))
+    mutating func take(_ change: RecordChange) throws -> [ShadowRecord]? {
+        try found.removeValue(forKey: Self.address(of: change))?.map {
+            try ScannedRecord(row: $0).record
+        }
     }
 
     private static func address(of change: RecordChange) -> RecordAddress {
