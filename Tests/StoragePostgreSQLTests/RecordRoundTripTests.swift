@@ -120,6 +120,13 @@ struct RecordRoundTripTests {
         #expect(connection.pipeline.roundTrips - before < 80)
         let refused = (created + changed).filter(\.isRefusal)
         #expect(created.count == 200 && changed.count == 200 && refused.isEmpty)
+        // One that comes again keeps the others from nothing.
+        let start = connection.pipeline.roundTrips
+        let others = (1...150).map { edit(.create, "s\($0)") }
+        let again = try run(
+            [edit(.create, "a"), edit(.forceUpdate, "a")] + others + [edit(.forceUpdate, "a")])
+        #expect(connection.pipeline.roundTrips - start < 50)
+        #expect(again.count == 153 && again.filter(\.isRefusal).isEmpty)
         // What goes along with a deletion is gone for the operations after it, too.
         var child = edit(.create, "child")
         child.wire = ["parent": ["recordName": "r1", "action": "DELETE_SELF"]]

@@ -7,7 +7,7 @@ import Storage
 /// Nobody else writes meanwhile. On PostgreSQL each question would be waited for by all who write,
 /// and a request that is one whole has two hundred operations.
 final class EditsTogether {
-    /// What is not asked for yet, in its order.
+    /// What is not asked for yet, in its order, and each once.
     private var pending: ArraySlice<RecordID> = []
     /// What was found, which is read where its turn comes: as values a record of a megabyte takes
     /// many times as much.
@@ -23,7 +23,8 @@ final class EditsTogether {
 
     /// Hears of the operations that come next, in their order.
     func expect(_ edits: [RecordEdit]) {
-        pending = edits.map(\.recordID)[...]
+        var met: Set<RecordID> = []
+        pending = edits.map(\.recordID).filter { met.insert($0).inserted }[...]
         known = [:]
         count = max(1, edits.count)
         holders = []
