@@ -279,7 +279,7 @@ struct Telling {
         let frame = writer.items(
             LiveItems(group.readable(items, for: reader)), of: group.content, as: group.traits,
             group.number, &written)
-        bytes += frame?.bytes.count ?? 0
+        bytes += frame?.count ?? 0
         let isForAll =
             group.reader != nil
             || items.allSatisfy { !$0.record.isForSome && !($0.before?.isForSome ?? false) }

@@ -78,9 +78,9 @@ package final class LiveRecord: Sendable {
     }
 }
 
-extension FieldValue {
+private extension FieldValue {
     /// Whether the texts in it have the bytes of those in a value that equals it.
-    fileprivate func isSpelled(as other: FieldValue) -> Bool {
+    func isSpelled(as other: FieldValue) -> Bool {
         switch (self, other) {
         case (.string(let text), .string(let otherText)):
             text.utf8.elementsEqual(otherText.utf8)
