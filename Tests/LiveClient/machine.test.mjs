@@ -511,6 +511,14 @@ test("what names no time is waited for as ever", () => {
   const drive = Drive.current();
   drive.frames({ type: "bye", code: 1001, retryAfter: "soon" });
   assert.equal(drive.machine.wakeAt - drive.now, 250);
+  // Nor is a set that cannot be taken now sent again at once, and with each answer anew.
+  const other = new Drive();
+  other.step("declare", { id: "q1", definition });
+  other.step("opened");
+  const later = { serverErrorCode: "TRY_AGAIN_LATER", reason: "not now", retryAfter: "soon" };
+  assert.deepEqual(sent(other.frames(welcome, state(1, "error", undefined, later))), []);
+  const [again] = sent(other.pass(1_000));
+  assert.deepEqual([again.type, again.version], ["set", 2]);
 });
 
 test("a stream whose set is never the one in force is not opened again at once", () => {

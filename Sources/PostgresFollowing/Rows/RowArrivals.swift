@@ -23,8 +23,8 @@ struct RowArrivals: Sendable {
 
     /// As many are remembered; usually a name is left by the next change.
     private static let most = 10_000
-    /// No name of a record, a zone or a user is longer.
-    private static let longestName = 255
+    /// No name of a record is longer, and none of a zone or a user is as long.
+    private static let longestName = Limits.maximumRecordNameBytes
 
     /// Notes what a change does to names, and says in it which row has the name that its own had.
     mutating func note(_ row: inout FollowedRow, of table: Relation) {
@@ -61,6 +61,7 @@ struct RowArrivals: Sendable {
         switch value {
         case .bool, .integer, .double, .timestamp, .uuid: true
         case .string(let text): text.utf8.count <= longestName
+        case .bytes(let bytes): bytes.count <= longestName
         default: false
         }
     }

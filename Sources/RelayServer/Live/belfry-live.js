@@ -668,8 +668,9 @@ export class LiveMachine {
     this.#edited();
   }
 
+  // Of a time that is none it would be asked again at once.
   #afterPause({ retryAfter = 5 }) {
-    return this.#now + (retryAfter + this.#random()) * 1000;
+    return this.#now + (retryAfter * 1000 || 0) + 1000 * this.#random();
   }
 
   #fail(id, error) {
