@@ -88,7 +88,7 @@ package enum RelayRouter {
             guard context.endpointPath == nil else { return try await next(request, context) }
             // The router knows a path by its methods, and none of these is a rare one.
             let isRare = !RelayRouter.methods.contains(request.method)
-            let place = isRare ? places.first { $0.fits(request.uri.path) } : nil
+            let place = isRare ? RelayPlace.first(of: places, at: request.uri.path) : nil
             return await handler.answer(
                 request, context: context, route: nil, place: place)
         }

@@ -28,11 +28,18 @@ struct RelayPlace: Sendable {
     /// How many parts are variable.
     var variables: Int { names.count }
 
-    /// Whether the path of a request leads here, as the router takes it apart.
-    func fits(_ asked: String) -> Bool {
-        let (parts, own) = (Self.parts(of: asked), Self.parts(of: path))
-        return parts.count == own.count
-            && zip(parts, own).allSatisfy { part, own in
+    /// The first of some places to which the path of a request leads, as the router takes it apart.
+    ///
+    /// It is taken apart once: strangers send paths of tens of thousands of parts.
+    static func first(of places: [RelayPlace], at asked: String) -> RelayPlace? {
+        let parts = Self.parts(of: asked)
+        return places.first { $0.fits(parts) }
+    }
+
+    private func fits(_ asked: [String.UTF8View.SubSequence]) -> Bool {
+        let own = Self.parts(of: path)
+        return asked.count == own.count
+            && zip(asked, own).allSatisfy { part, own in
                 own.first == UInt8(ascii: "{") || part.elementsEqual(own)
             }
     }

@@ -1,0 +1,20 @@
+import RelayModel
+import Testing
+
+@testable import RelayServer
+
+/// Where a path leads whose method the router does not know.
+@Suite struct RelayPlaceTests {
+    private static let places = ["/", "/a/b", "/a/{name}", "/{name}/b/c"].map {
+        RelayPlace(path: $0, allowed: "GET", pages: .none)
+    }
+
+    @Test(arguments: [
+        ("/", "/"), ("/a/b", "/a/b"), ("//a/b/", "/a/b"), ("/a/c", "/a/{name}"),
+        ("/x/b/c", "/{name}/b/c"), ("/a", nil), ("/A/b", nil), ("/x/b/d", nil),
+        (String(repeating: "/a", count: 40_000), nil),
+    ])
+    func `a path leads to the first place whose parts it has`(asked: String, found: String?) {
+        #expect(RelayPlace.first(of: Self.places, at: asked)?.path == found)
+    }
+}
