@@ -55,6 +55,25 @@ import Testing
         #expect(try await bench.deadLetters.count == 3)
     }
 
+    @Test func `a halt ends though there is another one for which something waits`() async throws {
+        let bench = try await WorkerBench { _, _ in .badCredential }
+        let end = bench.clock.moment.advanced(by: .seconds(300))
+        try await bench.run {
+            try await bench.accept(1...3)
+            try await bench.accept(
+                deliveries(4...5) { delivery in
+                    delivery.container = WorkerBench.otherContainer
+                    delivery.notification.expiration = end
+                })
+            #expect(await bench.passed(5))
+            #expect(bench.worker.halts.count == 2)
+            let isOver = await bench.advance(by: .seconds(10)) { bench.worker.halts.count == 1 }
+            #expect(isOver)
+            #expect(bench.worker.halts.map(\.container) == [Fixtures.container])
+            #expect(try await bench.retries.count == 3)
+        }
+    }
+
     @Test func `what a gateway asked for, and what is tried just now, is not left untried`() {
         var halts = Halts()
         let now = Fixtures.moment

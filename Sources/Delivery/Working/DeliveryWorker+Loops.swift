@@ -1,6 +1,7 @@
 import Logging
 import RelayModel
 import Storage
+import Synchronization
 
 extension DeliveryWorker {
     /// Records steps and sends retries until the task is cancelled.
@@ -205,14 +206,26 @@ extension DeliveryWorker {
         }
         while !Task.isCancelled {
             try await clock.sleep(for: Halts.idleTime)
-            for halt in ledger.withStateNow({ $0.rules.halts.untried(at: $1) }) {
-                let held = Halts.Held(keys: [halt])
-                let next = try await patience.attempt {
-                    try await progress.nextRetryDue(excluding: []) { !held.contains($0) }
-                }
-                if next == nil { ledger.decideNow { $0.end(untried: halt, at: $1) } }
+            let untried = ledger.withStateNow { $0.rules.halts.untried(at: $1) }
+            guard !untried.isEmpty else { continue }
+            let waiting = try await patience.attempt { try await haltsWaitedFor() }
+            for halt in untried where !waiting.contains(halt) {
+                ledger.decideNow { $0.end(untried: halt, at: $1) }
             }
         }
+    }
+
+    /// The halts for which something waits, if there are such.
+    ///
+    /// All lanes are looked at once: where a gateway is away for long, as many halts may be left
+    /// untried as there are lanes.
+    private func haltsWaitedFor() async throws -> Set<Halts.Key> {
+        let keys = Mutex<Set<Halts.Key>>([])
+        _ = try await progress.nextRetryDue(excluding: []) { lane in
+            keys.withLock { $0.formUnion(Halts.Key.all(of: lane)) }
+            return true
+        }
+        return keys.withLock { $0 }
     }
 
     // MARK: Slow answers
