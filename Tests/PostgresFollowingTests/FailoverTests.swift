@@ -168,4 +168,33 @@ struct FailoverTests {
         #expect(follower.status.authorsUnread == 2)
         #expect(follower.status.namedNobody?.contains("(2 so far)") == true)
     }
+
+    /// From 17 on, of a slot of which standbys have copies.
+    @Test func `a server that waits for a standby that is away is said`() async throws {
+        let other = try PostgresServer.shared()
+        guard (Int(try other.sql("SHOW server_version_num")) ?? 0) >= 170_000 else { return }
+        let server = try PostgresServer(["wal_level=logical", "synchronized_standby_slots=away"])
+        defer { server.end() }
+        try server.sql("CREATE TABLE t (id int PRIMARY KEY)")
+        let settings = try server.settings("postgres")
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        // Only a connection that replicates may say so, and it waits until nobody follows.
+        try server.sql(
+            "ALTER_REPLICATION_SLOT postgres (FAILOVER)", in: "dbname=postgres replication=database"
+        )
+        let followed = Followed()
+        let follower = try followed.follower(settings, clock: HurriedClock())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1)")
+            _ = await Turns.yield { follower.status.warning != nil }
+            #expect(follower.status.word == "lagging")
+            #expect(follower.status.sentence.contains("synchronized_standby_slots"))
+            #expect(followed.seen.rows.isEmpty)
+            group.cancelAll()
+        }
+    }
 }

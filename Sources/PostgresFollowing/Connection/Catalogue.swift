@@ -73,6 +73,17 @@ final class Catalogue: @unchecked Sendable {
         ).isEmpty
     }
 
+    /// Whether a process that tells the log waits for standbys that are to have it first; only
+    /// PostgreSQL 17 has such, and only a slot that is to outlast a failover waits.
+    func waitsForStandbys(_ process: Int) throws -> Bool {
+        try !connection.query(
+            """
+            SELECT FROM pg_stat_activity
+            WHERE pid = $1::int AND wait_event = 'WaitForStandbyConfirmation'
+            """, [String(process)]
+        ).isEmpty
+    }
+
     /// The transaction that a process of the server waits for, in words; `nil` if it waits for
     /// none.
     func transaction(thatHoldsUp process: Int) throws -> String? {

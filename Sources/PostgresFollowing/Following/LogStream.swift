@@ -24,6 +24,8 @@ final class LogStream: RowStream, @unchecked Sendable {
     private var lastCompared = Duration.zero - LogStream.comparePause
     /// What is said of tables that are not published.
     private var lacking: String?
+    /// How many looks in a row found that the server waits for standbys.
+    private var looksHeldUp = 0
     private var asked = false
     /// How many of those whose author could not be read the status has.
     private var authorsNoted: UInt64 = 0
@@ -252,15 +254,23 @@ final class LogStream: RowStream, @unchecked Sendable {
                 memory.status.refusing = refusing
             }
         }
-        let (leftOut, lacking) = (reader.valuesLeftOut - leftOutNoted, lacking)
+        // For a moment it waits for a standby that is well, too.
+        looksHeldUp = try catalogue.waitsForStandbys(log.serverProcess) ? looksHeldUp + 1 : 0
+        let other = looksHeldUp > 1 ? Self.heldUpByStandbys : lacking
+        let leftOut = reader.valuesLeftOut - leftOutNoted
         leftOutNoted = reader.valuesLeftOut
         memory.change { memory in
             memory.status.behindBytes = slot.behindBytes
             memory.status.retainedBytes = slot.retainedBytes
             memory.status.valuesLeftOut += leftOut
-            memory.status.warning = slot.warning(over: settings.retainedWarning) ?? lacking
+            memory.status.warning = slot.warning(over: settings.retainedWarning) ?? other
         }
     }
+
+    private static let heldUpByStandbys =
+        "PostgreSQL tells nothing until standbys have it, and one of those that "
+        + "synchronized_standby_slots names is away, or has no such slot: bring it back, or take "
+        + "it out of the setting."
 
     /// What is said of tables that were named and are not published, as one that is named later:
     /// nobody would notice that their changes never come.
