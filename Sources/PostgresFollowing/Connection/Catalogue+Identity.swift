@@ -61,6 +61,18 @@ extension Catalogue {
         ).compactMap { $0.text(0) }
     }
 
+    /// Those columns of a table's primary key that are generated: where the log has them not, what
+    /// it has of the key names several rows.
+    func generatedKey(of table: UInt32) throws -> [String] {
+        try connection.query(
+            """
+            SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid
+            AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+            WHERE i.indrelid = $1::oid AND i.indisprimary AND a.attgenerated <> ''
+            """, [String(table)]
+        ).compactMap { $0.text(0) }
+    }
+
     /// What is said of a publication that is there, and because of which PostgreSQL refuses each
     /// `UPDATE` and `DELETE` of tables with generated columns; `nil` if there are none.
     ///

@@ -16,11 +16,12 @@ package struct TableShape: Sendable, Hashable {
     ///   - namingKey: the columns that name a row, of the primary key in its order, as the
     ///     catalogue has them; empty where only the log may say.
     ///   - types: the types that users made.
+    ///   - isKeyTold: whether the log has all columns of the primary key, also generated ones.
     ///   - isPartitioned: whether its rows are those of its partitions.
     ///   - isKeyDeferrable: whether two of its rows may have one name within a transaction.
     package init(
         _ relation: Relation, namingKey: [String], types: TypeCatalogue,
-        isPartitioned: Bool = false, isKeyDeferrable: Bool = false
+        isKeyTold: Bool = true, isPartitioned: Bool = false, isKeyDeferrable: Bool = false
     ) {
         self.relation = relation
         self.isPartitioned = isPartitioned
@@ -29,7 +30,9 @@ package struct TableShape: Sendable, Hashable {
         let names = Set(relation.columns.map(\.name))
         let marked = relation.columns.filter(\.isIdentity).map(\.name)
         let isByPrimaryKey = relation.identity == UInt8(ascii: "d") && !marked.isEmpty
-        if isByPrimaryKey, Set(marked) != Set(namingKey) {
+        if isByPrimaryKey, !isKeyTold {
+            key = []
+        } else if isByPrimaryKey, Set(marked) != Set(namingKey) {
             // The catalogue is of another time: the log says which columns the key had then.
             key = marked
         } else if !namingKey.isEmpty, namingKey.allSatisfy(names.contains) {
