@@ -7,8 +7,8 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// How often what devices are sent, and what clients say and ask of their notifications, waits for a
-/// real server, while others wait for them.
+/// How often what devices are sent, and what clients say and ask of their notifications, waits for
+/// a real server, while others wait for them.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct DeviceRoundTripTests {

@@ -7,9 +7,9 @@ package import RelayModel
 package protocol IntakeLog: Sendable {
     /// Appends the changes of one request and returns what became of each, in order.
     ///
-    /// Where they make more than 16 MiB, with what is kept of their records, or write more rows than
-    /// one transaction of the engine may, these are the first of them alone, and one at least: the
-    /// others are to be appended next.
+    /// Where they make more than 16 MiB, with what is kept of their records, or write more rows
+    /// than one transaction of the engine may, these are the first of them alone, and one at least:
+    /// the others are to be appended next.
     ///
     /// Everything that is appended is durable when this returns. A change whose key is known is not
     /// appended again: the same digest answers with the first position, another one is a conflict.
