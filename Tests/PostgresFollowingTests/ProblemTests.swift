@@ -378,6 +378,8 @@ struct ProblemTests {
         #expect(all.allSatisfy { $0.advice.hasSuffix(".") })
         let standby = FollowProblem.unreachable("failed: server is in hot standby mode")
         #expect(standby.advice.contains("name the primary"))
+        let upgraded = FollowProblem.otherServer(expected: "1", found: "2")
+        #expect(upgraded.advice.contains("pg_upgrade, save the source as it is"))
         let url = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../docs/postgresql.md")
         let page = try String(contentsOf: url, encoding: .utf8)
