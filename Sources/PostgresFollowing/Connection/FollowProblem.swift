@@ -205,8 +205,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "Somebody else follows by this outbox, or holds its lock (\(holder)): end it; it is "
                 + "tried again."
         case .otherServer(let expected, let found):
-            "The server is another cluster (\(found), and it was \(expected)): where it is the same "
-                + "database, upgraded with its slot by pg_upgrade, save the source as it is, or "
+            "The server is another cluster (\(found), and it was \(expected)): where it is the "
+                + "same database, upgraded with its slot by pg_upgrade, save the source as it is, or "
                 + "start the follower again, to go on; otherwise name its slot and begin with a "
                 + "source of another name, because positions begin anew."
         case .serverWentBack(let reason):
