@@ -43,7 +43,7 @@ enum MetricHelp {
         belfry_follow_retained_bytes what a followed server keeps for the relay
         belfry_follow_rows_total rows of a followed database that the relay has taken
         belfry_follow_state the state of a followed database
-        belfry_follow_state_seconds since when a followed database is in its state
+        belfry_follow_state_seconds seconds for which a followed database has been in its state
         belfry_follower_stalled_seconds how long the follower has stood still at one entry
         belfry_forwarded_calls calls that are handed to the owner, or wait for one
         belfry_forwarded_calls_total what became of calls that were handed on
