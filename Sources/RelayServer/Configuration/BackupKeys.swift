@@ -21,7 +21,7 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "backup.url", .text,
             "Where the store is backed up continuously: file:///FOLDER or s3://BUCKET/PREFIX; "
-                + "nothing makes no backups."
+                + "without it, no backups are made."
         ) { text, configuration in
             configuration.backup.url = text
             let isPlace = BackupPlace(text) != nil
@@ -29,46 +29,49 @@ extension ConfigurationKeys {
         },
         ConfigurationKey(
             "backup.intervalSeconds", time: \.backup.shipping.interval, in: .seconds(1), 1...3600,
-            "How often what was committed is shipped: what the loss of the machine takes."),
+            "How often the relay ships what was committed: that much is lost if the machine is "
+                + "lost."),
         ConfigurationKey(
             "backup.baseHours", time: \.backup.shipping.baseInterval, in: .hour, 1...8760,
             "The time from one copy of the whole file to the next."),
         ConfigurationKey(
             "backup.keep", number: \.backup.shipping.keptBases, 1...1000,
-            "The copies that are kept, each with the log since."),
+            "How many copies are kept, each with the log since then."),
         ConfigurationKey(
             "backup.spoolMegabytes", number: \.backup.spool.bytes, 64...1_048_576, unit: .mebibyte,
-            "What may wait beside the store while the destination is away; beyond, a new copy of "
-                + "the whole file is made once it is back."),
+            "How much may wait beside the store while the destination cannot be reached; beyond "
+                + "that, the relay makes a new copy of the whole file once the destination is "
+                + "back."),
         ConfigurationKey(
             "backup.timeoutSeconds", time: \.backup.bucket.timeout, in: .seconds(1), 1...3600,
             "How long one request to an S3-like store may take."),
         ConfigurationKey(
             "backup.s3.endpoint", text: \.backup.bucket.endpoint,
             as: .url(schemes: ["https", "http"]),
-            "The URL of an S3-like store; AWS in the region if nothing is set."),
+            "The URL of an S3-like store; by default AWS in the region."),
         ConfigurationKey(
             "backup.s3.region", text: \.backup.bucket.region,
             "The region of the bucket."),
         ConfigurationKey(
             "backup.s3.addressing", choice: \.backup.bucket.addressing,
-            "Whether the bucket's name stands before the host or in the path."),
+            "Whether the bucket's name stands in front of the host or in the path."),
         ConfigurationKey(
             "backup.s3.credentialsFile", text: \.backup.bucket.credentialsFile,
-            "The file with the credentials, as the AWS tools have it, read for each request."),
+            "The file with the credentials, in the form that the AWS tools use; the relay reads it "
+                + "for each request."),
         ConfigurationKey(
             "backup.s3.accessKeyID", text: \.backup.bucket.accessKeyID,
-            "The ID of the access key, instead of the file."),
+            "The ID of the access key, in place of the file."),
         ConfigurationKey(
             "backup.s3.secretAccessKey", text: \.backup.bucket.secret, secrecy: .secret,
             "The secret of the access key."),
         ConfigurationKey(
             "backup.s3.sessionToken", text: \.backup.bucket.sessionToken, secrecy: .secret,
-            "The session token of an access key that is lent for a while."),
+            "The session token of a temporary access key."),
         ConfigurationKey(
             "backup.s3.caFile", text: \.backup.bucket.caFile,
-            "The certificate authorities, in PEM form, that the store's certificate must come "
-                + "from, instead of the system's."),
+            "The certificate authorities, in PEM form, of which one must have issued the store's "
+                + "certificate, in place of the system's."),
     ]
 }
 

@@ -6,62 +6,67 @@ extension ConfigurationKeys {
     static let listening = [
         ConfigurationKey(
             "http.metrics", isOn: \.listening.showsMetrics,
-            "Whether /metrics is served to clients too, and not to the operator alone."),
+            "Whether clients may read /metrics too, not only the operator."),
         ConfigurationKey(
             "http.trustedProxies", .list,
-            "The addresses of proxies, as 10.0.0.0/8 or one by one: X-Forwarded-For and "
-                + "X-Forwarded-Proto are believed of them alone.",
+            "The addresses of proxies, as 10.0.0.0/8 or one by one: the relay believes "
+                + "X-Forwarded-For and X-Forwarded-Proto from these alone.",
             apply: { $1.listening.setProxies($0) }),
         ConfigurationKey(
             "http.connections", number: \.listening.connections, 8...1_000_000,
-            "The connections of clients at a time; fewer if the system allows fewer open files."),
+            "How many connections clients may have at a time; fewer if the system allows fewer "
+                + "open files."),
         ConfigurationKey(
             "http.connectionsPerAddress", zeroForNone: \.listening.connectionsPerAddress,
             0...1_000_000,
-            "Those of one address among them; 0 for the half. Trusted proxies have no such limit."),
+            "How many connections one address may have at a time; 0 for half of all. Trusted "
+                + "proxies have no such limit."),
         ConfigurationKey(
             "http.headSeconds", time: \.listening.pace.head, in: .seconds(1), 1...600,
-            "How long the head of a request may take, with the handshake of TLS."),
+            "How long the head of a request may take, including the TLS handshake."),
         ConfigurationKey(
             "http.bodySeconds", time: \.listening.pace.body, in: .seconds(1), 1...600,
-            "How long a body may stand still, and may take besides a second for each 8 KiB."),
+            "How long a body may stand still, and how long it may take in addition to a second for "
+                + "each 8 KiB."),
         ConfigurationKey(
             "http.answerSeconds", time: \.listening.pace.answer, in: .seconds(1), 1...600,
-            "The same for taking an answer."),
+            "How long the taking of an answer may stand still, and how long it may take in "
+                + "addition to a second for each 8 KiB."),
         ConfigurationKey(
             "http.idleSeconds", time: \.listening.pace.idle, in: .seconds(1), 1...3600,
             "How long a connection may stay without a request."),
         ConfigurationKey(
             "http.bodyMegabytes", number: \.listening.rates.bodyBytes, 8...65_536, unit: .mebibyte,
-            "The bodies of requests that are held in memory at a time, one container's to the "
-                + "half; beyond, a request waits for 5 s and gets 503."),
+            "The memory for bodies of requests at a time, and half of it for those of one "
+                + "container; beyond that, a request waits for 5 s and gets 503."),
         ConfigurationKey(
             "admin.connections", number: \.listening.operators, 4...10_000,
-            "The connections at the administrative surface's own port at a time."),
+            "How many connections the administrative surface's own port takes at a time."),
         ConfigurationKey(
             "console.enabled", isOn: \.console.isEnabled,
-            "Whether the operator's console is served, at /console/ of the administrative "
-                + "surface."),
+            "Whether the administrative surface serves the operator's console, at /console/."),
         ConfigurationKey(
             "console.idleMinutes", time: \.console.idle, in: .minute, 1...1440,
-            "How long somebody stays signed in at the console without a call."),
+            "How long an operator stays signed in at the console without making a call."),
         ConfigurationKey(
             "console.sessionHours", time: \.console.whole, in: .hour, 1...720,
-            "How long somebody stays signed in at the console at the most."),
+            "How long an operator stays signed in at the console at most."),
         ConfigurationKey(
             "rates.address", number: \.listening.rates.address, 0...1_000_000,
-            "The requests of one address in a second, twice as many at once; 0 for any number. "
-                + "Unless given 10000, and any number of this machine's own addresses."),
+            "How many requests one address may make in a second, and twice as many at once; 0 for "
+                + "any number. By default 10000, and any number from this machine's own "
+                + "addresses."),
         ConfigurationKey(
             "rates.key", number: \.listening.rates.key, 0...1_000_000,
-            "The requests with one key, or of one change source, in a second, twice as many at "
-                + "once; 0 for any number."),
+            "How many requests one key, or one change source, may make in a second, and twice as "
+                + "many at once; 0 for any number."),
         ConfigurationKey(
             "rates.user", number: \.listening.rates.user, 0...1_000_000,
-            "The requests of one user in a second, ten times as many at once; 0 for any number."),
+            "How many requests one user may make in a second, and ten times as many at once; 0 for "
+                + "any number."),
         ConfigurationKey(
             "rates.containers", .list,
-            "What holds for single containers instead of rates.key and rates.user, as "
+            "The rates of single containers, in place of rates.key and rates.user, as "
                 + "iCloud.com.example.Art=500/20.",
             apply: { $1.listening.setRates($0) }),
     ]

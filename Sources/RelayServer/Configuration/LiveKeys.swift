@@ -6,55 +6,59 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "live.allowedOrigins", .list,
             "The origins of the pages that may connect, as https://example.com, or as "
-                + "capacitor://localhost of an app that is made of pages; any unless given. "
-                + "Programs that are no browser send none and are let in.",
+                + "capacitor://localhost for an app that is made of pages; by default any. "
+                + "Programs other than browsers send no origin and are let in.",
             apply: { $1.live.setOrigins($0) }),
         ConfigurationKey(
             "live.connections", number: \.live.connections, 1...1_000_000,
-            "The connections, streams and polls of connected clients at a time; fewer, so that one "
-                + "in thirty-two of http.connections is left."),
+            "How many connections, streams and polls connected clients may have at a time; fewer "
+                + "where needed, so that one in thirty-two of http.connections stays free."),
         ConfigurationKey(
             "live.connectionsPerContainer", zeroForNone: \.live.connectionsPerContainer,
             0...1_000_000,
-            "Those of one container; 0 for all but one in sixty-four."),
+            "How many of the connections of live.connections one container may have; 0 for all but "
+                + "one in sixty-four."),
         ConfigurationKey(
             "live.connectionsPerUser", number: \.live.connectionsPerUser, 1...100_000,
-            "Those of one user."),
+            "How many connections, streams and polls one user may have at a time."),
         ConfigurationKey(
             "live.hellosPerSecond", number: \.live.hellosPerSecond, 1...1_000_000,
-            "The clients that begin a connection or a stream in a second; others are told when to "
-                + "come back."),
+            "How many clients may begin a connection or a stream in a second; the relay tells "
+                + "others when to come back."),
         ConfigurationKey(
             "live.queriesPerSet", number: \.live.queriesPerSet, 1...1000,
-            "The queries that one client shows at a time."),
+            "How many queries one client may show at a time."),
         ConfigurationKey(
             "live.resultRecords", number: \.live.engine.recordsPerResult, 1...200_000,
-            "The records of a result without a limit."),
+            "How many records a result without a limit may have."),
         ConfigurationKey(
             "live.resultMegabytes", number: \.live.engine.bytesPerResult, 1...256, unit: .mebibyte,
-            "The size of such a result, about."),
+            "About how large a result without a limit may be."),
         ConfigurationKey(
             "live.windowRecords", number: \.live.engine.membersPerWindow, 1...1_000_000,
-            "The records among which a result with a limit is chosen."),
+            "From how many records a result with a limit may be chosen."),
         ConfigurationKey(
             "live.memoryMegabytes", number: \.live.engine.memory, 1...65_536, unit: .mebibyte,
-            "The memory for what all results hold, about; beyond, those of whoever has most end."),
+            "The memory for what all results hold, about; beyond that, the relay ends results of "
+                + "whoever has most."),
         ConfigurationKey(
             "live.readings", number: \.live.engine.readings, 1...64,
-            "The results that are read from the store at the same time."),
+            "How many results are read from the store at the same time."),
         ConfigurationKey(
             "live.readingRecords", number: \.live.engine.rowsPerReading, 1...100_000_000,
-            "The records that are looked at for one result."),
+            "How many records the relay may look at for one result."),
         ConfigurationKey(
             "live.resumeChanges", number: \.live.engine.entriesPerResume, 0...200_000,
-            "The changes of a container that are read for those who come back; whoever was away "
-                + "for longer begins anew."),
+            "How many changes of a container the relay reads for clients that come back; a client "
+                + "that missed more begins anew."),
         ConfigurationKey(
             "live.resumeMegabytes", number: \.live.engine.bytesPerResume, 1...4096, unit: .mebibyte,
-            "The size of these changes."),
+            "The size of the changes of a container that the relay reads for clients that come "
+                + "back."),
         ConfigurationKey(
             "live.drainSeconds", time: \.live.drain, in: .seconds(1), 1...600,
-            "In how long, at most, connected clients are told to come back elsewhere at the end."),
+            "How long the relay takes at most, when it ends, to tell connected clients to come "
+                + "back elsewhere."),
     ]
 }
 

@@ -28,39 +28,43 @@ extension ConfigurationKeys {
     static let settings = [
         QuotaSetting(
             "subscriptionsPerUser", .userSubscriptions,
-            "The subscriptions of one user, in all databases of a container."),
+            "How many subscriptions one user may have, in all databases of a container."),
         QuotaSetting(
             "subscriptionMegabytesPerUser", .userSubscriptionBytes,
-            "The size of the subscriptions of one user.", factor: .mebibyte),
+            "The size of the subscriptions that one user may have.", factor: .mebibyte),
         QuotaSetting(
-            "subscriptionsPerContainer", .subscriptions, "The subscriptions of one container."),
+            "subscriptionsPerContainer", .subscriptions,
+            "How many subscriptions one container may have."),
         QuotaSetting(
             "subscriptionMegabytesPerContainer", .subscriptionBytes,
-            "The size of the subscriptions of one container.", factor: .mebibyte),
+            "The size of the subscriptions that one container may have.", factor: .mebibyte),
         QuotaSetting(
             "devicesPerUser", .userDevices,
-            "The devices of one user; a further one ends the one that was not registered for "
-                + "longest."),
-        QuotaSetting("devicesPerContainer", .devices, "The devices of one container."),
+            "How many devices one user may have; a further one ends the device whose last "
+                + "registration is the oldest."),
+        QuotaSetting("devicesPerContainer", .devices, "How many devices one container may have."),
         QuotaSetting(
             "recordsPerUser", .userRecords,
-            "The records that one user keeps in a container: in the private database, or created "
-                + "in the public one."),
+            "How many records one user may keep in a container: in the private database, or "
+                + "created in the public one."),
         QuotaSetting(
             "recordMegabytesPerUser", .userRecordBytes,
-            "The size of these records, with what is remembered of deleted ones.",
+            "The size of the records that one user may keep in a container, including what the "
+                + "relay remembers of deleted ones.",
             factor: .mebibyte),
         QuotaSetting(
-            "recordsPerContainer", .records, "The records that one container keeps."),
+            "recordsPerContainer", .records, "How many records one container may keep."),
         QuotaSetting(
             "recordMegabytesPerContainer", .recordBytes,
-            "The size of these records, with what is remembered of deleted ones.",
+            "The size of the records that one container may keep, including what the relay "
+                + "remembers of deleted ones.",
             factor: .mebibyte),
         QuotaSetting(
             "zonesPerDatabase", .databaseZones,
-            "The zones of one database but for the default one, deleted ones included."),
+            "How many zones one database may have apart from the default one; deleted zones "
+                + "count."),
         QuotaSetting(
             "zonesPerContainer", .zones,
-            "The zones of one container but for default ones, deleted ones included."),
+            "How many zones one container may have apart from default ones; deleted zones count."),
     ]
 }

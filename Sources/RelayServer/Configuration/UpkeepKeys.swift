@@ -6,17 +6,18 @@ extension ConfigurationKeys {
     static let upkeep = [
         ConfigurationKey(
             "storage.dedupeHours", time: \.store.dedupeWindow, in: .hour, 1...8760,
-            "How long the ID or position of a change is remembered, so that it counts once."),
+            "How long the relay remembers the ID or position of a change, so that the change "
+                + "counts once."),
         ConfigurationKey(
             "storage.walMegabytes", number: \.store.walBytes, 1...65_536, unit: .mebibyte,
-            "The size of the write-ahead log beyond which it is started anew."),
+            "The size of the write-ahead log beyond which the relay starts it anew."),
         ConfigurationKey(
             "retention.logHours", zeroForNone: \.upkeep.retention.logAge, in: .hour, 0...876_000,
             "How long settled entries of the log are kept; 0 for ever."),
         ConfigurationKey(
             "retention.logMegabytes", zeroForNone: \.upkeep.retention.logBytes, 0...10_000_000,
             unit: .mebibyte,
-            "The size of the log, about, beyond which its oldest settled entries go; 0 for none."),
+            "About how large the log may be before its oldest settled entries go; 0 for no bound."),
         ConfigurationKey(
             "retention.receiptHours", zeroForNone: \.upkeep.retention.receiptAge, in: .hour,
             0...876_000,
@@ -24,14 +25,15 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "retention.receiptMegabytes", zeroForNone: \.upkeep.retention.receiptBytes,
             0...10_000_000, unit: .mebibyte,
-            "The size of the receipts, about, beyond which the oldest go; 0 for none."),
+            "About how large the receipts may be before the oldest go; 0 for no bound."),
         ConfigurationKey(
             "retention.deadLetterHours", zeroForNone: \.upkeep.retention.deadLetterAge, in: .hour,
             0...876_000,
             "How long dead letters are kept; 0 for ever."),
         ConfigurationKey(
             "retention.deadLetters", zeroForNone: \.upkeep.retention.deadLetters, 0...100_000_000,
-            "The dead letters of a container, about, beyond which the oldest go; 0 for none."),
+            "About how many dead letters a container may have before the oldest go; 0 for no "
+                + "bound."),
         ConfigurationKey(
             "retention.parkedHours", zeroForNone: \.upkeep.retention.parkedAge, in: .hour,
             0...876_000,
@@ -39,54 +41,62 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "retention.parkedMegabytes", zeroForNone: \.upkeep.retention.parkedBytes,
             0...10_000_000, unit: .mebibyte,
-            "The size of the parked changes; beyond, the oldest go of who has most; 0 for none."),
+            "The size of the parked changes; beyond it, the oldest go of the container that has "
+                + "most; 0 for no bound."),
         ConfigurationKey(
             "retention.quarantineHours", zeroForNone: \.upkeep.retention.quarantineAge, in: .hour,
             0...876_000,
             "How long changes and ranges that were set aside as unreadable are kept; 0 for ever. "
-                + "Of changes 1 GiB at the most; beyond, the oldest go of who has most."),
+                + "At most 1 GiB of changes is kept; beyond that, the oldest go of the container "
+                + "that has most."),
         ConfigurationKey(
             "retention.auditHours", time: \.upkeep.auditAge, in: .hour, 1...876_000,
             "How long administrative calls stay in the audit log."),
         ConfigurationKey(
             "retention.auditEntries", number: \.upkeep.auditEntries, 100...10_000_000,
-            "The calls in the audit log, about; beyond, the oldest go of the token that has most."),
+            "About how many calls the audit log keeps; beyond that, the oldest go of the token "
+                + "that has most."),
         ConfigurationKey(
             "retention.shadowHours", zeroForNone: \.upkeep.retention.shadowAge, in: .hour,
             0...876_000,
-            "How long a record's last version is known after its last change; 0 for ever. "
-                + "Looked for once an hour, and more often if that is less than a day. "
-                + "Records that clients keep in the relay stay. `records/changes` does not tell of "
-                + "a record that is forgotten so."),
+            "How long a record's last version is known after its last change; 0 for ever. The "
+                + "relay looks for such records once an hour, and more often if this is less than "
+                + "a day. Records that clients keep in the relay stay. `records/changes` does not "
+                + "tell of a record that was forgotten in this way."),
         ConfigurationKey(
             "retention.deletedHours", zeroForNone: \.upkeep.retention.deletedAge, in: .hour,
             0...876_000,
-            "How long sync tokens are told of a deleted record; 0 for ever."),
+            "How long clients that come with a sync token are told of a deleted record; 0 for "
+                + "ever."),
         ConfigurationKey(
             "bounds.logLag", number: \.upkeep.logLag, 0...1_000_000_000,
-            "The unsettled entries of the log beyond which changes are refused; 0 for none."),
+            "How many entries of the log may be unsettled before the relay refuses changes; 0 for "
+                + "no bound."),
         ConfigurationKey(
             "bounds.retries", number: \.upkeep.retries, 0...1_000_000_000,
-            "The waiting retries beyond which changes are refused; 0 for none."),
+            "How many retries may wait before the relay refuses changes; 0 for no bound."),
         ConfigurationKey(
             "bounds.rangeSubscriptions", number: \.upkeep.rangeSubscriptions, 0...10_000_000_000,
-            "The subscriptions that wait in ranges beyond which changes are refused; 0 for none."),
+            "How many subscriptions may wait in ranges before the relay refuses changes; 0 for no "
+                + "bound."),
         ConfigurationKey(
             "bounds.walMegabytes", number: \.upkeep.walBytes, 0...10_000_000, unit: .mebibyte,
-            "The size of the write-ahead log beyond which changes are refused; 0 for none."),
+            "The size of the write-ahead log beyond which the relay refuses changes; 0 for no "
+                + "bound."),
         ConfigurationKey(
             "bounds.memoryMegabytes", number: \.upkeep.memoryBytes, 0...10_000_000, unit: .mebibyte,
-            "The memory in use beyond which changes are refused; 0 for none."),
+            "The memory in use beyond which the relay refuses changes; 0 for no bound."),
         ConfigurationKey(
             "fanout.rangeThreshold", number: \.rangeThreshold, 1...1_000_000_000,
-            "The subscriptions that a change fires beyond which they become ranges."),
+            "How many subscriptions a change may fire before the relay works them in ranges."),
         ConfigurationKey(
             "delivery.rangeInFlight", number: \.delivery.rangeInFlight,
             1...Limits.maximumDeliveriesInFlight,
-            "The deliveries of ranges that are sent and not yet settled, beside the others."),
+            "How many deliveries of ranges may be sent and not yet settled, in addition to the "
+                + "others."),
         ConfigurationKey(
             "delivery.retryInFlight", number: \.delivery.retryInFlight,
             1...Limits.maximumDeliveriesInFlight,
-            "The retries that are sent and not yet settled, beside the others."),
+            "How many retries may be sent and not yet settled, in addition to the others."),
     ]
 }
