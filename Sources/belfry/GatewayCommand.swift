@@ -13,13 +13,13 @@ struct GatewayCommand: AsyncParsableCommand {
         commandName: "gateway",
         abstract: "Run a local push gateway that behaves as APNs does.",
         discussion: """
-            It speaks HTTP/2 over TLS on 127.0.0.1 with certificates of its own; let the sender \
-            trust the file named by --ca-file. It checks what APNs checks, and refuses in APNs' \
-            words. With --script it also refuses, stalls and breaks connections as the file says \
-            (docs/gateway-simulator.md).
+            The gateway speaks HTTP/2 over TLS on 127.0.0.1 with certificates of its own; make the \
+            sender trust the file that --ca-file names. It checks what APNs checks, and refuses in \
+            APNs' words. With --script it also refuses, stalls and breaks connections as the file \
+            says (docs/gateway-simulator.md).
             """)
 
-    @Option(help: "The port to listen on; 0 for any that is free.")
+    @Option(help: "The port to listen on; 0 takes a free one.")
     var port = 2197
 
     @Option(help: "The address to listen on.")
@@ -28,15 +28,15 @@ struct GatewayCommand: AsyncParsableCommand {
     @Option(help: "The file to write the certificate authority to, as PEM.", completion: .file())
     var caFile = "gateway-ca.pem"
 
-    @Option(help: "A folder to keep the certificates in; without it they are new at each start.")
+    @Option(help: "A folder to keep the certificates in; without it, they are new at each start.")
     var certificates: String?
 
     @Option(
         name: .customLong("key"),
         help: ArgumentHelp(
             """
-            A key whose provider tokens are believed: key ID, team ID, and the PEM file of the \
-            key. Without any, signatures are not verified.
+            A key whose provider tokens the gateway believes: key ID, team ID, and the PEM file of \
+            the key. Without any, it does not verify signatures.
             """, valueName: "kid:team:file"), transform: GatewayKeyOption.init(reading:))
     var keys: [GatewayKeyOption] = []
 
@@ -45,11 +45,11 @@ struct GatewayCommand: AsyncParsableCommand {
         transform: Self.environment(named:))
     var environment = SimulatedEnvironment.production
 
-    @Option(help: "The JSON file of scripted answers and devices.")
+    @Option(help: "The JSON file with scripted answers and devices.")
     var script: String?
 
     @Flag(
-        name: .customLong("print"), inversion: .prefixedNo, help: "Print each push whole.")
+        name: .customLong("print"), inversion: .prefixedNo, help: "Print each push in full.")
     var printsPushes = true
 
     func validate() throws {

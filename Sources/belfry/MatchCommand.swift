@@ -10,13 +10,13 @@ struct MatchCommand: ParsableCommand {
         commandName: "match",
         abstract: "Match a file of changes against a file of subscriptions, and measure it.",
         discussion: """
-            Both files hold one JSON object a line. A subscription that is refused is left out: \
-            the first twenty are reported on standard error, the others counted, and the exit \
-            code is 1. Of several lines with one id the last counts. The \
-            measurements are printed as JSON on standard output: changesPerSecond and \
-            buildSeconds by this thread's processor time, so that a busy machine does not count \
-            (changesPerWallSecond beside it); microseconds of single changes by the clock on the \
-            wall. The decoding of the changes is stated apart.
+            Both files hold one JSON object a line. The command leaves out a subscription that is \
+            refused: it reports the first twenty on standard error, counts the others, and exits \
+            with 1. Of several lines with one id, the last counts. It prints the measurements as \
+            JSON on standard output: changesPerSecond and buildSeconds by this thread's processor \
+            time, so that a busy machine does not count (changesPerWallSecond beside it); \
+            microseconds of single changes by the clock on the wall. The decoding of the changes \
+            is measured separately.
             """)
 
     /// Who decides what fires.

@@ -17,11 +17,11 @@ struct PredicateCommand: AsyncParsableCommand {
 struct PredicateOptions: ParsableArguments {
     @Option(
         help:
-            "nspredicate, rql, where, filterBy or ckquery; by default what the line's member says.",
+            "nspredicate, rql, where, filterBy or ckquery (default: that of the line's member).",
         completion: .list(Word.all(PredicateDialect.self)), transform: Self.dialect)
     var dialect: PredicateDialect?
 
-    @Flag(help: "Write nothing but JSON lines, also to a terminal.")
+    @Flag(help: "Write nothing but JSON lines, even to a terminal.")
     var jsonl = false
 
     @Argument(help: "A condition; without it, JSON lines are read from the standard input.")
@@ -58,7 +58,7 @@ struct EvaluatePredicate: ParsableCommand {
 
     @OptionGroup var options: PredicateOptions
 
-    @Flag(help: "Tell how each comparison came out.")
+    @Flag(help: "Show the outcome of each comparison.")
     var trace = false
 
     @Option(help: "The record for a condition on the command line, as JSON.")
@@ -85,11 +85,12 @@ struct CheckPredicate: AsyncParsableCommand {
             Reads the same JSON lines, optionally with a "schema", and writes for each \
             {"valid": true, "canonical": "…", "dialect": "…"} or the error.
 
-            A Realm query is read as Realm reads any: that a subscription may not have SORT or \
-            @max shows with --against.
+            A Realm query is read as Realm reads any query; only --against shows that a \
+            subscription may not have SORT or @max.
 
             With --against a condition is checked as if a subscription with it were saved in a \
-            container of a running relay: by its schema, and by what its last changes looked like.
+            container of a running relay: by the container's schema, and by what its last changes \
+            looked like.
 
               belfry predicate check --against iCloud.com.example.Art --record-type Artwork \
             'artist == "a-1"'
@@ -98,7 +99,7 @@ struct CheckPredicate: AsyncParsableCommand {
     @OptionGroup var options: PredicateOptions
     @OptionGroup var administration: AdministrationOptions
 
-    @Option(help: "The container by whose records the condition is judged.")
+    @Option(help: "The container by whose schema and changes the condition is checked.")
     var against: String?
 
     @Option(
@@ -106,11 +107,11 @@ struct CheckPredicate: AsyncParsableCommand {
         completion: .list(["development", "production"]))
     var environment = "development"
 
-    @Option(help: "The record type that the condition is on; needed by --against.")
+    @Option(help: "The record type of the condition; needed with --against.")
     var recordType: String?
 
     @Option(
-        help: "Which updates are to fire: matches, entered, left or stayed.",
+        help: "Which updates fire: matches, entered, left or stayed.",
         completion: .list(["matches", "entered", "left", "stayed"]))
     var firesWhen: String?
 

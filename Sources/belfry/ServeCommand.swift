@@ -13,9 +13,10 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the relay.",
         discussion: """
             Settings come from flags, from variables that begin with BELFRY_, and from the file \
-            that --config names, in this order. SIGHUP reads the certificate's files again; \
-            SIGUSR1 logs at the level debug for ten minutes, SIGUSR2 as configured. Example: \
-            belfry serve --storage-path /var/lib/belfry/relay.sqlite --http-port 8080
+            that --config names; the first of these that gives a setting counts. At SIGHUP the \
+            relay reads the certificate's files again. At SIGUSR1 it logs at the level debug for \
+            ten minutes, at SIGUSR2 as configured. Example: belfry serve --storage-path \
+            /var/lib/belfry/relay.sqlite --http-port 8080
             """)
 
     @Argument(

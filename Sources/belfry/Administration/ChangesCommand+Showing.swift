@@ -6,11 +6,11 @@ extension ChangesCommand {
     /// One change, with everything that came of it.
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows a change: its images, what it fired, and what became of the pushes.")
+            abstract: "Show a change: its images, what it fired, and what became of the pushes.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The position of the change.") var position: UInt64
-        @Option(help: "Explain it to this user's subscriptions, also where it fired none.")
+        @Option(help: "Explain the change for this user's subscriptions, even where it fired none.")
         var user: String?
 
         /// Deliveries that are shown.
@@ -100,16 +100,16 @@ extension ChangesCommand {
     /// Changes as they come.
     struct Tail: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows the last changes, and then those that come, until it is stopped.",
+            abstract: "Show the last changes, and then new ones as they come, until you stop it.",
             discussion: """
-                A line has the position, the moment, the source, the operation and the record, and \
-                says of a change that came too late that it is stale. belfry listen shows what \
-                changes fire. It goes on by itself when the relay is started anew.
+                Each line has the position, the moment, the source, the operation and the record, \
+                and says so if the change came too late and is stale. belfry listen shows what \
+                changes fire. The command goes on by itself when the relay restarts.
                 """)
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Option(help: "How many of the last changes to begin with.") var lines = 10
-        @Flag(help: "End behind the last one instead of waiting for more.") var once = false
+        @Flag(help: "End after the last change instead of waiting for more.") var once = false
 
         /// Between two looks at the head of the log.
         private static let pause = Duration.milliseconds(500)

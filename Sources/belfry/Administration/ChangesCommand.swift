@@ -6,22 +6,23 @@ import RelayServer
 struct ChangesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "changes",
-        abstract: "Lists, shows and follows changes; lists, replays and drops parked ones.",
+        abstract: "List, show and follow changes; list, replay and drop parked ones.",
         subcommands: [
             List.self, Show.self, Tail.self, Parked.self, Replay.self, Drop.self,
         ])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists changes in the log, the newest first.")
+            abstract: "List changes in the log, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var records: RecordOptions
-        @Option(help: "Those that this source sent.") var source: String?
-        @Option(help: "Those in this user's own database, or made by this user.") var user: String?
-        @Option(help: "applied or stale.") var state: String?
-        @Option(help: "Those before this position.") var before: UInt64?
-        @Option(help: "Those after this position instead, in the order of the log.")
+        @Option(help: "Only those that this source sent.") var source: String?
+        @Option(help: "Only those in this user's own database, or made by this user.")
+        var user: String?
+        @Option(help: "Only those in this state: applied or stale.") var state: String?
+        @Option(help: "Only those before this position.") var before: UInt64?
+        @Option(help: "Only those after this position, in the order of the log.")
         var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
@@ -37,12 +38,12 @@ struct ChangesCommand: AsyncParsableCommand {
 
     struct Parked: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists what sources sent and could not be mapped, the newest first.")
+            abstract: "List parked changes, which could not be mapped, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "Those of this source.") var source: String?
-        @Option(help: "Those before this number.") var before: UInt64?
-        @Option(help: "Those after this number instead, the oldest first.") var after: UInt64?
+        @Option(help: "Only those of this source.") var source: String?
+        @Option(help: "Only those before this number.") var before: UInt64?
+        @Option(help: "Only those after this number, the oldest first.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -57,10 +58,10 @@ struct ChangesCommand: AsyncParsableCommand {
 
     struct Replay: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Sends parked changes through the mapper again.")
+            abstract: "Send parked changes through the mapper again.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Argument(help: "Their numbers.") var numbers: [UInt64]
+        @Argument(help: "The numbers of the parked changes.") var numbers: [UInt64]
 
         /// One that fails does not keep the others from being tried.
         func run() async throws {
@@ -104,10 +105,10 @@ struct ChangesCommand: AsyncParsableCommand {
 
     struct Drop: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Deletes parked changes for good.")
+            abstract: "Delete parked changes for good.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Argument(help: "Their numbers.") var numbers: [UInt64]
+        @Argument(help: "The numbers of the parked changes.") var numbers: [UInt64]
 
         /// One that fails does not keep the others from being dropped, nor from being told.
         func run() async throws {

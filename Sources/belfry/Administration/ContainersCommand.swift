@@ -6,12 +6,12 @@ import RelayServer
 /// Containers: one application's data space in one environment.
 struct ContainersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "containers", abstract: "Lists, shows, creates, sets and resumes containers.",
+        commandName: "containers", abstract: "List, show, create, change and resume containers.",
         subcommands: [List.self, Show.self, Create.self, Set.self, Resume.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the containers, of all shards where there are several.")
+            abstract: "List the containers, those of all shards where there are several.")
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
@@ -42,7 +42,7 @@ struct ContainersCommand: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Shows one container.")
+        static let configuration = CommandConfiguration(abstract: "Show one container.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 
@@ -53,8 +53,8 @@ struct ContainersCommand: AsyncParsableCommand {
 
     struct Resume: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends what halts a container's deliveries: they go at once.",
-            discussion: "A halt whose cause is still there comes again with the first push.")
+            abstract: "End the halts of a container's deliveries, which then go at once.",
+            discussion: "A halt whose cause is still there comes back with the first push.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 
@@ -64,7 +64,7 @@ struct ContainersCommand: AsyncParsableCommand {
     }
 
     struct Create: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Creates a container.")
+        static let configuration = CommandConfiguration(abstract: "Create a container.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @OptionGroup var settings: ContainerSettingsOptions
@@ -77,7 +77,7 @@ struct ContainersCommand: AsyncParsableCommand {
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Changes what is given, and leaves the rest.")
+            abstract: "Change the settings that are given, and leave the others.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var settings: ContainerSettingsOptions
@@ -90,7 +90,7 @@ struct ContainersCommand: AsyncParsableCommand {
 
 /// What can be said about a container.
 struct ContainerSettingsOptions: ParsableArguments {
-    @Option(help: "A bundle ID that devices may name; repeat it for more, the default first.")
+    @Option(help: "A bundle ID that devices may name; may be repeated, the default first.")
     var topic: [String] = []
 
     @Option(help: "The team of the APNs key.")
@@ -131,26 +131,26 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "on or off: keep notifications in their users' inboxes.")
     var inbox: Switch?
 
-    @Option(help: "The minutes for which a session token of a user is good; 0 hands out none.")
+    @Option(help: "How many minutes a user's session token is good for; 0 hands out none.")
     var sessionMinutes: Int64?
 
-    @Option(help: "The days after which a user's session ends, however often it is renewed.")
+    @Option(help: "After how many days a user's session ends, however often it is renewed.")
     var sessionDays: Int64?
 
-    @Option(help: "The comparisons that one condition may add to every change.")
+    @Option(help: "How many comparisons one condition may add to every change.")
     var predicateCost: Int64?
 
-    @Option(help: "The same for the conditions of one user on one record type.")
+    @Option(help: "How many the conditions of one user on one record type may add.")
     var userCost: Int64?
 
-    @Option(help: "The same for all conditions on one record type.")
+    @Option(help: "How many all conditions on one record type may add.")
     var recordTypeCost: Int64?
 
-    @Option(help: "A quota as NAME=NUMBER; NAME= goes by the configuration again. Repeat for more.")
+    @Option(help: "A quota as NAME=NUMBER; NAME= takes the configuration's. May be repeated.")
     var quota: [String] = []
 
     @Option(
-        help: "Requests in a second as key=NUMBER or user=NUMBER; key= goes by the configuration.")
+        help: "Requests in a second as key=NUMBER or user=NUMBER; key= takes the configuration's.")
     var rate: [String] = []
 
     /// Something that is on or off.

@@ -7,8 +7,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deliveries",
         abstract: """
-            Lists and shows deliveries, receipts, retries and dead letters; redrives and drops \
-            dead letters.
+            List and show deliveries, receipts, retries and dead letters; redrive and drop dead \
+            letters.
             """,
         subcommands: [
             List.self, Show.self, Receipts.self, Retries.self, DeadLetters.self, Redrive.self,
@@ -17,12 +17,13 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists deliveries with what they came to, the newest first.")
+            abstract: "List deliveries and what became of them, the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @Option(help: "Those of the change at this position.") var position: UInt64?
-        @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
-        @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
-        @Option(help: "delivered, waiting, dead, seen or folded (told with others).")
+        @Option(help: "Only those of the change at this position.") var position: UInt64?
+        @Option(help: "Only those of the subscription with this serial.")
+        var subscriptionSerial: UInt64?
+        @Option(help: "Only those of the device with this serial.") var deviceSerial: UInt64?
+        @Option(help: "In this state: delivered, waiting, dead, seen or folded (told with others).")
         var state: String?
         @OptionGroup var names: NamedContainerOptions
         @OptionGroup var page: PageOptions
@@ -45,7 +46,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows what one delivery came to, with all its attempts, the oldest first.")
+            abstract: "Show what became of one delivery, with all its attempts, the oldest first.")
         @OptionGroup var options: AdministrationOptions
         @Argument(help: "The delivery (its apns-id).") var id: String
 
@@ -70,13 +71,15 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
     struct Receipts: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists attempts with their outcomes, the newest first.")
+            abstract: "List attempts with their outcomes, the newest first.")
         @OptionGroup var options: AdministrationOptions
-        @Option(help: "Those of one delivery (its apns-id).") var deliveryID: String?
-        @Option(help: "Those of the change at this position.") var position: UInt64?
-        @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
-        @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
-        @Option(help: "accepted, deferred, unregistered or dead.") var outcome: String?
+        @Option(help: "Only those of this delivery (its apns-id).") var deliveryID: String?
+        @Option(help: "Only those of the change at this position.") var position: UInt64?
+        @Option(help: "Only those of the subscription with this serial.")
+        var subscriptionSerial: UInt64?
+        @Option(help: "Only those of the device with this serial.") var deviceSerial: UInt64?
+        @Option(help: "Only those with this outcome: accepted, deferred, unregistered or dead.")
+        var outcome: String?
         @OptionGroup var names: NamedContainerOptions
         @OptionGroup var page: PageOptions
 
@@ -99,7 +102,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
     struct Retries: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists deliveries that wait to be tried again, those of the newest first.")
+            abstract:
+                "List deliveries that wait to be tried again, those of the newest changes first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var list: ReasonedListOptions
@@ -112,7 +116,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
     struct DeadLetters: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "dead-letters",
-            abstract: "Lists deliveries that ended without success, the newest first.")
+            abstract: "List deliveries that ended without success, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var list: ReasonedListOptions
@@ -124,7 +128,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
     struct Redrive: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Turns dead letters into retries that are due at once.")
+            abstract: "Turn dead letters into retries that are due at once.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var choice: DeadLetterOptions
@@ -135,7 +139,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
     }
 
     struct Drop: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Deletes dead letters for good.")
+        static let configuration = CommandConfiguration(abstract: "Delete dead letters for good.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var choice: DeadLetterOptions

@@ -6,27 +6,30 @@ struct FollowOptions: ParsableArguments {
     @Option(
         name: .customLong("follow"),
         help: """
-            The PostgreSQL database, as postgresql://ROLE@HOST:PORT/DATABASE; without a password. \
-            "off" ends it.
+            The PostgreSQL database, as postgresql://ROLE@HOST:PORT/DATABASE, without a password. \
+            "off" ends the following.
             """)
     var url: String?
     @Option(help: "The publication, which says what is followed (default: belfry).")
     var publication: String?
     @Option(help: "The replication slot (default: belfry).")
     var slot: String?
-    @Flag(inversion: .prefixedNo, help: "Read an outbox in the place of a slot.")
+    @Flag(inversion: .prefixedNo, help: "Read an outbox instead of a slot.")
     var outbox: Bool?
     @Flag(
         inversion: .prefixedNo,
-        help: "Make publication and slot, or the outbox, where they are missing.")
+        help: "Make the publication and the slot, or the outbox, where they are missing.")
     var make: Bool?
     @Option(
         parsing: .singleValue,
-        help: "A table of what is made, as public.orders; may be repeated.")
+        help:
+            "A table of the publication or outbox that is made, as public.orders; may be repeated.")
     var tables: [String] = []
-    @Flag(inversion: .prefixedNo, help: "Begin with the rows as they are (default: with them).")
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Begin with the rows that are there already (default: with them).")
     var snapshot: Bool?
-    @Option(help: "Warn once the server keeps as many megabytes for it (default: 1024).")
+    @Option(help: "Warn as soon as the server keeps this many megabytes for it (default: 1024).")
     var warnMegabytes: Int64?
 
     /// Whether anything of it is named.

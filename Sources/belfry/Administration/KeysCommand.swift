@@ -5,12 +5,12 @@ import RelayServer
 /// Access keys: API tokens of clients, server-to-server keys, bearer keys of servers.
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "Lists, creates and revokes access keys.",
+        commandName: "keys", abstract: "List, create and revoke access keys.",
         subcommands: [List.self, Create.self, Revoke.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the keys, revoked ones included.")
+            abstract: "List the keys, including revoked ones.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 
@@ -21,9 +21,9 @@ struct KeysCommand: AsyncParsableCommand {
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Creates a key.",
+            abstract: "Create a key.",
             discussion: """
-                apiToken: what clients send as ckAPIToken, beside a user token.
+                apiToken: what clients send as ckAPIToken, together with a user token.
                 serverToServer: the public half of a key pair with which a server signs as \
                 CloudKit's servers do.
                 bearer: what the application's own servers send as Authorization: Bearer.
@@ -34,7 +34,7 @@ struct KeysCommand: AsyncParsableCommand {
         @Option(help: "apiToken, serverToServer or bearer.")
         var kind: String
 
-        @Option(help: "What people call it.")
+        @Option(help: "The name by which people know it.")
         var label: String?
 
         @Option(
@@ -68,7 +68,7 @@ struct KeysCommand: AsyncParsableCommand {
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Revokes a key at once.")
+        static let configuration = CommandConfiguration(abstract: "Revoke a key at once.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The key's ID.") var id: String

@@ -20,8 +20,8 @@ struct RecordArgument: ExpressibleByArgument, Hashable {
 
 /// The records to which a list is confined.
 struct RecordOptions: ParsableArguments {
-    @Option(help: "Those of records of this type.") var type: String?
-    @Option(help: "Those of this record, as Type/name.") var record: RecordArgument?
+    @Option(help: "Only those of records of this type.") var type: String?
+    @Option(help: "Only those of this record, as Type/name.") var record: RecordArgument?
 
     var query: [(String, String?)] {
         [("recordType", record?.type ?? type), ("record", record?.name)]
@@ -30,9 +30,9 @@ struct RecordOptions: ParsableArguments {
 
 /// Whose deliveries are listed, by the names of things.
 struct DeliveryOptions: ParsableArguments {
-    @Option(help: "Those of this user.") var user: String?
-    @Option(help: "Those of this subscription of the user.") var subscription: String?
-    @Option(help: "Those of this device of the user.") var device: String?
+    @Option(help: "Only those of this user.") var user: String?
+    @Option(help: "Only those of this subscription of the user.") var subscription: String?
+    @Option(help: "Only those of this device of the user.") var device: String?
     @OptionGroup var records: RecordOptions
 
     func validate() throws {
@@ -59,7 +59,8 @@ struct LimitOptions: ParsableArguments {
 
 /// How much of a list is shown, and from where.
 struct PageOptions: ParsableArguments {
-    @Option(help: "Those before this place, which the list before said.") var before: String?
+    @Option(help: "Only those before this place, which the previous list named.")
+    var before: String?
     @OptionGroup var bound: LimitOptions
 
     var query: [(String, String?)] { [("before", before)] + bound.query }

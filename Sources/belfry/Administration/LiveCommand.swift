@@ -6,15 +6,16 @@ import RelayServer
 struct LiveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "live",
-        abstract: "Lists connected clients, and what is shown to them.",
+        abstract: "List connected clients, and what is shown to them.",
         subcommands: [Clients.self, Groups.self])
 
     struct Clients: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists connected clients: whose, how many queries, and who lags.")
+            abstract:
+                "List connected clients: whose they are, how many queries each has, and who lags.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "Those after this number.") var after: UInt64?
+        @Option(help: "Only those after this number.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -26,10 +27,10 @@ struct LiveCommand: AsyncParsableCommand {
 
     struct Groups: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists what is shown: queries that show the same are one group.")
+            abstract: "List what is shown to clients: queries that show the same are one group.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "Those after this number.") var after: UInt32?
+        @Option(help: "Only those after this number.") var after: UInt32?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {

@@ -11,7 +11,7 @@ import StorageSQLite
 struct MigrateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Brings the schema of a store up to date, or makes a new one.")
+        abstract: "Bring the schema of a store up to date, or make a new store.")
 
     @Option(help: "The file, or the URL of a PostgreSQL database.", completion: .file())
     var database: String
@@ -53,7 +53,7 @@ struct MigrateCommand: AsyncParsableCommand {
 /// What an operator wants to see first.
 struct OverviewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "overview", abstract: "Shows how far the relay is, and what waits.")
+        commandName: "overview", abstract: "Show how far the relay is, and what waits.")
     @OptionGroup var options: AdministrationOptions
 
     func run() async throws {

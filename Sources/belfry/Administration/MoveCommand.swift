@@ -11,13 +11,13 @@ import StorageSQLite
 struct MoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
-        abstract: "Moves a whole store between a file and a PostgreSQL database.",
+        abstract: "Move a whole store between a file and a PostgreSQL database.",
         discussion: """
-            No relay may be running on either. The target must be empty, or is made. What is cut \
-            off goes on when it is run again; until it is done, no relay starts on either end. At \
-            the end both are compared row by row and the target is checked. The source stays as it \
-            is, and is marked as moved; --take-back makes a store of it again, with an identity of \
-            its own.
+            No relay may be running on either store. The target must be empty; if it is missing, \
+            it is made. A move that was cut off goes on when you run the command again; until it \
+            is done, no relay starts on either store. At the end the command compares both row by \
+            row and checks the target. The source stays as it is, and is marked as moved; \
+            --take-back makes a store of it again, with an identity of its own.
             """)
 
     @Option(help: "The relay's file, or the URL of its database.") var from: String
@@ -25,7 +25,7 @@ struct MoveCommand: AsyncParsableCommand {
     @Option(help: "The schema of the database that is moved (default: belfry).")
     var fromSchema: String?
     @Option(help: "The schema to make (default: belfry).") var toSchema: String?
-    @Flag(help: "Make what was moved away a store again, and move nothing.")
+    @Flag(help: "Make a store again of what was moved away, and move nothing.")
     var takeBack = false
     @Flag(help: "Show JSON.") var json = false
 

@@ -9,13 +9,13 @@ import StorageSQL
 struct NodesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "nodes",
-        abstract: "Lists the relays of a store on PostgreSQL: its owner, and who stands by.",
+        abstract: "List the relays of a store on PostgreSQL: its owner, and those that stand by.",
         discussion: """
-            It asks the database, and so works when no relay answers. A relay says every second \
-            that it is there; one that is silent is listed for three minutes. Settings that a \
-            relay has otherwise than the owner are named below. Of a service with several shards \
-            (nodes.schemas) all are asked, and the machine that should own one is named, where it \
-            is another.
+            The command asks the database, so it works even when no relay answers. A relay says \
+            every second that it is there; one that falls silent is listed for three minutes. \
+            Below the list are the settings in which a relay differs from the owner. Where a \
+            service has several shards (nodes.schemas), the command asks all of them, and names \
+            the machine that should own a shard if another one does.
             """)
 
     @OptionGroup var store: StoreFileOptions

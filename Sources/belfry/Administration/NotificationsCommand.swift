@@ -6,16 +6,16 @@ import RelayServer
 struct NotificationsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "notifications",
-        abstract: "Lists what is kept in users' inboxes and waits for web couriers.",
+        abstract: "List what is kept in users' inboxes and what waits for web couriers.",
         subcommands: [List.self, Couriers.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists a user's notifications; marking one read moves it to the end.")
+            abstract: "List a user's notifications; marking one as read moves it to the end.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "The user whose they are.") var user: String
-        @Option(help: "Those after this sequence number.") var after: UInt64?
+        @Option(help: "The user whose notifications they are.") var user: String
+        @Option(help: "Only those after this sequence number.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -40,7 +40,7 @@ struct NotificationsCommand: AsyncParsableCommand {
 
     struct Couriers: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists web couriers, with how much waits for each.")
+            abstract: "List web couriers, with how much waits for each.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @OptionGroup var bound: LimitOptions
@@ -55,15 +55,15 @@ struct NotificationsCommand: AsyncParsableCommand {
 /// Users' sessions.
 struct SessionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sessions", abstract: "Lists and revokes users' sessions.",
+        commandName: "sessions", abstract: "List and revoke users' sessions.",
         subcommands: [List.self, Revoke.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists sessions until their time is over, revoked ones included.")
+            abstract: "List sessions until their time is over, including revoked ones.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "Those of this user.") var user: String?
+        @Option(help: "Only those of this user.") var user: String?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -74,7 +74,7 @@ struct SessionsCommand: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends every session of a user: the next call must sign in again.")
+            abstract: "End every session of a user, who must then sign in again for the next call.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The user.") var user: String

@@ -5,12 +5,12 @@ import RelayServer
 /// What a running relay logs.
 struct LogCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "log", abstract: "Shows and changes what a running relay logs.",
+        commandName: "log", abstract: "Show and change what a running relay logs.",
         subcommands: [Show.self, Level.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows the level in force, and until when.")
+            abstract: "Show the log level in force, and until when.")
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
@@ -20,12 +20,13 @@ struct LogCommand: AsyncParsableCommand {
 
     struct Level: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Sets the level, for some minutes or until the relay ends.",
-            discussion: "Without a level, what the configuration says holds again.")
+            abstract: "Set the log level, for some minutes or until the relay ends.",
+            discussion: "Without a level, the configuration's level is in force again.")
         @OptionGroup var options: AdministrationOptions
         @Argument(help: "trace, debug, info, notice, warning, error or critical.")
         var level: String?
-        @Option(help: "After so many minutes the configuration holds again.") var minutes: Int64?
+        @Option(help: "After this many minutes the configuration's level is in force again.")
+        var minutes: Int64?
 
         func run() async throws {
             var body: JSONObject = ["level": level.map { .string($0) } ?? .null]
@@ -38,15 +39,16 @@ struct LogCommand: AsyncParsableCommand {
 /// The certificate of a running relay.
 struct CertificatesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "certificates", abstract: "Renews the certificate of a running relay.",
+        commandName: "certificates", abstract: "Renew the certificate of a running relay.",
         subcommands: [Renew.self])
 
     struct Renew: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Reads the files of the certificate again, without a restart.",
+            abstract: "Read the certificate's files again, without a restart.",
             discussion: """
-                A relay looks by itself every five seconds, and at SIGHUP. Files that do not fit \
-                together are refused, and the certificate before goes on.
+                A relay looks at the files by itself every five seconds, and at SIGHUP. If the \
+                files do not fit together, it refuses them and goes on with the previous \
+                certificate.
                 """)
         @OptionGroup var options: AdministrationOptions
 

@@ -7,7 +7,7 @@ import RelayServer
 struct SchemaCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema",
-        abstract: "Shows, exports and imports the record types of a container.",
+        abstract: "Show, export and import the record types of a container.",
         subcommands: [Show.self, Export.self, Import.self, Keep.self])
 
     /// How a schema is written.
@@ -17,7 +17,7 @@ struct SchemaCommand: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists the record types.")
+        static let configuration = CommandConfiguration(abstract: "List the record types.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 
@@ -54,10 +54,10 @@ struct SchemaCommand: AsyncParsableCommand {
 
     struct Export: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Writes the schema, as CloudKit's schema text unless told otherwise.")
+            abstract: "Write the schema, by default as CloudKit's schema text.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "text (DEFINE SCHEMA …) or json.") var format: Format = .text
+        @Option(help: "The form: text (DEFINE SCHEMA …) or json.") var format: Format = .text
 
         func run() async throws {
             try await options.run { client in
@@ -73,11 +73,11 @@ struct SchemaCommand: AsyncParsableCommand {
 
     struct Import: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Puts a schema in the place of the one before.",
+            abstract: "Replace the schema with another one.",
             discussion: """
                 The file is CloudKit's schema text (DEFINE SCHEMA …) or the JSON that export \
-                writes; what begins with a brace is JSON. Records of types that the new schema \
-                does not keep are forgotten.
+                writes; a file that begins with a brace is JSON. The relay forgets the records of \
+                types that the new schema does not keep.
                 """)
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
@@ -95,7 +95,8 @@ struct SchemaCommand: AsyncParsableCommand {
 
     struct Keep: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Keeps the last version of each record of a type in the shadow, or stops.")
+            abstract:
+                "Keep the last version of each record of a type in the shadow, or stop keeping it.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The record type.") var recordType: String

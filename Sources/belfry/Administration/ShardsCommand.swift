@@ -5,10 +5,11 @@ import RelayServer
 struct ShardsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "shards",
-        abstract: "Lists the shards of the service, as the relay asked knows them.",
+        abstract: "List the shards of the service, as the relay that you ask knows them.",
         discussion: """
-            Each is a store with an owner of its own. What the relay knows is some hundred \
-            milliseconds old; belfry nodes asks the database instead, and shows who stands by.
+            Each shard is a store with an owner of its own. What the relay knows is some hundred \
+            milliseconds old; belfry nodes asks the database instead, and shows the relays that \
+            stand by.
             """)
 
     @OptionGroup var options: AdministrationOptions

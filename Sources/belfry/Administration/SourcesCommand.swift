@@ -6,13 +6,13 @@ import RelayServer
 /// Change sources: the databases that post webhooks.
 struct SourcesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sources", abstract: "Lists, shows, sets, rotates and deletes change sources.",
+        commandName: "sources", abstract: "List, show, set, rotate and delete change sources.",
         subcommands: [
             List.self, Show.self, Set.self, Rotate.self, Refused.self, Delete.self,
         ])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists the change sources.")
+        static let configuration = CommandConfiguration(abstract: "List the change sources.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 
@@ -23,7 +23,7 @@ struct SourcesCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows one change source, with what its sender needs and a webhook to try.")
+            abstract: "Show one change source, with what its sender needs and a webhook to try.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name.") var name: String
@@ -39,11 +39,11 @@ struct SourcesCommand: AsyncParsableCommand {
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Saves a change source, new or not.",
+            abstract: "Create or change a change source.",
             discussion: """
-                Give a preset, or a definition as JSON (docs/change-sources.md). What is not named \
-                stays as it was. A new source is verified as its preset's sender proves itself, \
-                and where no secret is given, one is made and shown once.
+                Give a preset, or a definition as JSON (docs/change-sources.md). Whatever you do \
+                not name stays as it was. The relay verifies a new source in the way that its \
+                preset's sender uses; if you give no secret, it makes one and shows it once.
                 """,
             aliases: ["create"])
         @OptionGroup var options: AdministrationOptions
@@ -51,7 +51,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @Argument(help: "The source's name, as it stands in the webhook's URL.") var name: String
 
         @Option(
-            help: "belfry, debezium, supabase, hasura and so on.",
+            help: "The preset: belfry, debezium, supabase, hasura and so on.",
             completion: .list(SourcePreset.allCases.map(\.rawValue)))
         var preset: String?
 
@@ -61,7 +61,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @Option(help: "The header of the scheme \"header\".")
         var header: String?
 
-        @Option(help: "The file with the secret, where the sender made it.", completion: .file())
+        @Option(help: "The file with the secret, if the sender made it.", completion: .file())
         var secretFile: String?
 
         @Option(help: "The table, where bodies name none (minapp).")
@@ -114,16 +114,16 @@ struct SourcesCommand: AsyncParsableCommand {
 
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Gives a source another secret; the one before is accepted for a while.")
+            abstract: "Give a source a new secret; the previous one is accepted for a while.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name.") var name: String
 
-        @Option(help: "The hours for which the secret before is accepted too; 0 ends it at once.")
+        @Option(help: "How many hours the previous secret is accepted too; 0 ends it at once.")
         var graceHours: Int64 = 24
 
         @Option(
-            help: "The file with the new secret, where the sender made it.", completion: .file())
+            help: "The file with the new secret, if the sender made it.", completion: .file())
         var secretFile: String?
 
         func run() async throws {
@@ -143,8 +143,8 @@ struct SourcesCommand: AsyncParsableCommand {
 
     struct Refused: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the last webhooks that were refused, with the reason.",
-            discussion: "They are those since the relay was started, a hundred at the most.")
+            abstract: "List the last webhooks that were refused, with the reason.",
+            discussion: "The list has those since the relay was started, at most a hundred.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 
@@ -154,7 +154,7 @@ struct SourcesCommand: AsyncParsableCommand {
     }
 
     struct Delete: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Deletes a change source.")
+        static let configuration = CommandConfiguration(abstract: "Delete a change source.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The source's name.") var name: String

@@ -6,19 +6,19 @@ import RelayServer
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscriptions",
-        abstract: "Lists and deletes subscriptions, and shows their index.",
+        abstract: "List and delete subscriptions, and show their index.",
         subcommands: [List.self, Delete.self, Index.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the subscriptions, the newest first, with how they have fared.")
+            abstract: "List the subscriptions, the newest first, with how they have fared.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "Those of this user.") var user: String?
-        @Option(help: "Those on records of this type.") var type: String?
-        @Option(help: "active or disabled.") var state: String?
-        @Option(help: "Those before this serial.") var before: UInt64?
-        @Option(help: "Those after this serial instead, the oldest first.") var after: UInt64?
+        @Option(help: "Only those of this user.") var user: String?
+        @Option(help: "Only those on records of this type.") var type: String?
+        @Option(help: "Only those in this state: active or disabled.") var state: String?
+        @Option(help: "Only those before this serial.") var before: UInt64?
+        @Option(help: "Only those after this serial, the oldest first.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -32,11 +32,11 @@ struct SubscriptionsCommand: AsyncParsableCommand {
     }
 
     struct Delete: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Deletes a subscription.")
+        static let configuration = CommandConfiguration(abstract: "Delete a subscription.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "The user whose it is.") var user: String
-        @Option(help: "public, private or shared.") var scope = "public"
+        @Option(help: "The user whose subscription it is.") var user: String
+        @Option(help: "The database: public, private or shared.") var scope = "public"
         @Argument(help: "The subscription's ID.") var id: String
 
         func run() async throws {
@@ -50,13 +50,13 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 extension SubscriptionsCommand {
     struct Index: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows what the index of the subscriptions holds, and what matching cost.",
+            abstract: "Show what the index of the subscriptions holds, and what matching cost.",
             discussion: """
-                The figures are those of the running relay: subscriptions, keys, postings by what \
-                has to be verified, residuals (looked at for every change of their record type), \
-                bytes; since the start changes, matches, candidates and those confirmed, and \
-                evaluation errors; and the keys by field. With --database there is no running \
-                relay, and so no index.
+                The figures are those of the running relay. What the index holds: subscriptions, \
+                keys, postings by what has to be verified, residuals (which the relay looks at for \
+                every change of their record type), bytes, and the keys by field. Since the start: \
+                changes, matches, candidates, confirmed candidates, and evaluation errors. With \
+                --database no relay runs, and so there is no index.
                 """)
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
@@ -70,18 +70,18 @@ extension SubscriptionsCommand {
 /// Devices and their tokens.
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "Lists and deletes devices.",
+        commandName: "devices", abstract: "List and delete devices.",
         subcommands: [List.self, Delete.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the devices, the newest first; of tokens, the beginning.")
+            abstract: "List the devices, the newest first, with the beginning of each token.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Option(help: "Those of this user.") var user: String?
-        @Option(help: "Those with this ID.") var device: String?
-        @Option(help: "Those before this serial.") var before: UInt64?
-        @Option(help: "Those after this serial instead, the oldest first.") var after: UInt64?
+        @Option(help: "Only those of this user.") var user: String?
+        @Option(help: "Only those with this ID.") var device: String?
+        @Option(help: "Only those before this serial.") var before: UInt64?
+        @Option(help: "Only those after this serial, the oldest first.") var after: UInt64?
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
@@ -96,11 +96,12 @@ struct DevicesCommand: AsyncParsableCommand {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Forgets a device, as at sign-out.")
+            abstract: "Forget a device, as at sign-out.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The device's ID.") var id: String
-        @Option(help: "Whose it is; needed where several users have one of this ID.")
+        @Option(
+            help: "The user whose device it is; needed where several users have one with this ID.")
         var user: String?
 
         func run() async throws {

@@ -10,12 +10,12 @@ import StorageSQLite
 struct TokensCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tokens",
-        abstract: "Lists, creates and revokes further tokens of the administrative surface.",
+        abstract: "List, create and revoke further tokens of the administrative surface.",
         subcommands: [List.self, Create.self, Revoke.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the tokens, revoked ones included.")
+            abstract: "List the tokens, including revoked ones.")
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
@@ -25,21 +25,21 @@ struct TokensCommand: AsyncParsableCommand {
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Creates a token.",
+            abstract: "Create a token.",
             discussion: """
-                It may read, or read and change, everything or one container. It cannot create \
-                tokens, nor, where it is good for one container, set that container's bounds.
+                A token may read, or read and change, everything or one container. It cannot \
+                create tokens; a token for one container cannot set that container's bounds either.
                 """)
         @OptionGroup var options: AdministrationOptions
-        @Option(help: "What the audit log calls it.") var label: String
-        @Option(help: "read or change.") var access = "read"
-        @Option(name: .shortAndLong, help: "The container that it is good for (default: all).")
+        @Option(help: "The name that it has in the audit log.") var label: String
+        @Option(help: "What it may do: read or change.") var access = "read"
+        @Option(name: .shortAndLong, help: "The container for which it is good (default: all).")
         var container: String?
         @Option(
             name: .shortAndLong, help: "Its environment (default: development).",
             completion: .list(["development", "production"]))
         var environment: String?
-        @Option(help: "After so many hours it does not count any more (default: never).")
+        @Option(help: "After how many hours it expires (default: never).")
         var hours: Int64?
 
         func validate() throws {
@@ -64,7 +64,7 @@ struct TokensCommand: AsyncParsableCommand {
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Revokes a token at once.")
+        static let configuration = CommandConfiguration(abstract: "Revoke a token at once.")
         @OptionGroup var options: AdministrationOptions
         @Argument(help: "The token's ID.") var id: String
 
@@ -78,9 +78,9 @@ struct TokensCommand: AsyncParsableCommand {
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
-        abstract: "Lists administrative calls that changed something or were refused.")
+        abstract: "List administrative calls that changed something or were refused.")
     @OptionGroup var options: AdministrationOptions
-    @Option(help: "Those before this number.") var before: Int64?
+    @Option(help: "Only those before this number.") var before: Int64?
     @OptionGroup var bound: LimitOptions
 
     func run() async throws {
@@ -92,12 +92,12 @@ struct AuditCommand: AsyncParsableCommand {
 /// The encryption of the secrets in the store.
 struct SecretsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "secrets", abstract: "Shows and replaces the key of the secrets in the store.",
+        commandName: "secrets", abstract: "Show and replace the key of the secrets in the store.",
         subcommands: [Key.self, Status.self, Rotate.self])
 
     struct Key: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Makes a key and prints it, for a file that only the relay may read.")
+            abstract: "Make a key and print it, for a file that only the relay may read.")
 
         func run() async throws {
             guard let key = SecretKey(bytes: World.real.randomBytes(32)) else {
@@ -109,7 +109,7 @@ struct SecretsCommand: AsyncParsableCommand {
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Says whether the secrets are encrypted, and the ID of the key.")
+            abstract: "Show whether the secrets are encrypted, and the ID of the key.")
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
@@ -119,11 +119,11 @@ struct SecretsCommand: AsyncParsableCommand {
 
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Encrypts the secrets of a file anew, while no relay has it open.",
+            abstract: "Encrypt the secrets of a file anew, while no relay has it open.",
             discussion: """
-                The key before is that of the configuration (secrets.keyFile or secrets.key), if \
-                there is one. A running relay takes the same step at its start, where \
-                secrets.keyFile names the new key and secrets.previousKeyFile the one before.
+                The previous key is that of the configuration (secrets.keyFile or secrets.key), if \
+                there is one. A relay takes the same step at its start, where secrets.keyFile \
+                names the new key and secrets.previousKeyFile the previous one.
                 """)
         @Option(help: "The relay's file.", completion: .file()) var database: String
         @Option(help: "The file with the new key.", completion: .file()) var newKeyFile: String

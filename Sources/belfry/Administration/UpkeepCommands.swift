@@ -11,9 +11,9 @@ import StorageSQLite
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copies a relay's file, also while the relay runs, and checks the copy.",
+        abstract: "Copy a relay's file, even while the relay runs, and check the copy.",
         discussion: """
-            The copy is of one moment and whole; belfry restore makes a store of it. It holds the \
+            The copy is whole, and of one moment; belfry restore makes a store of it. It holds the \
             same secrets as the file, and is for its owner alone.
             """)
 
@@ -44,11 +44,12 @@ struct BackupCommand: AsyncParsableCommand {
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Checks a relay's store: its pages, its references, and that nothing is lost.",
+        abstract: "Check a relay's store: its pages, its references, and that nothing is lost.",
         discussion: """
-            For every container, the deliveries that were owed must be those that are delivered, \
-            pending, dead or dropped, were told with others, or were seen over a connection. Ends \
-            with 1 if anything is wrong. A relay may be running.
+            For every container, the deliveries that were owed must equal those that are \
+            delivered, pending, dead or dropped, that were told with others, or that were seen \
+            over a connection. The command exits with 1 if anything is wrong. A relay may be \
+            running.
             """)
 
     @OptionGroup var file: StoreFileOptions

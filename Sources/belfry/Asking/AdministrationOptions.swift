@@ -18,7 +18,7 @@ struct AdministrationOptions: ParsableArguments {
     var database: String?
 
     @Option(
-        help: "The authorities of its certificate in PEM form (default: tls.caFile).",
+        help: "The certificate authorities of its certificate, in PEM form (default: tls.caFile).",
         completion: .file())
     var caFile: String?
 
@@ -27,8 +27,8 @@ struct AdministrationOptions: ParsableArguments {
 
     @Option(
         help: """
-            The shard whose store is asked, of several (default: that of the relay asked); with \
-            --database the schema.
+            The shard whose store to ask, where there are several (default: that of the relay that \
+            you ask); with --database, the schema.
             """)
     var shard: String?
 

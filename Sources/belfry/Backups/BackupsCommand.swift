@@ -5,20 +5,22 @@ import RelayModel
 /// What continuous backups are there, and whether they are whole.
 struct BackupsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backups", abstract: "Lists and verifies continuous backups.",
+        commandName: "backups", abstract: "List and verify continuous backups.",
         subcommands: [List.self, Verify.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the copies, and from when to when each can be restored.",
+            abstract: "List the copies, and from when to when each can be restored.",
             discussion: """
-                A copy of the file and the log since: any moment between the two can be restored \
-                with belfry restore --from URL --at MOMENT. Ends with 1 if there is no copy, if a \
-                segment or a part of a copy is missing, or if a segment is there more than once: \
-                then two relays ship there. belfry backups verify reads them too.
+                Each entry is a copy of the file and the log since then: belfry restore --from URL \
+                --at MOMENT can restore any moment between the two. The command exits with 1 if \
+                there is no copy, if a segment or a part of a copy is missing, or if a segment is \
+                there more than once, which means that two relays ship there. belfry backups \
+                verify also reads the copies and segments.
                 """)
 
-        @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
+        @Argument(help: "Where the backups are: file:///FOLDER or s3://BUCKET/PREFIX.")
+        var url: String
         @Option(
             help: "The configuration file, with the settings of an S3-like store.",
             completion: .file())
@@ -53,13 +55,14 @@ struct BackupsCommand: AsyncParsableCommand {
 
     struct Verify: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Reads all of it, and names what is damaged or missing.",
+            abstract: "Read all backups, and name what is damaged or missing.",
             discussion: """
-                It reads every copy and the log since, and writes nothing. Ends with 1 if \
-                something is damaged or missing.
+                The command reads every copy and the log since then, and writes nothing. It exits \
+                with 1 if something is damaged or missing.
                 """)
 
-        @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
+        @Argument(help: "Where the backups are: file:///FOLDER or s3://BUCKET/PREFIX.")
+        var url: String
         @Option(
             help: "The configuration file, with the settings of an S3-like store.",
             completion: .file())

@@ -12,14 +12,14 @@ import StorageSQLite
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Makes a store of a copy, or of continuous backups, and checks it first.",
+        abstract: "Make a store of a copy, or of continuous backups, and check it first.",
         discussion: """
-            The store goes on where the copy ends, or at the moment that --at names, with an \
+            The store goes on where the copy ends, or at the moment that --at names. It has an \
             identity of its own, so that its pushes do not take the apns-id of others. The copy \
-            stays as it is. No relay may be running on the file. Continuous backups are read \
-            with the backup settings of the configuration. A store on PostgreSQL is brought back \
-            by PostgreSQL's own means; --database with its URL, and nothing else, then checks it \
-            and gives it an identity of its own.
+            stays as it is. No relay may be running on the file. The command reads continuous \
+            backups with the backup settings of the configuration. A store on PostgreSQL is \
+            brought back by PostgreSQL's own means; after that, --database with its URL, and \
+            nothing else, checks it and gives it an identity of its own.
             """)
 
     @Argument(help: "The backup, or another copy of a relay's file.") var copy: String?
@@ -28,11 +28,11 @@ struct RestoreCommand: AsyncParsableCommand {
     @Option(help: "The moment to go back to, as 2026-11-25T20:15:00Z (default: the last).")
     var at: String?
     @Option(
-        help: "The file to make; or the URL of a database that was brought back.",
+        help: "The file to make, or the URL of a database that was brought back.",
         completion: .file())
     var database = StoreSettings.usualPath
     @Option(help: "The schema of the database (default: belfry).") var schema: String?
-    @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
+    @Flag(help: "Move an existing file aside, as FILE-replaced, with its write-ahead log.")
     var replace = false
     @Option(help: "The configuration file, for --from.", completion: .file()) var config: String?
     @Flag(help: "Show JSON.") var json = false

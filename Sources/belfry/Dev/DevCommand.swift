@@ -20,8 +20,8 @@ struct DevCommand: AsyncParsableCommand {
         commandName: "dev",
         abstract: "Run a relay with a local push gateway, a container, users and devices.",
         discussion: """
-            It prints curl lines to try. With --once it runs them by itself, and exits with 0 only \
-            if exactly the right devices were pushed.
+            The command prints curl lines to try. With --once it runs them by itself, and exits \
+            with 0 only if exactly the right devices got a push.
             """)
 
     @Flag(help: "Run the printed commands, say what happened, and end.")
@@ -34,17 +34,17 @@ struct DevCommand: AsyncParsableCommand {
     var adminPort = 0
 
     @Option(
-        help: "A folder that is kept, with its keys; without it a new one is made and removed.",
+        help: "A folder that is kept, with its keys; without it, a new one is made and removed.",
         completion: .directory)
     var folder: String?
 
     @Option(
-        help: "A file of a schema, devices, subscriptions and changes (docs/sandbox.md).",
+        help: "A file with a schema, devices, subscriptions and changes (docs/sandbox.md).",
         completion: .file())
     var seed: String?
 
     @Option(
-        help: ArgumentHelp("What the relay logs at the least: \(Self.levels)."),
+        help: ArgumentHelp("The lowest level that the relay logs: \(Self.levels)."),
         completion: .list(Logger.Level.allCases.map(\.rawValue)),
         transform: { text in
             guard let level = Logger.Level(rawValue: text) else {

@@ -9,25 +9,25 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract:
-            "Looks at what goes wrong quietly: one verdict, and the next step for each check.",
+            "Look for what goes wrong quietly: one verdict, and the next step for each check.",
         discussion: """
-            It looks at the push gateway's last answers, credentials, the clock, the disk, \
-            backups, sources that say nothing or are refused, and what waits. It changes nothing, \
-            and a token that may only read is enough. Ends with 0, or with 1 if a check fails \
-            (--strict: or warns); 69 if no relay answers.
+            The command looks at the push gateway's last answers, credentials, the clock, the \
+            disk, backups, sources that are silent or refused, and what waits. It changes nothing, \
+            and a token that may only read is enough. It exits with 0; with 1 if a check fails, or \
+            with --strict if one warns; with 69 if no relay answers.
             """)
     @OptionGroup var options: AdministrationOptions
 
-    @Option(help: "The folder or file of backups, whose newest is looked at.")
+    @Option(help: "The folder or file of backups, of which the newest is looked at.")
     var backups: String?
 
-    @Option(help: "The hours that the newest backup may be old.")
+    @Option(help: "How many hours old the newest backup may be.")
     var backupHours = Int(Checkup.Bounds().backupAge.components.seconds / 3600)
 
-    @Option(help: "The hours that a source may post nothing.")
+    @Option(help: "For how many hours a source may post nothing.")
     var silentHours = Int(Checkup.Bounds().silence.components.seconds / 3600)
 
-    @Option(help: "The days that a certificate should be valid still.")
+    @Option(help: "For how many more days a certificate should be valid.")
     var certificateDays = Int(Checkup.Bounds().validity.components.seconds / 86_400)
 
     @Flag(help: "End with 1 for warnings too.")

@@ -9,8 +9,9 @@ struct ExplainCommand: AsyncParsableCommand {
         commandName: "explain",
         abstract: "Tell why a change fired a subscription or did not, and what became of the push.",
         discussion: """
-            A running belfry dev is found by itself. Name a change and a subscription with its \
-            user, a user, or a device; or a delivery; or a subscription alone.
+            The command finds a running belfry dev by itself. Name a change together with a \
+            subscription and its user, with a user alone, or with a device; or name a delivery; or \
+            a subscription alone.
 
               belfry explain --record Todo/t1 --subscription urgent --user carol
               belfry explain --change 1234 --device carols-phone
@@ -24,10 +25,10 @@ struct ExplainCommand: AsyncParsableCommand {
 
     @Option(help: "The change at this position of the log.") var change: UInt64?
     @Option(help: "The latest changes of this record, as Type/name.") var record: String?
-    @Option(help: "What this source sent, with --webhook-id.") var source: String?
-    @Option(help: "The ID under which the source sent it.") var webhookID: String?
+    @Option(help: "What this source sent under the ID that --webhook-id names.") var source: String?
+    @Option(help: "The ID under which the source sent the webhook.") var webhookID: String?
     @Option(help: "The subscription's ID.") var subscription: String?
-    @Option(help: "Whose subscription or device it is.") var user: String?
+    @Option(help: "The user whose subscription or device it is.") var user: String?
     @Option(help: "The device's ID.") var device: String?
     @Option(help: "The delivery (its apns-id).") var delivery: String?
     @Option(help: "public, private or shared (default: the change's, or the subscription's).")

@@ -23,10 +23,10 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         commandName: "postgres",
         abstract: "Follow a PostgreSQL database by logical replication.",
         discussion: """
-            Every committed transaction is posted to a change source with the preset "postgres", \
-            and the server is told so only when the relay has it. A password comes from the file \
-            that PGPASSFILE names, or from PGPASSWORD. A relay can do the same by itself: belfry \
-            sources set --follow. docs/postgresql.md tells all.
+            The command posts every committed transaction to a change source with the preset \
+            "postgres", and tells the server so only when the relay has it. A password comes from \
+            the file that PGPASSFILE names, or from PGPASSWORD. A relay can do the same by itself: \
+            belfry sources set --follow. docs/postgresql.md tells all.
 
               belfry follow postgres --url postgresql://belfry@db/shop --make \
             --tables public.orders --source-url https://relay/changes/1/… --secret-file secret
@@ -40,21 +40,21 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     var slot = "belfry"
     @Flag(
         help: """
-            Read an outbox, which triggers fill, in the place of a slot: for servers that do not \
-            let the role replicate.
+            Read an outbox, which triggers fill, instead of a slot: for servers that do not let \
+            the role replicate.
             """)
     var outbox = false
-    @Flag(help: "Make publication and slot, or the outbox, where they are missing.")
+    @Flag(help: "Make the publication and the slot, or the outbox, where they are missing.")
     var make = false
-    @Flag(help: "Remove the outbox, with what was not posted of it, and end.")
+    @Flag(help: "Remove the outbox, with what was not posted from it, and end.")
     var drop = false
     @Option(
         help: """
-            A table of a publication or outbox that is made, as public.orders; may be repeated. \
-            Without it: all tables, of a publication.
+            A table of the publication or outbox that is made, as public.orders; may be repeated. \
+            Without it, a publication has all tables.
             """)
     var tables: [String] = []
-    @Flag(help: "Begin a slot or outbox that is made without the rows as they are.")
+    @Flag(help: "When a slot or outbox is made, leave out the rows that are there already.")
     var withoutSnapshot = false
     @Option(
         help: """
@@ -66,10 +66,12 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         help: "The file with the source's secret (default: BELFRY_SOURCE_SECRET).",
         completion: .file())
     var secretFile: String?
-    @Option(help: "The authorities of the relay's certificate in PEM form.", completion: .file())
+    @Option(
+        help: "The certificate authorities of the relay's certificate, in PEM form.",
+        completion: .file())
     var caFile: String?
     @Option(
-        help: "Warn once as many megabytes are kept: of the log for the slot, or in the outbox.")
+        help: "Warn as soon as this much is kept, in megabytes: log for the slot, or the outbox.")
     var warnMegabytes: UInt64 = 1024
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
     var logLevel = "info"

@@ -10,9 +10,9 @@ struct ListenCommand: AsyncParsableCommand {
         commandName: "listen",
         abstract: "Show changes, what they fire, and pushes, as they happen.",
         discussion: """
-            A running belfry dev is found by itself. With --forward-to every push is posted to a \
-            URL of yours, as it was composed, in JSON. It goes on until it is ended, also while \
-            the relay is started anew, and says so where it missed anything.
+            The command finds a running belfry dev by itself. With --forward-to it posts every \
+            push to a URL of yours, in JSON, as the relay composed it. It goes on until you end \
+            it, even while the relay restarts, and says where it missed anything.
 
               belfry listen --only push --forward-to http://localhost:3000/pushes
             """)
@@ -25,7 +25,7 @@ struct ListenCommand: AsyncParsableCommand {
     @OptionGroup var options: AdministrationOptions
     @OptionGroup var place: UsualContainerOptions
 
-    @Option(help: "change, match, push or answer; may be repeated. All of them without it.")
+    @Option(help: "What to show: change, match, push or answer; may be repeated (default: all).")
     var only: [Shown] = []
     @Option(help: "Only what happens to records of this type.")
     var recordType: String?

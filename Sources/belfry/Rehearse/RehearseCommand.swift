@@ -9,10 +9,11 @@ struct RehearseCommand: AsyncParsableCommand {
         commandName: "rehearse",
         abstract: "Tell what a subscription would have done, before it is saved.",
         discussion: """
-            A running belfry dev is found by itself. The last changes of the log are judged as if \
-            the subscription had been there; nothing is saved or sent. Give a condition with \
-            --record-type, a draft as subscriptions/modify takes it (--draft), or the name of a \
-            saved subscription; a name and a draft are compared.
+            The command finds a running belfry dev by itself. It judges the last changes of the \
+            log as if the subscription had been there, and saves and sends nothing. Give a \
+            condition with --record-type, a draft as subscriptions/modify takes it (--draft), or \
+            the name of a saved subscription; if you give a name and a draft, the command compares \
+            them.
 
               belfry rehearse --user carol --record-type Todo 'priority > 2'
               belfry rehearse --user carol --subscription urgent
@@ -22,15 +23,15 @@ struct RehearseCommand: AsyncParsableCommand {
     @OptionGroup var options: AdministrationOptions
     @OptionGroup var place: UsualContainerOptions
 
-    @Option(help: "As whose subscription it is rehearsed.") var user: String
-    @Option(help: "public, private or shared.") var scope: String?
-    @Option(help: "A saved subscription: rehearsed itself, or compared with what is given.")
+    @Option(help: "The user as whose subscription it is rehearsed.") var user: String
+    @Option(help: "The database: public, private or shared.") var scope: String?
+    @Option(help: "A saved subscription, to be rehearsed itself or compared with what is given.")
     var subscription: String?
     @Option(help: "A file with the draft as JSON; - is the standard input.") var draft: String?
     @Argument(help: "The condition of a draft, as NSPredicate text.") var condition: String?
     @Option(
         help: ArgumentHelp(
-            "Changes to judge instead of a relay's, one a line as the preset belfry takes them.",
+            "Changes to judge in place of a relay's, one a line as the preset belfry takes them.",
             valueName: "FILE.ndjson"), completion: .file())
     var file: String?
     @Option(
@@ -39,10 +40,10 @@ struct RehearseCommand: AsyncParsableCommand {
                 + "subscriptions of the container.",
             valueName: "FILE.ndjson"))
     var upload: String?
-    @Option(help: "The record type of that condition.") var recordType: String?
+    @Option(help: "The record type of the condition.") var recordType: String?
     @Option(help: "create, update or delete; may be repeated (default: create and update).")
     var on: [String] = []
-    @Option(help: "For which updates: matches, entered, left or stayed.") var firesWhen: String?
+    @Option(help: "Which updates fire: matches, entered, left or stayed.") var firesWhen: String?
     @Option(help: "How many changes to look at (default: 10000).") var changes: Int?
     @Option(help: "Changes from this moment on, as 2026-11-23T17:00:00Z.") var since: String?
     @Option(help: "Changes before this moment.") var until: String?

@@ -9,7 +9,7 @@ struct TriggerCommand: AsyncParsableCommand {
         commandName: "trigger",
         abstract: "Make a change of a record, and post it to a running relay as a database would.",
         discussion: """
-            A running belfry dev is found by itself. Any other relay is named by the URL of a \
+            The command finds a running belfry dev by itself. Name any other relay by the URL of a \
             change source of the preset belfry (belfry sources show) and its secret:
 
               belfry trigger create Todo t1 --field title=Milk --field priority=3
@@ -35,26 +35,26 @@ struct TriggerCommand: AsyncParsableCommand {
     var field: [FieldArgument] = []
     @Option(
         name: .shortAndLong,
-        help: "A field as it was before; of an update, all others were as they are after it.",
+        help: "A field as it was before; in an update, all others were as they are after it.",
         transform: FieldArgument.read)
     var before: [FieldArgument] = []
-    @Flag(help: "The fields given are not all that the record has.")
+    @Flag(help: "The fields that are given are not all fields of the record.")
     var partial = false
-    @Option(help: "A field that the change gave another value, told without images.")
+    @Option(help: "A field to which the change gave another value, for a change without images.")
     var changedKey: [String] = []
 
     @Option(help: "The device that made the change, which is not notified.")
     var originDevice: String?
     @Option(help: "The user who made it.")
     var originUser: String?
-    @Option(help: "Who may read the record; may be repeated. Without it, as the database says.")
+    @Option(help: "Who may read the record; may be repeated (default: as the database says).")
     var reader: [String] = []
 
     @Option(
-        help: "public, private or shared (default: public, or private with --owner).",
+        help: "The database: public, private or shared (default: public, or private with --owner).",
         completion: .list(Word.all(DatabaseScope.self)), transform: Word.read)
     var database: DatabaseScope?
-    @Option(help: "Whose database it is.")
+    @Option(help: "The user whose database it is.")
     var owner: String?
     @Option(help: "The zone (default: _defaultZone).")
     var zone: String?

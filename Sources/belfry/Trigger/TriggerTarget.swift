@@ -10,13 +10,15 @@ import RelayServer
 struct TriggerTarget: ParsableArguments {
     @Option(
         help: """
-            The URL to which the change source is posted (belfry sources show; default: \
+            The URL of the change source (belfry sources show prints it; default: \
             BELFRY_SOURCE_URL, or a running belfry dev).
             """)
     var url: String?
     @Option(help: "The source's secret (default: BELFRY_SOURCE_SECRET).")
     var secret: String?
-    @Option(help: "The authorities of the relay's certificate in PEM form.", completion: .file())
+    @Option(
+        help: "The certificate authorities of the relay's certificate, in PEM form.",
+        completion: .file())
     var caFile: String?
     @Flag(help: "Show the relay's answer as JSON.")
     var json = false
