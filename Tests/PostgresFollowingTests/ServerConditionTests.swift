@@ -359,9 +359,8 @@ struct ServerConditionTests {
         }
     }
 
-    @Test func `TLS is asked for as the URL says, and only who is certified is believed`()
-        async throws
-    {
+    @Test(.enabled(if: PostgresServer.speaksTLS, "this PostgreSQL was built without TLS"))
+    func `TLS is asked for as the URL says, and only who is certified is believed`() async throws {
         let port = try LoopbackSocket().port
         let server = try PostgresServer(
             ["wal_level=logical", "ssl=on", "listen_addresses=127.0.0.1"], port: port,
