@@ -15,25 +15,25 @@ extension AdministrationCall {
 
     package static let signIn = AdministrationCall(
         "POST", "/admin/1/session",
-        "Begins a session of the console, as a cookie, with the token or the code that the request "
-            + "has.",
+        "Begin a session of the console with the token or the code in the request; the answer sets "
+            + "a cookie.",
         answers: [
             Answer(201, .members(caller)),
-            Answer(429, .component("Error"), "Too many are signed in, or guessed."),
+            Answer(429, .component("Error"), "Too many sessions, or too many wrong tokens."),
         ])
 
     package static let showSession = AdministrationCall(
-        "GET", "/admin/1/session", "Tells whose token or session this is.",
+        "GET", "/admin/1/session", "Show whose token or session this is.",
         answers: [Answer(200, .members(caller))])
 
     package static let signOut = AdministrationCall(
-        "DELETE", "/admin/1/session", "Ends the session whose cookie the request has.",
+        "DELETE", "/admin/1/session", "End the session whose cookie the request has.",
         answers: [Answer(200, .members([.always("signedOut", .yes)]))])
 
     package static let createSessionCode = AdministrationCall(
         "POST", "/admin/1/session/codes",
-        "Makes a code with which the console signs in once as the same token. A session makes "
-            + "none, and is refused (403).",
+        "Make a code with which the console can sign in once as the same token. The call needs a "
+            + "token, and refuses a session (403).",
         answers: [
             Answer(
                 201,
@@ -51,7 +51,7 @@ extension AdministrationCall {
     ]
 
     package static let showConsole = AdministrationCall(
-        "GET", "/admin/1/console", "Tells what the relay is, and what its console can show.",
+        "GET", "/admin/1/console", "Show what the relay is, and what its console can show.",
         answers: [
             Answer(
                 200,
@@ -66,8 +66,8 @@ extension AdministrationCall {
 
     package static let showSeries = AdministrationCall(
         "GET", "/admin/1/series",
-        "Tells how the last hour of this process went, step by step: what happened in a second, "
-            + "and how high things stood. A restart begins anew.",
+        "Show the last hour of this process, step by step: rates per second, levels and "
+            + "latencies. A restart begins the series anew.",
         query: [.maybe("after", .text)],
         answers: [
             Answer(
@@ -95,16 +95,16 @@ extension AdministrationCall {
 
     package static let showAttention = AdministrationCall(
         "GET", "/admin/1/attention",
-        "Says what needs attention first, as the command doctor judges it.",
+        "Show what needs attention first, by the same judgement as the command doctor.",
         answers: [Answer(200, diagnosis)])
 
     package static let showContainerAttention = AdministrationCall(
-        "GET", "\(container)/attention", "The same of one container.",
+        "GET", "\(container)/attention", "Show what needs attention first in one container.",
         answers: [Answer(200, diagnosis)])
 
     package static let summarizeContainer = AdministrationCall(
         "GET", "\(container)/summary",
-        "Shows all that is set of a container: settings, keys, sources, schema, what it has and "
+        "Show all that is set for a container: settings, keys, sources, schema, what it has and "
             + "may have, and what the gateway said.",
         answers: [
             Answer(
@@ -121,8 +121,8 @@ extension AdministrationCall {
 
     package static let listPhones = AdministrationCall(
         "GET", "/admin/1/phones",
-        "Lists the phones of a sandbox, and the pushes that its gateway accepted, as soon as there "
-            + "are any after a place.",
+        "List the phones of a sandbox, and the pushes that its gateway accepted after a place, as "
+            + "soon as there are any.",
         query: [.maybe("after", .text), .maybe("hold", .number(from: 0, to: 30))],
         answers: [
             Answer(

@@ -6,7 +6,7 @@ import Storage
 extension AdministrationCall {
     package static let listContainers = AdministrationCall(
         listing: "containers", AdministrationRows.container, at: "/admin/1/containers",
-        "Lists containers; those of other shards by name, under elsewhere.",
+        "List containers; those of other shards are under elsewhere, by name.",
         besides: [
             .maybe(
                 "elsewhere",
@@ -17,16 +17,16 @@ extension AdministrationCall {
                     ])))
         ])
 
-    package static let showContainer = AdministrationCall("GET", container, "Shows a container.")
+    package static let showContainer = AdministrationCall("GET", container, "Show a container.")
 
     package static let createContainer = AdministrationCall(
-        "PUT", container, "Creates a container, in the shard that is named or else one of them.",
+        "PUT", container, "Create a container in the shard that you name, or else in one of them.",
         query: [.shard],
         body: .members(settings, example: ["topics": ["com.example.Art"]]),
         answers: [Answer(201, .object)])
 
     package static let setContainer = AdministrationCall(
-        "PATCH", container, "Changes the settings that are given.",
+        "PATCH", container, "Change the settings that are given.",
         body: .members(settings, example: ["expirationSeconds": 3600]))
 
     /// What can be set of a container.
@@ -51,10 +51,10 @@ extension AdministrationCall {
 
     package static let listKeys = AdministrationCall(
         listing: "keys", AdministrationRows.accessKey, at: "\(container)/keys",
-        "Lists access keys.")
+        "List access keys.")
 
     package static let createKey = AdministrationCall(
-        "POST", "\(container)/keys", "Creates an access key; its secret is shown once.",
+        "POST", "\(container)/keys", "Create an access key; its secret is shown once.",
         body: .members(
             [
                 .always("kind", .words(of: AccessKey.Kind.self)), .maybe("label", .text),
@@ -65,29 +65,29 @@ extension AdministrationCall {
         ])
 
     package static let revokeKey = AdministrationCall(
-        "DELETE", "\(container)/keys/{key}", "Revokes an access key.",
+        "DELETE", "\(container)/keys/{key}", "Revoke an access key.",
         answers: [Answer(200, .members([.always("id", .text), .always("revoked", .yes)]))])
 
     // MARK: Change sources
 
     package static let listSources = AdministrationCall(
         listing: "sources", AdministrationRows.source, at: "\(container)/sources",
-        "Lists change sources.")
+        "List change sources.")
 
     package static let showSource = AdministrationCall(
-        "GET", "\(container)/sources/{source}", "Shows a change source.")
+        "GET", "\(container)/sources/{source}", "Show a change source.")
 
     package static let setSource = AdministrationCall(
         "PUT", "\(container)/sources/{source}",
-        "Saves a change source: what is not named stays as it was; a secret that is made is shown "
-            + "once.",
+        "Create or change a change source. What you do not name stays as it was. A secret that the "
+            + "relay makes is shown once.",
         body: .form(
             .object, example: ["preset": "belfry", "verification": ["scheme": "none"]]),
-        answers: [Answer(200, .object), Answer(201, .object, "It is new.")])
+        answers: [Answer(200, .object), Answer(201, .object, "The source is new.")])
 
     package static let rotateSource = AdministrationCall(
         "POST", "\(container)/sources/{source}/rotate",
-        "Gives a change source another secret, shown once; the one before is accepted for a while.",
+        "Give a change source a new secret, shown once; the previous one is accepted for a while.",
         body: .members(
             [.maybe("secret", .text), .maybe("graceSeconds", .number(from: 0, to: 2_592_000))],
             example: ["graceSeconds": 3600]),
@@ -95,10 +95,10 @@ extension AdministrationCall {
 
     package static let listRefusals = AdministrationCall(
         listing: "refusals", AdministrationRows.refusal, at: "\(container)/refusedWebhooks",
-        "Lists the last webhooks that were refused, the newest first.")
+        "List the last webhooks that were refused, the newest first.")
 
     package static let deleteSource = AdministrationCall(
-        "DELETE", "\(container)/sources/{source}", "Deletes a change source.",
+        "DELETE", "\(container)/sources/{source}", "Delete a change source.",
         answers: [
             Answer(
                 200,
@@ -113,7 +113,7 @@ extension AdministrationCall {
 
     package static let showSchema = AdministrationCall(
         "GET", "\(container)/schema",
-        "Shows the schema; format=text is CloudKit's schema language.",
+        "Show the schema; with format=text, in CloudKit's schema language.",
         query: [.maybe("format", .words(["json", "text"]))],
         answers: [
             Answer(
@@ -122,7 +122,7 @@ extension AdministrationCall {
         ], list: List(member: "recordTypes", columns: schemaColumns))
 
     package static let replaceSchema = AdministrationCall(
-        "PUT", "\(container)/schema", "Puts a schema in the place of the one before.",
+        "PUT", "\(container)/schema", "Replace the schema with another one.",
         body: .form(
             JSONForm([
                 "oneOf": [
@@ -155,7 +155,7 @@ extension AdministrationCall {
 
     package static let keepRecords = AdministrationCall(
         "POST", "\(container)/schema/recordTypes/{recordType}",
-        "Says whether records of a type are kept in the shadow.",
+        "Set whether records of a type are kept in the shadow.",
         body: .members([.always("shadow", .flag)], example: ["shadow": true]),
         answers: [Answer(200, .component("RecordType"))])
 }

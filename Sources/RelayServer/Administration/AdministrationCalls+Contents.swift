@@ -10,8 +10,8 @@ extension AdministrationCall {
     package static let listSubscriptions = AdministrationCall(
         listing: "subscriptions", AdministrationRows.subscription,
         at: "\(container)/subscriptions",
-        "Lists subscriptions, the newest first, or by serial after one; those that were disabled "
-            + "have `disabled`, with why.",
+        "List subscriptions, the newest first; with after, by serial. Those that were disabled "
+            + "have `disabled`, with the reason.",
         query: [
             .user, .recordType, .maybe("state", .words(of: SubscriptionState.self)), .before,
             .after, .limit,
@@ -19,7 +19,7 @@ extension AdministrationCall {
 
     package static let checkSubscription = AdministrationCall(
         "POST", "\(container)/subscriptions/check",
-        "Checks a condition as if it were saved: what it is, what it costs, and what is doubtful.",
+        "Check a condition as if it were saved: what it is, what it costs, and what is doubtful.",
         body: .members(
             [
                 .always("query", .object),
@@ -43,7 +43,7 @@ extension AdministrationCall {
 
     package static let deleteSubscription = AdministrationCall(
         "DELETE", "\(container)/subscriptions/{database}/{user}/{subscription}",
-        "Deletes a subscription.",
+        "Delete a subscription.",
         answers: [
             Answer(200, .members([.always("subscriptionID", .text), .always("deleted", .yes)]))
         ])
@@ -52,7 +52,7 @@ extension AdministrationCall {
 
     package static let showIndex = AdministrationCall(
         "GET", "\(container)/index",
-        "Tells what the index over the subscriptions holds, and what matching has cost.",
+        "Show what the index of the subscriptions holds, and what matching has cost.",
         answers: [
             Answer(
                 200,
@@ -88,12 +88,12 @@ extension AdministrationCall {
 
     package static let listDevices = AdministrationCall(
         listing: "devices", AdministrationRows.device, at: "\(container)/devices",
-        "Lists devices, the newest first, or by serial after one.",
+        "List devices, the newest first; with after, by serial.",
         query: [.user, .device, .before, .after, .limit], next: .maybe("after", .text),
         besides: [.before])
 
     package static let forgetDevice = AdministrationCall(
-        "DELETE", "\(container)/devices/{device}", "Forgets a device.", query: [.user],
+        "DELETE", "\(container)/devices/{device}", "Forget a device.", query: [.user],
         answers: [
             Answer(
                 200,
@@ -105,20 +105,20 @@ extension AdministrationCall {
 
     package static let listNotifications = AdministrationCall(
         listing: "notifications", AdministrationRows.notification,
-        at: "\(container)/notifications/{user}", "Lists a user's inbox.",
+        at: "\(container)/notifications/{user}", "List a user's inbox.",
         query: [.after, .limit], next: .maybe("after", .text),
         besides: [.always("keepsInbox", .flag)])
 
     package static let listCouriers = AdministrationCall(
         listing: "couriers", AdministrationRows.courier, at: "\(container)/couriers",
-        "Lists web couriers.", query: [.limit])
+        "List web couriers.", query: [.limit])
 
     package static let listSessions = AdministrationCall(
         listing: "sessions", AdministrationRows.session, at: "\(container)/sessions",
-        "Lists sessions.", query: [.user, .limit])
+        "List sessions.", query: [.user, .limit])
 
     package static let revokeSessions = AdministrationCall(
-        "DELETE", "\(container)/sessions/{user}", "Ends every session of a user.",
+        "DELETE", "\(container)/sessions/{user}", "End every session of a user.",
         answers: [
             Answer(
                 200, .members([.always("userRecordName", .text), .always("revoked", .integer)]))
@@ -126,7 +126,7 @@ extension AdministrationCall {
 
     package static let listUsers = AdministrationCall(
         listing: "users", AdministrationRows.user, at: "\(container)/users",
-        "Lists the users of a container by name, with what they have.",
+        "List the users of a container by name, with how many devices and subscriptions they have.",
         query: [.maybe("after", .name), .maybe("prefix", .text), .limit],
         next: .maybe("after", .text))
 
@@ -134,7 +134,7 @@ extension AdministrationCall {
 
     package static let sendChange = AdministrationCall(
         "POST", "\(container)/sources/{source}/send",
-        "Takes changes as if the source had posted them: the token stands for its signature.",
+        "Take changes as if the source had posted them; the token replaces its signature.",
         body: .form(
             JSONForm([:]),
             example: [
@@ -148,7 +148,7 @@ extension AdministrationCall {
 
     package static let listChanges = AdministrationCall(
         listing: "changes", AdministrationRows.change, at: "\(container)/changes",
-        "Lists changes of the log, the newest first, or in the order of the log after a position.",
+        "List changes of the log, the newest first; with after, in the order of the log.",
         query: [
             .recordType, .record, .source, .user, .maybe("state", .words(of: ChangeState.self)),
             .before, .after, .limit,
@@ -156,7 +156,7 @@ extension AdministrationCall {
 
     package static let showChange = AdministrationCall(
         "GET", "\(container)/changes/{position}",
-        "Shows a change with its images and its readers.",
+        "Show a change with its images and its readers.",
         answers: [
             Answer(
                 200,
@@ -167,9 +167,9 @@ extension AdministrationCall {
 
     package static let listenEvents = AdministrationCall(
         "GET", "\(container)/events",
-        "Waits for what happens to changes, from now on or after a place in it: changes that are "
-            + "judged, subscriptions that they fire, pushes as they are handed over to be sent, "
-            + "and what the gateway says to each attempt.",
+        "Wait for events of changes, from now on or after a place: changes that are judged, "
+            + "subscriptions that they fire, pushes as they are handed over to be sent, and the "
+            + "gateway's answer to each attempt.",
         query: [
             .maybe("after", .text), .maybe("hold", .number(from: 0, to: 30)),
             .maybe("only", .text), .maybe("recordType", .name), .user,
@@ -183,18 +183,18 @@ extension AdministrationCall {
                     .always("after", .text), .always("missed", .integer),
                     .maybe("restarted", .flag),
                 ])),
-            Answer(429, .component("Error"), "Too many listen."),
+            Answer(429, .component("Error"), "Too many callers listen."),
         ], list: List(member: "events", columns: AdministrationRows.event.columns))
 
     package static let listParked = AdministrationCall(
         listing: "parked", AdministrationRows.parked, at: "\(container)/changes/parked",
-        "Lists parked changes, the newest first, or by number after one.",
+        "List parked changes, the newest first; with after, by number.",
         query: [.source, .before, .after, .limit], next: .maybe("after", .text),
         besides: [.before])
 
     package static let replayParked = AdministrationCall(
         "POST", "\(container)/changes/parked/{number}/replay",
-        "Sends a parked change through the mapper again, as it came or mended.",
+        "Send a parked change through the mapper again, as it came or corrected.",
         body: .members(
             [.maybe("raw", JSONForm([:])), .maybe("body", .object)],
             example: ["raw": ["operation": "create"]]),
@@ -216,7 +216,7 @@ extension AdministrationCall {
     ])
 
     package static let dropParked = AdministrationCall(
-        "DELETE", "\(container)/changes/parked/{number}", "Drops a parked change.",
+        "DELETE", "\(container)/changes/parked/{number}", "Drop a parked change.",
         answers: [Answer(200, .members([.always("number", .integer), .always("deleted", .yes)]))],
         list: List(
             member: "dropped",
@@ -226,7 +226,7 @@ extension AdministrationCall {
 
     package static let listRetries = AdministrationCall(
         listing: "retries", AdministrationRows.retry, at: "\(container)/retries",
-        "Lists deliveries that wait to be tried again, those of the newest changes first.",
+        "List deliveries that wait for their next attempt, those of the newest changes first.",
         query: deliveryFilter + [.before, .limit], next: .before)
 
     /// What lists of deliveries are narrowed by: names of subscriptions and devices are a user's.
@@ -236,12 +236,12 @@ extension AdministrationCall {
 
     package static let listDeadLetters = AdministrationCall(
         listing: "deadLetters", AdministrationRows.deadLetter, at: "\(container)/deadLetters",
-        "Lists dead letters, the newest first.", query: deliveryFilter + [.before, .limit],
+        "List dead letters, the newest first.", query: deliveryFilter + [.before, .limit],
         next: .before)
 
     package static let listContainerDeliveries = AdministrationCall(
         listing: "deliveries", AdministrationRows.delivery, at: "\(container)/deliveries",
-        "Lists a container's deliveries with what they came to, the newest first.",
+        "List a container's deliveries with their outcome, the newest first.",
         query: [
             .maybe("position", .count), .maybe("subscriptionSerial", .count),
             .maybe("deviceSerial", .count), .maybe("state", .words(of: DeliveryStanding.self)),
@@ -249,14 +249,14 @@ extension AdministrationCall {
         ], next: .before)
 
     package static let redriveDeadLetters = AdministrationCall(
-        "POST", "\(container)/deadLetters/redrive", "Makes retries of dead letters.",
+        "POST", "\(container)/deadLetters/redrive", "Turn dead letters into retries.",
         body: .members(deadLetterChoice, example: ["all": true]),
         answers: [
             Answer(200, .members([.always("redriven", .integer), .always("expired", .integer)]))
         ])
 
     package static let dropDeadLetters = AdministrationCall(
-        "POST", "\(container)/deadLetters/drop", "Deletes dead letters.",
+        "POST", "\(container)/deadLetters/drop", "Delete dead letters.",
         body: .members(deadLetterChoice, example: ["reason": "BadTopic"]),
         answers: [Answer(200, .members([.always("dropped", .integer)]))])
 
@@ -265,6 +265,6 @@ extension AdministrationCall {
     ]
 
     package static let resume = AdministrationCall(
-        "POST", "\(container)/resume", "Ends what halts a container's deliveries.",
+        "POST", "\(container)/resume", "End the halts of a container's deliveries.",
         answers: [Answer(200, .members([.always("ended", .integer)]))])
 }

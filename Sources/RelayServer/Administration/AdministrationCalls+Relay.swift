@@ -6,7 +6,7 @@ import Storage
 extension AdministrationCall {
     package static let overview = AdministrationCall(
         "GET", "/admin/1/overview",
-        "Where the log and the progress are; what waits; counts by container.",
+        "Show where the log and the progress are, what waits, and counts by container.",
         list: List(
             member: "containers",
             columns: [
@@ -21,16 +21,16 @@ extension AdministrationCall {
 
     package static let listShards = AdministrationCall(
         listing: "shards", AdministrationRows.shard, at: "/admin/1/shards",
-        "Lists the shards of the service as the relay asked knows them, of which each is a store.")
+        "List the shards of the service, each a store, as the relay that you ask knows them.")
 
     // MARK: Tokens of the surface
 
     package static let listTokens = AdministrationCall(
         listing: "tokens", AdministrationRows.adminToken, at: "/admin/1/tokens",
-        "Lists the tokens of the administrative surface beside the one in the configuration.")
+        "List the tokens of the administrative surface beside the one in the configuration.")
 
     package static let createToken = AdministrationCall(
-        "POST", "/admin/1/tokens", "Creates a token that may do less; its secret is shown once.",
+        "POST", "/admin/1/tokens", "Create a token that may do less; its secret is shown once.",
         body: .members(
             [
                 .always("label", .name), .always("access", .words(of: AdminToken.Access.self)),
@@ -43,17 +43,17 @@ extension AdministrationCall {
         ])
 
     package static let revokeToken = AdministrationCall(
-        "DELETE", "/admin/1/tokens/{token}", "Revokes a token.",
+        "DELETE", "/admin/1/tokens/{token}", "Revoke a token.",
         answers: [Answer(200, .members([.always("id", .text), .always("revoked", .yes)]))])
 
     package static let audit = AdministrationCall(
         listing: "entries", AdministrationRows.auditEntry, at: "/admin/1/audit",
-        "Lists administrative calls that changed something or were refused, the newest first.",
+        "List administrative calls that changed something or were refused, the newest first.",
         query: [.maybe("before", .count), .limit], next: .maybe("before", .integer))
 
     package static let secrets = AdministrationCall(
         "GET", "/admin/1/secrets",
-        "Says whether the secrets in the store are encrypted, and the ID of the key.",
+        "Show whether the secrets in the store are encrypted, and the ID of the key.",
         answers: [
             Answer(200, .members([.always("encrypted", .flag), .maybe("keyID", .text)]))
         ])
@@ -61,12 +61,12 @@ extension AdministrationCall {
     // MARK: The running process
 
     package static let showLogging = AdministrationCall(
-        "GET", "/admin/1/log", "Says what is logged at the least.", answers: [logging])
+        "GET", "/admin/1/log", "Show the lowest level that is logged.", answers: [logging])
 
     package static let setLogging = AdministrationCall(
         "PATCH", "/admin/1/log",
-        "Says what is logged at the least, for some minutes or until the relay ends; null is what "
-            + "the configuration says.",
+        "Set the lowest level that is logged, for some minutes or until the relay ends; null goes "
+            + "back to the level of the configuration.",
         body: .members(
             [
                 .always("level", .words(LogLevels.words).orNull()),
@@ -83,17 +83,17 @@ extension AdministrationCall {
 
     package static let renewCertificates = AdministrationCall(
         "POST", "/admin/1/certificates/renew",
-        "Reads the files of the listeners' certificate again.",
+        "Read the files of the listeners' certificate again.",
         answers: [
             Answer(200, .members([.always("renewed", .flag)])),
-            Answer(400, .component("Error"), "The files cannot be used; the old one goes on."),
+            Answer(400, .component("Error"), "Unusable files; the old certificate stays in use."),
         ])
 
     // MARK: Deliveries
 
     package static let listDeliveries = AdministrationCall(
         listing: "deliveries", AdministrationRows.delivery, at: "/admin/1/deliveries",
-        "Lists deliveries with what they came to, the newest first.",
+        "List deliveries with their outcome, the newest first.",
         query: [
             .maybe("position", .count), .maybe("subscriptionSerial", .count),
             .maybe("deviceSerial", .count), .maybe("state", .words(of: DeliveryStanding.self)),
@@ -106,13 +106,13 @@ extension AdministrationCall {
     ]
 
     package static let showDelivery = AdministrationCall(
-        "GET", "/admin/1/deliveries/{delivery}", "Shows a delivery with all its attempts.",
+        "GET", "/admin/1/deliveries/{delivery}", "Show a delivery with all its attempts.",
         answers: [oneDelivery],
         list: List(member: "receipts", columns: AdministrationRows.attemptColumns))
 
     package static let showContainerDelivery = AdministrationCall(
         "GET", "\(container)/deliveries/{delivery}",
-        "Shows a container's delivery with all its attempts.", answers: [oneDelivery],
+        "Show a container's delivery with all its attempts.", answers: [oneDelivery],
         list: List(member: "receipts", columns: AdministrationRows.attemptColumns))
 
     private static let oneDelivery = Answer(
@@ -125,7 +125,7 @@ extension AdministrationCall {
 
     package static let listReceipts = AdministrationCall(
         listing: "receipts", AdministrationRows.receipt, at: "/admin/1/receipts",
-        "Lists attempts, the newest first.",
+        "List attempts, the newest first.",
         query: [
             .maybe("deliveryID", .text), .maybe("position", .count),
             .maybe("subscriptionSerial", .count), .maybe("deviceSerial", .count),

@@ -84,9 +84,9 @@ struct ExplainAdministration: AdministrationTable {
 extension AdministrationCall {
     package static let explain = AdministrationCall(
         "GET", "\(container)/explain",
-        "Tells why changes fired a user's subscriptions or did not, and what became of the pushes: "
-            + "asked with a change and a subscription, a user or a device; with a delivery; or "
-            + "with a subscription alone.",
+        "Explain why changes fired a user's subscriptions or did not, and what became of the "
+            + "pushes. Ask with a change and a subscription, a user or a device; with a "
+            + "delivery; or with a subscription alone.",
         query: [
             .maybe("position", .count), .maybe("recordType", .name), .maybe("recordName", .name),
             .maybe("source", .name), .maybe("webhookID", .name),

@@ -96,11 +96,11 @@ private extension LiveReader {
 extension AdministrationCall {
     package static let listLiveClients = AdministrationCall(
         listing: "clients", LiveAdministration.client, at: "\(container)/live/clients",
-        "Lists connected clients, with how many queries they have and whether they lag.",
+        "List connected clients, with how many queries they have and whether they lag.",
         query: [.maybe("after", .count), .limit], next: .maybe("after", .text))
 
     package static let listLiveGroups = AdministrationCall(
         listing: "groups", LiveAdministration.group, at: "\(container)/live/groups",
-        "Lists what is shown to connected clients: queries that show the same are one group.",
+        "List what is shown to connected clients; queries that show the same are one group.",
         query: [.maybe("after", .count), .limit], next: .maybe("after", .text))
 }

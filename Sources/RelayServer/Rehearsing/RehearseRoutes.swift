@@ -144,9 +144,9 @@ private struct RehearsalUpload {
 extension AdministrationCall {
     package static let rehearseChanges = AdministrationCall(
         "POST", "\(container)/rehearse/changes",
-        "The same by changes that are sent along, application/x-ndjson of any length: the first "
-            + "line says what is rehearsed (subscription, subscriptionID, user, database, "
-            + "examples), every other one is a change as the preset belfry takes it, oldest "
+        "Rehearse with changes that you send along, as application/x-ndjson of any length. The "
+            + "first line says what is rehearsed (subscription, subscriptionID, user, database, "
+            + "examples). Every other line is a change as the preset belfry takes it, the oldest "
             + "first.",
         answers: [
             Answer(200, .component("Rehearsal")),
@@ -156,8 +156,8 @@ extension AdministrationCall {
 
     package static let rehearse = AdministrationCall(
         "POST", "\(container)/rehearse",
-        "Tells what a user's subscription would have done: a draft, a saved one, or what a draft "
-            + "would change of a saved one. Nothing is saved or sent.",
+        "Show what a user's subscription would have done: a draft, a saved one, or what a draft "
+            + "would change about a saved one. Nothing is saved or sent.",
         body: .members(
             [
                 .always("user", .name), .maybe("database", .words(of: DatabaseScope.self)),
