@@ -16,9 +16,10 @@ package final class PostgresServer: Sendable {
     package static let isInstalled = programs != nil
 
     /// Whether it was built with TLS, which not everybody's is.
-    package static let speaksTLS = programs.flatMap { programs in
-        try? run([programs + "/pg_config", "--configure"]).contains("ssl")
-    } ?? false
+    package static let speaksTLS =
+        programs.flatMap { programs in
+            try? run([programs + "/pg_config", "--configure"]).contains("ssl")
+        } ?? false
 
     /// The server that most tests of following share.
     package static func shared() throws -> PostgresServer { try sharedResult.get() }
