@@ -158,8 +158,7 @@ package enum ConfigurationKeys {
     private static let operation = [
         ConfigurationKey(
             "log.level", choice: \.logLevel,
-            "The lowest level that is logged, unless belfry log level has set another for a "
-                + "while."),
+            "The lowest level that is logged, unless belfry log level has set another one."),
         ConfigurationKey(
             "log.format", choice: \.logForm,
             "How the relay writes a line of the log: for people, or as one JSON object."),

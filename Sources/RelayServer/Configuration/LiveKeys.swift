@@ -39,8 +39,8 @@ extension ConfigurationKeys {
             "From how many records a result with a limit may be chosen."),
         ConfigurationKey(
             "live.memoryMegabytes", number: \.live.engine.memory, 1...65_536, unit: .mebibyte,
-            "The memory for what all results hold, about; beyond that, the relay ends results of "
-                + "whoever has most."),
+            "The memory for what all results hold, about, and half of it for those of one "
+                + "container; beyond that, the relay ends results of whoever has most."),
         ConfigurationKey(
             "live.readings", number: \.live.engine.readings, 1...64,
             "How many results are read from the store at the same time."),

@@ -9,7 +9,7 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "queries.open", number: \.queries.places, 1...10_000,
             "How many queries of records may be open at a time; beyond that, the relay answers "
-                + "429."),
+                + "429, except to a container of which none is open."),
         ConfigurationKey(
             "queries.perContainer", number: \.queriesPerContainer, 1...10_000,
             "How many queries of records one container may have open at a time; one user may have "
