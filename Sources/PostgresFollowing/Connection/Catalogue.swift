@@ -73,8 +73,9 @@ final class Catalogue: @unchecked Sendable {
         ).isEmpty
     }
 
-    /// Whether a process that tells the log waits for standbys that are to have it first; only
-    /// PostgreSQL 17 has such, and only a slot that is to outlast a failover waits.
+    /// Whether a process that tells the log waits for standbys that are to have it first, if only
+    /// for a moment; only PostgreSQL 17 has such, and only a slot that is to outlast a failover
+    /// waits.
     func waitsForStandbys(_ process: Int) throws -> Bool {
         try !connection.query(
             """

@@ -24,8 +24,9 @@ final class LogStream: RowStream, @unchecked Sendable {
     private var lastCompared = Duration.zero - LogStream.comparePause
     /// What is said of tables that are not published.
     private var lacking: String?
-    /// How many looks in a row found that the server waits for standbys.
-    private var looksHeldUp = 0
+    private var standbys = StandbyWait()
+    /// How far the server has told what it has, with rows or without.
+    private var heard = PostgresPosition.zero
     private var asked = false
     /// How many of those whose author could not be read the status has.
     private var authorsNoted: UInt64 = 0
@@ -129,10 +130,13 @@ final class LogStream: RowStream, @unchecked Sendable {
             hasHeard = true
             switch try StreamMessage(bytes) {
             case .data(let start):
+                heard = start
                 pass(waiting.take(before: start))
                 let message = try LogMessage(bytes, from: StreamMessage.dataStart)
                 try take(message, from: start, bytes.count, after: last)
-            case .keepalive(let end, let wantsAnswer): try take(keepalive: end, wantsAnswer)
+            case .keepalive(let end, let wantsAnswer):
+                heard = end
+                try take(keepalive: end, wantsAnswer)
             }
         }
         guard hasHeard else { return }
@@ -256,16 +260,21 @@ final class LogStream: RowStream, @unchecked Sendable {
                 memory.status.refusing = refusing
             }
         }
-        // For a moment it waits for a standby that is well, too.
-        looksHeldUp = try catalogue.waitsForStandbys(log.serverProcess) ? looksHeldUp + 1 : 0
-        let other = looksHeldUp > 1 ? Self.heldUpByStandbys : lacking
+        // Where nothing is read, it is not known how far the server has told it.
+        let isWaiting = try catalogue.waitsForStandbys(log.serverProcess) && !buffer.isFull
+        let isHeldUp = standbys.look(isWaiting: isWaiting, at: heard)
+        // Before long the server keeps much because of that, and the relay is not behind.
+        let said = [
+            isHeldUp ? Self.heldUpByStandbys : nil, slot.warning(over: settings.retainedWarning),
+        ].compactMap { $0 }
+        let warning = said.isEmpty ? lacking : said.joined(separator: " ")
         let leftOut = reader.valuesLeftOut - leftOutNoted
         leftOutNoted = reader.valuesLeftOut
         memory.change { memory in
             memory.status.behindBytes = slot.behindBytes
             memory.status.retainedBytes = slot.retainedBytes
             memory.status.valuesLeftOut += leftOut
-            memory.status.warning = slot.warning(over: settings.retainedWarning) ?? other
+            memory.status.warning = warning
         }
     }
 
