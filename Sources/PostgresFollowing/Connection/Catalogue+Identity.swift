@@ -61,15 +61,17 @@ extension Catalogue {
         ).compactMap { $0.text(0) }
     }
 
-    /// Those columns of a table's primary key that are generated: where the log has them not, what
-    /// it has of the key names several rows.
-    func generatedKey(of table: UInt32) throws -> [String] {
-        try connection.query(
+    /// Those columns that are generated of the index that is a table's replica identity: where the
+    /// log has them not, what it has of the index names several rows.
+    func generatedIdentity(of table: Relation) throws -> [String] {
+        let isOther = table.identity == UInt8(ascii: "i")
+        return try connection.query(
             """
             SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid
             AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
-            WHERE i.indrelid = $1::oid AND i.indisprimary AND a.attgenerated <> ''
-            """, [String(table)]
+            WHERE i.indrelid = $1::oid AND \(isOther ? "i.indisreplident" : "i.indisprimary")
+            AND a.attgenerated <> ''
+            """, [String(table.id)]
         ).compactMap { $0.text(0) }
     }
 

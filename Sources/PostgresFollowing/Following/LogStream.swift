@@ -188,11 +188,11 @@ final class LogStream: RowStream, @unchecked Sendable {
                     types = try catalogue.types()
                 }
                 stores.formUnion(try catalogue.stores(among: [relation.schema]))
-                let generated = try catalogue.generatedKey(of: relation.id)
+                let generated = try catalogue.generatedIdentity(of: relation)
                 reader.learn(
                     TableShape(
                         relation, namingKey: key, types: types,
-                        isKeyTold: relation.has(generated),
+                        isIdentityTold: relation.has(generated),
                         isPartitioned: try catalogue.isPartitioned(relation.id),
                         isKeyDeferrable: try catalogue.isKeyDeferrable(relation.id)))
             case .row(let row, let place):

@@ -16,12 +16,13 @@ package struct TableShape: Sendable, Hashable {
     ///   - namingKey: the columns that name a row, of the primary key in its order, as the
     ///     catalogue has them; empty where only the log may say.
     ///   - types: the types that users made.
-    ///   - isKeyTold: whether the log has all columns of the primary key, also generated ones.
+    ///   - isIdentityTold: whether the log has all columns of the index that is the replica
+    ///     identity, also generated ones.
     ///   - isPartitioned: whether its rows are those of its partitions.
     ///   - isKeyDeferrable: whether two of its rows may have one name within a transaction.
     package init(
         _ relation: Relation, namingKey: [String], types: TypeCatalogue,
-        isKeyTold: Bool = true, isPartitioned: Bool = false, isKeyDeferrable: Bool = false
+        isIdentityTold: Bool = true, isPartitioned: Bool = false, isKeyDeferrable: Bool = false
     ) {
         self.relation = relation
         self.isPartitioned = isPartitioned
@@ -30,7 +31,7 @@ package struct TableShape: Sendable, Hashable {
         let names = Set(relation.columns.map(\.name))
         let marked = relation.columns.filter(\.isIdentity).map(\.name)
         let isByPrimaryKey = relation.identity == UInt8(ascii: "d") && !marked.isEmpty
-        if isByPrimaryKey, !isKeyTold {
+        if isByPrimaryKey, !isIdentityTold {
             key = []
         } else if isByPrimaryKey, Set(marked) != Set(namingKey) {
             // The catalogue is of another time: the log says which columns the key had then.
@@ -41,7 +42,7 @@ package struct TableShape: Sendable, Hashable {
             // All columns are marked then, and say nothing of which name the row.
             key = []
         } else {
-            key = marked
+            key = isIdentityTold ? marked : []
         }
     }
 
