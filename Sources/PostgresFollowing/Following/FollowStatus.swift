@@ -50,7 +50,12 @@ package struct FollowStatus: Sendable, Hashable {
 extension FollowStatus {
     /// What should be thought about, while it goes on.
     package var concern: String? {
-        if let refusing { return refusing }
+        // Of a table that nobody changes it stays as it is, and must not hide what comes later.
+        guard let refusing else { return otherConcern }
+        return otherConcern.map { "\(refusing) \($0)" } ?? refusing
+    }
+
+    private var otherConcern: String? {
         guard rowsOlder > 0 else { return warning ?? putBack }
         return "Rows fired nothing, because the relay has newer versions of them (\(rowsOlder) so "
             + "far): the server was put back to an earlier state, or is another one, or an outbox "
