@@ -206,9 +206,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "tried again."
         case .otherServer(let expected, let found):
             "The server is another cluster (\(found), and it was \(expected)): where it is the "
-                + "same database, upgraded with its slot by pg_upgrade, save the source as it is, or "
-                + "start the follower again, to go on; otherwise name its slot and begin with a "
-                + "source of another name, because positions begin anew."
+                + "same database, upgraded with its slot by pg_upgrade, save the source as it is, "
+                + "or start the follower again, to go on; otherwise name its slot and begin with "
+                + "a source of another name, because positions begin anew."
         case .serverWentBack(let reason):
             "The server was put back to an earlier state (\(reason)), so that its changes look "
                 + "older than what the relay has: begin with a slot and a source of other names."
