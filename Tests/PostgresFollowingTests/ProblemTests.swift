@@ -240,7 +240,10 @@ struct ProblemTests {
             try server.sql("DROP PUBLICATION belfry", in: name)
             await followed.until { $0.words.last == "publicationMissing" }
             try server.sql("CREATE PUBLICATION belfry FOR ALL TABLES", in: name)
-            await followed.until { $0.words.last == "following" }
+            // Version 18 would pass over what was changed meanwhile.
+            let version = Int(try server.sql("SHOW server_version_num")) ?? 0
+            let last = version >= 180_000 ? "publicationLost" : "following"
+            await followed.until { $0.words.last == last }
             group.cancelAll()
         }
     }
