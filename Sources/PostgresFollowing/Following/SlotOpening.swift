@@ -14,6 +14,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private var temporary: String?
     /// Whether the slot was there already.
     private var isOlder = false
+    /// The number of the publication, where it was there already.
+    private var publication: String?
     private var types = TypeCatalogue()
     private var timelines = Timelines()
 
@@ -55,8 +57,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             try catalogue.makePublication(settings.publication, tables: settings.tables)
             return
         }
-        try catalogue.require(
-            settings.publication, numbered: publication, as: memory.current.publication)
+        self.publication = publication
         // Nobody waits for the end of a snapshot to be told that nothing can be written.
         let refusing = try catalogue.refusing(of: settings.publication)
         memory.change { $0.status.refusing = refusing }
@@ -71,6 +72,11 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         let slot = try usableSlot()
         isOlder = slot != nil
         try openLog()
+        // Another cluster has another publication, which nobody made anew.
+        if let publication {
+            try catalogue.require(
+                settings.publication, numbered: publication, as: memory.current.publication)
+        }
         if let confirmed = slot?.confirmed { try compare(confirmed: confirmed) }
         if let restored = settings.restored, let slot, !memory.current.hasFollowed,
             let problem = restored.problem(
