@@ -28,7 +28,7 @@ enum MetricHelp {
         belfry_changes_followed_total changes that the follower has worked
         belfry_changes_quarantined_total changes that were set aside since the start
         belfry_client_receipts_total notifications that, by their client's word, came or were opened
-        belfry_connections open connections
+        belfry_connections connections that the relay serves
         belfry_connections_failed_total connections that the system could not hand over
         belfry_connections_refused_total connections beyond the limits
         belfry_connections_too_slow_total connections that ended because their client was too slow
