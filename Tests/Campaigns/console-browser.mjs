@@ -426,7 +426,7 @@ class Campaign {
     await this.tab.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))");
     await this.tab.says("None of them would have fired it");
     await this.open("deadletters");
-    await this.tab.evaluate("document.querySelector('[aria-label^=\"Open \"]').click()");
+    await this.tab.sees("a letter to open", "(() => { const one = document.querySelector('[aria-label^=\"Open \"]'); one?.click(); return !!one; })()");
     await this.press("Why?");
     await this.tab.sees("the page without the dialog", "document.querySelector('main h1')?.textContent === 'Explain' && !document.querySelector('dialog')");
     // Who closes a dialog means the rest of what it does, and hears what was refused after that.
