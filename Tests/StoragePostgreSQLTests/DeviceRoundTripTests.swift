@@ -69,8 +69,7 @@ struct DeviceRoundTripTests {
     @Test func `what a client says of many notifications is noted together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
-        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
-        try connection.begin()
+        let connection = try test.transaction()
         let db = Database(connection)
         let owner = try db.user(Self.ann, of: try db.container(Sample.container))
         let step = ClientReceiptStep(owner: owner, now: Sample.moment(9))

@@ -26,8 +26,7 @@ struct RecordRoundTripTests {
         let store = try await test.storeWithContainer()
         try await store.extendSchema(
             of: Sample.container, with: [RecordTypeDefinition(Self.type, isInferred: true)])
-        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
-        try connection.begin()
+        let connection = try test.transaction()
         var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
         let rows = ShadowRows(
             place: RecordPlace(container: Sample.container, database: .public, owner: nil),
@@ -95,8 +94,7 @@ struct RecordRoundTripTests {
             container: Sample.container, database: .private, owner: Self.alice)
         let zone = try #require(ZoneID(zoneName: "zone"))
         _ = try await store.createZones([zone], in: own)
-        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
-        try connection.begin()
+        let connection = try test.transaction()
         var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
         let rows = ShadowRows(place: own, container: try commit.container(Sample.container))
         func run(
@@ -144,8 +142,7 @@ struct RecordRoundTripTests {
         let store = try await test.storeWithContainer()
         try await store.extendSchema(
             of: Sample.container, with: [RecordTypeDefinition(Self.type, isInferred: true)])
-        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
-        try connection.begin()
+        let connection = try test.transaction()
         // For two hundred of the largest records there is no room, and for each of these there is.
         var quotas = Quotas()
         quotas[.userRecordBytes] = 100 << 20
@@ -174,8 +171,7 @@ struct RecordRoundTripTests {
     {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
-        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
-        try connection.begin()
+        let connection = try test.transaction()
         var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
         let container = try commit.container(Sample.container)
         func run(_ changes: [ChangeToAppend]) throws -> Int {

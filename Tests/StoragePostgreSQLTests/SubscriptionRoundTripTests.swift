@@ -20,8 +20,7 @@ struct SubscriptionRoundTripTests {
     @Test func `what the operations of one request ask is asked together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
-        let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
-        try connection.begin()
+        let connection = try test.transaction()
         var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
         let container = try commit.container(Sample.container)
         let user = try commit.db.user(Self.owner.user, of: container)

@@ -37,6 +37,13 @@ struct TestPlace {
             watch: { began.duration(to: .now) }, name: "belfry test")
     }
 
+    /// A connection as the writer has it, in a transaction.
+    func transaction() throws -> ServerConnection {
+        let connection = try session().connectAgain(limits: PostgresSession.writingPlans)
+        try connection.begin()
+        return connection
+    }
+
     /// Opens a store there that has the usual container.
     func storeWithContainer() async throws -> RelayStore {
         let store = try RelayStore.open(try place(), as: .forTests(), settings: .forTests)
