@@ -2,11 +2,13 @@
 
 #include <string.h>
 
-// The compiler takes the files in as they are, and sees when they change. As literals of Swift, which is what
-// SwiftPM makes of embedded resources, they cost a minute of every build of the rooms that they were in.
+// `#embed` includes the files as they are, and the build notices when one changes. SwiftPM's embedded resources become
+// Swift array literals, which cost a minute of every build of the modules that had them.
 #ifndef __has_embed
 #error "this compiler has no #embed: take Swift 6.2 or later, or clang 19 or later"
 #endif
+// SwiftPM compiles C as C17, where clang has `#embed` as an extension and would warn for each file.
+#pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char belfry_live_d_ts[] = {
 #embed "../RelayServer/Live/belfry-live.d.ts"

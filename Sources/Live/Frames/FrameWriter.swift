@@ -1,68 +1,73 @@
 import RelayModel
 import Storage
 
-/// Writes the relay's frames (docs/live.md).
+/// Writes the frames that the relay sends to live clients (docs/live.md).
 struct FrameWriter: Sendable {
     let writing: any LiveWriting
-    /// Where frames of results are kept for whoever is sent the same.
+    /// The memory for frames of results that several clients are sent.
     let room = PartsRoom()
 
-    /// Bytes of records in one part of a result, about.
+    /// The size at which a part of a result is complete, in bytes of its records as kept in memory.
     private static let partBytes = 64 * 1024
 
     // MARK: Results
 
-    /// One part of a result: the records from `index` on, until they are enough.
+    /// Writes one part of a result: the records from `index` on, up to about 64 KiB.
     ///
     /// - Parameters:
-    ///   - shown: the records of the result.
-    ///   - index: where the part begins.
-    ///   - reader: who may be shown what that one may read; `nil` leaves nothing out.
-    ///   - query: the fields, and how they are written.
-    ///   - number: which part it is.
-    ///   - head: what names the result.
-    /// - Returns: The frame, and where the next part begins; `nil` after the last one.
+    ///   - shown: All records of the result.
+    ///   - index: The index of the first record of this part.
+    ///   - reader: Leaves out the records that this reader may not read; `nil` leaves out none.
+    ///   - query: Says which fields are shown, and in which form.
+    ///   - number: The number of this part, from 0.
+    ///   - head: The members that identify the result: its group, or the ID of a `get`.
+    /// - Returns: The frame, and the index at which the next part begins; `nil` after the last
+    ///   part.
     func part(
         of shown: [LiveRecord], from index: Int, for reader: LiveReader?, _ query: LiveQuery,
         number: Int, _ head: JSONObject
     ) -> (frame: LiveFrame, next: Int?) {
-        var records: [JSONValue] = []
+        var records = [UInt8(ascii: "[")]
         var bytes = 0
         var next = index
         while next < shown.count {
             let record = shown[next]
             if reader?.isAmong(record.readers) ?? true {
-                // The one that has no room begins the next part, so that the last is known.
+                // A record that does not fit begins the next part, so that `isLast` is exact.
                 guard bytes <= Self.partBytes else { break }
-                records.append(.object(writing.record(record.record, for: query)))
+                if records.count > 1 { records.append(UInt8(ascii: ",")) }
+                records.append(contentsOf: writing.text(of: record.record, for: query))
                 bytes += record.bytes
             }
             next += 1
         }
-        var object: JSONObject = ["type": "result"]
-        object.members += head.members
-        object["part"] = .integer(Int64(number))
-        object["isLast"] = .bool(next == shown.count)
-        object["records"] = .array(records)
-        return (LiveFrame(object), next == shown.count ? nil : next)
+        records.append(UInt8(ascii: "]"))
+        let isLast = next == shown.count
+        var text = JSONObjectWriter()
+        text.append("type", text: "result")
+        text.append(head)
+        text.append("part", value: .integer(Int64(number)))
+        text.append("isLast", value: .bool(isLast))
+        text.append("records", written: records)
+        return (LiveFrame("result", text.finish(), []), isLast ? nil : next)
     }
 
-    /// What was done to a result; `nil` if nothing was.
+    /// Writes the changes to a result; `nil` if there are none.
     ///
     /// - Parameters:
-    ///   - items: removed, added, changed.
-    ///   - shown: what shows them.
-    ///   - traits: how: those of `shown`, which is not looked at where they say all.
-    ///   - group: the number of the group.
-    ///   - origin: who did it, where that was one.
-    ///   - written: what was written of the same records for other groups.
+    ///   - items: The records that were removed, added and changed.
+    ///   - shown: The query that shows them.
+    ///   - traits: The traits of `shown`, passed along to spare a look into `shown`.
+    ///   - group: The number of the group.
+    ///   - origin: The device and user that made the change, if it was a single change.
+    ///   - written: The texts of the same records that other groups have needed so far.
     /// - Returns: The frame.
     func items(
         _ items: LiveItems, of shown: LiveShown, as traits: LiveShown.Traits, _ group: UInt32,
         by origin: ChangeOrigin? = nil, _ written: inout WrittenRecords
     ) -> LiveFrame? {
         guard !items.all.isEmpty else { return nil }
-        // Of the frames that one change sends to a thousand results nothing but this differs.
+        // One change may go to a thousand results, whose frames differ in the group alone.
         var head: [UInt8] = []
         let rest = written.list(of: items, for: traits, by: origin) { written in
             list(of: items.all, shown, traits, by: origin, &written)
@@ -73,7 +78,7 @@ struct FrameWriter: Sendable {
         return LiveFrame("items", head, rest)
     }
 
-    /// The rest of a frame of items, behind the number of its group.
+    /// The rest of a frame of items, after the number of its group.
     private func list(
         of items: [LiveItem], _ shown: LiveShown, _ traits: LiveShown.Traits,
         by origin: ChangeOrigin?, _ written: inout WrittenRecords
@@ -93,17 +98,17 @@ struct FrameWriter: Sendable {
     private static let list = Array(#","items":["#.utf8)
     private static let previous = Array(#","previous":"#.utf8)
 
-    /// Appends an item: but for its neighbour, what has been written of it for another group.
+    /// Appends an item, of which all but the neighbour is shared with other groups.
     private func append(
         _ item: LiveItem, _ shown: LiveShown, _ traits: LiveShown.Traits, _ by: String?,
         _ written: inout WrittenRecords, to bytes: inout [UInt8]
     ) {
         let parts = written.item(item, for: traits, by: by) { written in
-            var head = JSONObjectText()
+            var head = JSONObjectWriter()
             append(head: item, shown, &written, to: &head)
-            var tail = JSONObjectText(following: head)
+            var tail = JSONObjectWriter(following: head)
             append(tail: item, shown, by, &written, to: &tail)
-            return (head.begun, tail.ended())
+            return (head.begun, tail.finish())
         }
         bytes.append(contentsOf: parts.head)
         if traits.isOrdered, item.operation != .removed {
@@ -119,23 +124,24 @@ struct FrameWriter: Sendable {
 
     private func append(
         head item: LiveItem, _ shown: LiveShown, _ written: inout WrittenRecords,
-        to text: inout JSONObjectText
+        to text: inout JSONObjectWriter
     ) {
-        text.append("op", .string(item.operation.rawValue))
-        if let reason = item.reason { text.append("why", .string(reason.rawValue)) }
+        text.append("op", text: item.operation.rawValue)
+        if let reason = item.reason { text.append("why", text: reason.rawValue) }
         switch item.operation {
         case .added, .changed:
             text.append("record", written: written.record(item.record, for: shown, by: writing))
         case .removed:
-            text.append("record", .object(writing.identity(item.record.record, for: shown.query)))
+            let identity = writing.identity(item.record.record, for: shown.query)
+            text.append("record", value: .object(identity))
         }
     }
 
     private func append(
         tail item: LiveItem, _ shown: LiveShown, _ by: String?, _ written: inout WrittenRecords,
-        to text: inout JSONObjectText
+        to text: inout JSONObjectWriter
     ) {
-        if item.moved { text.append("moved", true) }
+        if item.moved { text.append("moved", value: true) }
         let tellsBefore =
             item.operation == .changed || item.reason != .unreadable && item.reason != .forgotten
         if shown.traits.showsBefore, tellsBefore, let before = item.before {
@@ -145,11 +151,11 @@ struct FrameWriter: Sendable {
             text.append(
                 "changedKeys", written: written.changedKeys(before, item.record, for: shown.traits))
         }
-        if let by { text.append("by", .string(by)) }
+        if let by { text.append("by", text: by) }
     }
 
-    /// The name of a record in the members `previous`: that of its zone comes before it where that
-    /// is not the default one.
+    /// The name of a record as the member `previous` has it: preceded by the zone's owner and name
+    /// unless the record is in the default zone.
     static func key(of id: RecordID) -> String {
         guard id.zoneID != .default else { return id.recordName.rawValue }
         let owner = id.zoneID.ownerRecordName?.rawValue ?? ""
@@ -158,7 +164,7 @@ struct FrameWriter: Sendable {
 
     // MARK: Changes
 
-    /// One change.
+    /// Writes a frame of a `changes` query, which shows each change once.
     func change(
         _ change: RecordChange, at position: LogPosition, appendedAt: Timestamp,
         of query: LiveQuery, _ group: UInt32, _ transition: LiveTransition?, showsBefore: Bool
@@ -182,7 +188,7 @@ struct FrameWriter: Sendable {
         {
             object["before"] = written(before, .before, of: change, for: query)
         }
-        // Which fields it gave other values says what was there before, too.
+        // The names of the changed fields reveal something about the record before.
         if showsBefore, let keys = change.changedKeys {
             object["changedKeys"] = .array(
                 keys.filter { query.travels($0) }.map { .string($0) })
@@ -192,8 +198,8 @@ struct FrameWriter: Sendable {
         return LiveFrame(object)
     }
 
-    /// A record as a change shows it, without what the change does not know: when a record was made
-    /// that is not kept, and which version the one before was.
+    /// A record as a change shows it, without what the change does not know: the creation date of
+    /// a record that is not kept, and the version of the record before.
     private func written(
         _ record: LiveRecord, _ side: ImageSide, of change: RecordChange, for query: LiveQuery
     ) -> JSONValue {
@@ -208,7 +214,7 @@ struct FrameWriter: Sendable {
 
     // MARK: Everything else
 
-    /// What became of a set: `queries` says which groups show which queries.
+    /// Writes the state of a set of queries; `queries` tells which group shows which query.
     static func state(
         _ state: SetState, version: Int64, isEmpty: Bool, _ queries: [JSONValue]? = nil,
         progress: Double? = nil
@@ -222,12 +228,12 @@ struct FrameWriter: Sendable {
         return LiveFrame(object)
     }
 
-    /// Closes what belongs together.
+    /// Writes the frame that completes a position: after it, all queries are as of `token`.
     static func at(_ token: String) -> LiveFrame {
         LiveFrame(["type": "at", "at": .string(token)])
     }
 
-    /// Says that what groups show begins anew.
+    /// Writes that the client must discard what a group showed, because it begins anew.
     static func reset(
         _ group: UInt32, _ reason: LiveReset, from: LogPosition?, to: LogPosition
     ) -> LiveFrame {
@@ -243,26 +249,26 @@ struct FrameWriter: Sendable {
     }
 }
 
-/// Why something cannot be gone on with from where a client stood.
+/// The reason why a client cannot resume from its token and a query begins anew.
 package enum LiveReset: String, Sendable, Hashable {
-    /// The token is not of this store as it is.
+    /// The token belongs to another store, or to this store before a restore.
     case foreign
-    /// What came after it has been pruned from the log.
+    /// The log has been pruned beyond the token's position.
     case expired
-    /// Too much has happened since.
+    /// Too many changes have happened since the token's position.
     case tooFar
-    /// The query, or the schema, is another one.
+    /// The query or the schema has changed.
     case changed
-    /// A member names readers, so that what is shown depends on who looks.
+    /// A record with readers entered a limited result, whose records now depend on the reader.
     case readers
 }
 
-/// How far a set is.
+/// The state of a client's set of queries.
 enum SetState: String {
-    /// Its results are on their way.
+    /// Some first results have not been sent yet.
     case bootstrapping
-    /// Everything has been told.
+    /// All first results have been sent.
     case complete
-    /// Another one was accepted before everything had been told.
+    /// The client declared another version before this one was complete.
     case superseded
 }

@@ -1,18 +1,18 @@
 package import RelayModel
 
-/// Who of many is told a frame, and how.
+/// Chooses the form of a frame for each of many members of a group.
 ///
-/// Long lists of readers are looked up: to go through one for each member of a group would take the
-/// product of both.
+/// Long lists of readers become sets, because scanning a list for each member would take the
+/// product of both lengths.
 package struct LiveAudience {
-    /// From how many members, and readers, on a list is looked up.
+    /// The number of members, and of readers, from which a list becomes a set.
     private static let (many, long) = (8, 16)
 
     private let told: LiveGroupFrame
     private let readers: Names
     private let readersBefore: Names
 
-    /// Names are bytes: two spellings of one letter are two users.
+    /// A list of readers, compared by bytes: two Unicode spellings of one letter are two users.
     private struct Names {
         private let list: [String]?
         private let lookup: Set<[UInt8]>?
@@ -34,14 +34,14 @@ package struct LiveAudience {
         }
     }
 
-    /// The audience of a frame among `count` members.
+    /// Creates the audience of a frame in a group of `count` members.
     package init(_ told: LiveGroupFrame, of count: Int) {
         self.told = told
         readers = Names(told.readers, isLookedUp: count >= Self.many)
         readersBefore = Names(told.readersBefore, isLookedUp: count >= Self.many)
     }
 
-    /// The form for one member; `nil` tells nothing.
+    /// Returns the form for one member; `nil` if that member gets no frame.
     package func frame(for reader: LiveReader, on device: DeviceID?) -> LiveFrame? {
         told.frame(
             for: reader, on: device, mightRead: { readersBefore.have(reader) },

@@ -1,26 +1,26 @@
 import RelayModel
 import Synchronization
 
-/// The records of a result as they were at one position, for all who are shown them.
+/// The records of a result at one position, shared by all clients that are being sent them.
 ///
-/// Their frames are written when somebody takes them, once for all who are being sent them at the
-/// same time: what waits for a slow client takes no memory of its own.
+/// Frames are written when a client takes them, once for all clients that are being sent the result
+/// at the same time. So a result that waits for a slow client needs no memory of its own.
 final class ShownRecords: Sendable {
     let records: [LiveRecord]
-    /// Whether who looks decides what is shown.
+    /// Whether any record names readers, so that clients may see different records.
     let namesReaders: Bool
     private let bytes: Int
     private let replaced: ReplacedRecords
-    /// What had been replaced before.
+    /// The value of `replaced` when this result was made.
     private let replacedBefore: Int
-    /// How many are being sent it.
+    /// The number of clients that are being sent it.
     let sharers = Atomic<Int>(0)
     private let parts = Mutex(Parts())
 
     private struct Parts {
         var made: [LiveResult.Place: LiveResult.Part] = [:]
         var bytes = 0
-        /// Where they have their room.
+        /// The budget that counts their bytes.
         var room: PartsRoom?
     }
 
@@ -32,8 +32,8 @@ final class ShownRecords: Sendable {
         replacedBefore = replaced.bytes
     }
 
-    /// The bytes of records that may be there for its sake alone, because the result has others in
-    /// their places now: a part for each who is being sent it.
+    /// One client's share of the bytes of records that only this result keeps in memory, because
+    /// the group has replaced them since.
     var pinnedBytes: Int {
         let all = min(bytes, replaced.bytes - replacedBefore)
         return all / max(1, sharers.load(ordering: .relaxed))
@@ -44,10 +44,10 @@ final class ShownRecords: Sendable {
         room?.leave(bytes)
     }
 
-    /// The part at a place, made once for as long as there is `room`.
+    /// Returns the part at a place, and keeps it for other clients while there is `room`.
     ///
-    /// What one alone is sent is not kept: ten thousand who are welcomed together, each with a
-    /// result of their own, would have all frames in memory at once.
+    /// A part that a single client is sent is not kept: ten thousand clients that connect together,
+    /// each with its own result, would have all their frames in memory at once.
     func part(
         at place: LiveResult.Place, in room: PartsRoom, _ make: () -> LiveResult.Part
     ) -> LiveResult.Part {
@@ -68,7 +68,7 @@ final class ShownRecords: Sendable {
     }
 }
 
-/// One who is being sent the records of a result.
+/// Counts one client that is being sent a result, for as long as this object lives.
 private final class ResultSharer: Sendable {
     let shown: ShownRecords
 
@@ -80,22 +80,22 @@ private final class ResultSharer: Sendable {
     deinit { shown.sharers.wrappingSubtract(1, ordering: .relaxed) }
 }
 
-/// Counts the records of one result that others took the places of, while somebody is being sent
-/// what it was.
+/// Counts the bytes of a group's records that have been replaced while clients were being sent an
+/// earlier state of the result.
 final class ReplacedRecords: Sendable {
     private let sum = Atomic<Int>(0)
 
-    /// The bytes of all of them.
+    /// The sum so far.
     var bytes: Int { sum.load(ordering: .relaxed) }
 
-    /// Counts one, or several.
+    /// Adds the bytes of one or several records.
     func add(_ bytes: Int) { sum.wrappingAdd(bytes, ordering: .relaxed) }
 }
 
-/// Bounds the frames of results that are kept for whoever is sent the same a little later.
+/// Bounds the memory for frames of results that are kept for other clients.
 ///
-/// They are there for as long as anybody is being sent the result, and each change makes another
-/// result of one: clients that take theirs slowly would keep any number of them.
+/// They are kept while any client is being sent the result, and each change makes a new result.
+/// Without a bound, slow clients could keep any number of them.
 final class PartsRoom: Sendable {
     private let most: Int
     private let used = Atomic<Int>(0)
@@ -104,23 +104,25 @@ final class PartsRoom: Sendable {
         most = megabytes * 1024 * 1024
     }
 
-    /// Takes room for so many bytes, and says whether there was some.
+    /// Reserves `bytes`; `false` if they are not available.
     func enter(_ bytes: Int) -> Bool {
         guard used.wrappingAdd(bytes, ordering: .relaxed).newValue > most else { return true }
         leave(bytes)
         return false
     }
 
-    /// Gives it back.
+    /// Returns reserved bytes.
     func leave(_ bytes: Int) { used.wrappingSubtract(bytes, ordering: .relaxed) }
 
-    /// The bytes that are taken.
+    /// The number of reserved bytes.
     var bytes: Int { used.load(ordering: .relaxed) }
 }
 
-/// A result on its way to one client, whose frames are made as they are taken.
+/// A result that is being sent to one client.
+///
+/// Its frames are written as the client takes them.
 package struct LiveResult: Sendable {
-    /// Where a part begins.
+    /// The number of a part and the index of its first record.
     struct Place: Hashable {
         var number = 0
         var index = 0
@@ -129,8 +131,8 @@ package struct LiveResult: Sendable {
     typealias Part = (frame: LiveFrame, next: Int?)
 
     private let sharer: ResultSharer
-    /// An object, because a query is most of a kilobyte, and a result waits with each of thousands
-    /// of commands that are posted together; each of them has room for one.
+    /// A class instance: a query takes nearly a kilobyte, and each of thousands of commands that
+    /// are posted together holds a `LiveResult`.
     private let content: LiveShown
     private let head: JSONObject
     private let reader: LiveReader?
@@ -138,7 +140,8 @@ package struct LiveResult: Sendable {
     private let writer: FrameWriter
     private var place: Place? = Place()
 
-    /// The result of a group, without what `reader` may not read; `nil` leaves nothing out.
+    /// Creates the result of a group, without the records that `reader` may not read; `nil` leaves
+    /// out none.
     init(
         _ shown: ShownRecords, of content: LiveShown, _ group: UInt32, for reader: LiveReader?,
         by writer: FrameWriter
@@ -151,15 +154,17 @@ package struct LiveResult: Sendable {
         isShared = self.reader == nil
     }
 
-    /// What it takes in memory while it waits, about: the list of what is shown, which is another
-    /// one after each change, and the records that have been replaced since, so that it grows.
+    /// The estimated memory that it takes while it waits, in bytes.
+    ///
+    /// This is its list of records, and its share of the records that have been replaced since. So
+    /// the weight can grow.
     package var weight: Int { Self.ownBytes + shown.records.count * 8 + shown.pinnedBytes }
 
     private static let ownBytes = 512
 
     private var shown: ShownRecords { sharer.shown }
 
-    /// The same as the answer to a `get`.
+    /// Returns the same result as the answer to the `get` with this ID.
     func got(as id: String) -> LiveResult {
         LiveResult(shown, content, ["id": .string(id)], reader, writer)
     }
@@ -176,7 +181,7 @@ package struct LiveResult: Sendable {
         isShared = false
     }
 
-    /// The next frame; `nil` after the last one.
+    /// Returns the next frame; `nil` after the last one.
     package mutating func next() -> LiveFrame? {
         guard let place else { return nil }
         let make = { [self] in

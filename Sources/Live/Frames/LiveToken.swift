@@ -1,19 +1,21 @@
 package import RelayModel
 
-/// Where a client stands in the log: opaque, no credential, and the same for all who stand there.
+/// A resume token: the position in the log up to which a client knows all entries.
+///
+/// It is opaque to clients, is no credential, and is the same for all clients at one position.
 package struct LiveToken: Sendable, Hashable {
-    /// The mark of the store.
+    /// The store's identity, as it appears in tokens.
     package let store: String
-    /// All entries up to here have been told.
+    /// The position up to which the client has been told all entries.
     package let position: LogPosition
 
-    /// Says where somebody stands.
+    /// Creates the token of a position.
     package init(store: String, position: LogPosition) {
         self.store = store
         self.position = position
     }
 
-    /// Reads what ``text`` wrote; `nil` if it is something else.
+    /// Parses the output of ``text``; `nil` if the text is not a token.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == "1", !parts[1].isEmpty, parts[1].utf8.count <= 64,
@@ -22,6 +24,6 @@ package struct LiveToken: Sendable, Hashable {
         self.init(store: String(parts[1]), position: LogPosition(position))
     }
 
-    /// The token as clients keep it.
+    /// The text that clients keep.
     package var text: String { "1-\(store)-\(String(position.rawValue, radix: 36))" }
 }

@@ -1,35 +1,44 @@
 package import RelayModel
 package import Storage
 
-/// How records are written for clients: the form is that of the calls on records.
+/// Writes records for live clients, in the form of the calls on records.
 package protocol LiveWriting: Sendable {
     /// The record with the fields that `query` shows.
     func record(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject
-    /// What names a record, and nothing of what it holds.
+    /// The text of the same, in UTF-8, for frames that show the record as it is.
+    func text(of record: ShadowRecord, for query: LiveQuery) -> [UInt8]
+    /// The members that identify a record, without its fields.
     func identity(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject
-    /// How `by` names the device that made a change.
+    /// The name of the device that made a change, as the member `by` has it; `nil` for a change
+    /// that no device made.
     func name(of origin: ChangeOrigin) -> String?
 }
 
-/// Bytes that go to clients as they are: one frame.
+extension LiveWriting {
+    package func text(of record: ShadowRecord, for query: LiveQuery) -> [UInt8] {
+        JSONValue.object(self.record(record, for: query)).utf8
+    }
+}
+
+/// One frame, as the bytes that are sent to clients.
 package final class LiveFrame: Sendable {
-    /// What it is.
+    /// The member `type`.
     package let type: String
-    /// The token, of a frame that closes what came before it.
+    /// The token of an `at` frame.
     package let token: String?
-    /// In a frame about a set: its version, once all of it has been told; 0 until then.
+    /// In a `state` frame: the set's version once it is complete, and 0 before.
     package let complete: Int64?
-    /// The text, in two pieces: the second is that of many frames which one change made.
+    /// The text in two pieces, of which the frames of one change share the second.
     package let head: [UInt8]
     package let rest: [UInt8]
 
-    /// The text.
+    /// The whole text.
     package var bytes: [UInt8] { head + rest }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     package var count: Int { head.count + rest.count }
 
-    /// Writes a frame.
+    /// Creates a frame from its members.
     package init(_ object: JSONObject) {
         head = JSONValue.object(object).utf8
         rest = []
@@ -42,7 +51,7 @@ package final class LiveFrame: Sendable {
         }
     }
 
-    /// A frame of this type that closes nothing, as it has been written.
+    /// Creates a frame, other than `at` and `state`, from its text.
     init(_ type: String, _ head: [UInt8], _ rest: [UInt8]) {
         self.type = type
         token = nil
@@ -52,43 +61,44 @@ package final class LiveFrame: Sendable {
     }
 }
 
-/// What goes to the members of a group.
+/// The frame for the members of a group, in a form for each kind of reader.
 package struct LiveGroupFrame: Sendable {
-    /// The group.
+    /// The number of the group.
     package let group: UInt32
-    /// For readers to whom all of it may be told.
+    /// The form for users who may read the record before and after the change.
     package let whole: LiveFrame?
-    /// Who may read the record as it is now; `nil` is everybody.
+    /// The users who may read the record after the change; `nil` means everybody.
     package var readers: [String]?
-    /// Who might read it before; `nil` is everybody.
+    /// The users who could read the record before the change; `nil` means everybody.
     package var readersBefore: [String]?
-    /// For those who may read it only since.
+    /// The form for users who can read the record only since the change.
     package var entered: LiveFrame?
-    /// For those who may not read it any more.
+    /// The form for users who can no longer read the record.
     package var left: LiveFrame?
-    /// Who made the change, if the group leaves that one out.
+    /// The change's origin, if the query leaves out the device or user that made it.
     package var suppressed: Suppressed?
-    /// The change that it tells of, where it is one alone.
+    /// The position of the change, if the frame is about a single one.
     package var position: LogPosition?
-    /// Members that are not told it, because their queries have ended with one before it.
+    /// Members that do not get the frame, because their queries ended at an earlier one.
     package var except: Set<UInt64> = []
 
-    /// A change that its own device, or user, is not told of.
+    /// The origin of a change, which does not get the frame itself.
     package struct Suppressed: Sendable {
-        /// What is left out.
+        /// Whether the device or all devices of the user are left out.
         package let suppression: OriginSuppression
-        /// Who made it.
+        /// The device and user that made the change.
         package let origin: ChangeOrigin
     }
 
-    /// Everybody is told the same.
+    /// Creates a frame that is the same for all members.
     init(_ group: UInt32, _ whole: LiveFrame?) {
         self.group = group
         self.whole = whole
     }
 
-    /// Says who may read the record, and might before: a list that names everybody is none, so that
-    /// all are told the same at once.
+    /// Sets the readers after and before the change.
+    ///
+    /// A list that names everybody becomes `nil`, so that all members share one frame.
     mutating func narrow(to readers: [String]?, before: [String]?) {
         func named(_ list: [String]?) -> [String]? {
             list.flatMap { $0.contains(RecordChange.everybody) ? nil : $0 }
@@ -96,17 +106,17 @@ package struct LiveGroupFrame: Sendable {
         (self.readers, readersBefore) = (named(readers), named(before))
     }
 
-    /// The bytes of all its forms.
+    /// The number of bytes of all forms together.
     package var bytes: Int {
         (whole?.count ?? 0) + (entered?.count ?? 0) + (left?.count ?? 0)
     }
 
-    /// Whether who looks makes no difference.
+    /// Whether all members get the same frame.
     package var isForAll: Bool {
         readers == nil && readersBefore == nil && suppressed == nil && except.isEmpty
     }
 
-    /// The form for one member; `nil` tells nothing.
+    /// Returns the form for one member; `nil` if that member gets no frame.
     package func frame(for reader: LiveReader, on device: DeviceID?) -> LiveFrame? {
         frame(
             for: reader, on: device, mightRead: { reader.isAmong(readersBefore) },

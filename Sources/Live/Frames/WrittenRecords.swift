@@ -1,42 +1,42 @@
 import RelayModel
 import Storage
 
-/// What has been written for the frames of one change, or of one return: a record that many results
-/// show is written once for each form, and not once for each result.
+/// The texts written for the frames of one change, or of one returning client, so that a record in
+/// many results is written once for each form and not once for each result.
 ///
-/// It keeps the records it knows; whoever has one lets it go with the change.
+/// It retains the records whose texts it has, so its owner discards it after the change.
 struct WrittenRecords {
-    /// How a query shows a record; of one record all queries name the same place.
+    /// Identifies the text of a record in one form.
     struct Key: Hashable {
         let record: ObjectIdentifier
-        /// The record before, of the names of what changed.
+        /// The record before the change, in the key of the list of changed fields.
         var before: ObjectIdentifier?
         let keys: [String]?
         let form: LiveForm
     }
 
-    /// What an item says, but for who stands before it in one result.
+    /// Identifies the text of an item without its neighbour.
     struct ItemKey: Hashable {
         let key: Key
         let operation: LiveItem.Operation
         let reason: LiveItem.Reason?
         let moved: Bool
         let showsBefore: Bool
-        /// Who made the change.
+        /// The name of the device that made the change.
         let name: String?
 
-        // Which record it is tells nearly all apart; of what else is told of one record there is
-        // little, and texts take longer to be hashed than all else.
+        // The record distinguishes nearly all items. The other members rarely differ for one
+        // record, and strings are slow to hash.
         func hash(into hasher: inout Hasher) {
             hasher.combine(key)
             hasher.combine(showsBefore)
         }
     }
 
-    /// What stands in an item before, and after, the member that names its neighbour.
+    /// The text of an item before and after the member that names its neighbour.
     ///
-    /// One object, because a thousand results take it: to copy its key for a look at it takes
-    /// longer than the look.
+    /// This is a class because up to a thousand results use it: copying the key of a struct would
+    /// cost more than comparing it.
     final class Item {
         let key: ItemKey
         let head: [UInt8]
@@ -51,17 +51,18 @@ struct WrittenRecords {
 
     private var texts: [Key: [UInt8]] = [:]
     private var items: [ItemKey: Item] = [:]
-    /// The last one: most results of one change are told the same.
+    /// The item used last: most results of one change get the same one.
     private var last: Item?
-    /// Those whose identity is in a key: another one must not take their place in memory.
+    /// Keeps the records alive whose identity is in a key, so that no other record gets their
+    /// address.
     private var records: [LiveRecord] = []
     private var named: (origin: ChangeOrigin, name: String?)?
-    /// Lists of items: most results to which a change did the same are told the same.
+    /// The first lists of items: results that a change affects alike get the same list.
     private var lists: [List] = []
-    /// How many of them are remembered: what else is told is told of few results.
+    /// The maximum number of lists that are kept; further ones belong to few results.
     private static let mostLists = 16
 
-    /// A list of items as some results are told it.
+    /// A list of items with its text.
     private struct List {
         let items: LiveItems
         let traits: LiveShown.Traits
@@ -69,14 +70,14 @@ struct WrittenRecords {
         let text: [UInt8]
     }
 
-    /// What all results that are told these items have in common in their frames.
+    /// Returns the text that the frames of all results with these items have in common.
     ///
     /// - Parameters:
-    ///   - items: what was done to them.
-    ///   - traits: how it is told.
-    ///   - origin: who did it, where that is told.
-    ///   - make: writes it.
-    /// - Returns: It.
+    ///   - items: The changes to the results.
+    ///   - traits: How the results show them.
+    ///   - origin: The device and user that made the change, if it was a single change.
+    ///   - make: Writes the text if it is not known yet.
+    /// - Returns: The text.
     mutating func list(
         of items: LiveItems, for traits: LiveShown.Traits, by origin: ChangeOrigin?,
         _ make: (inout WrittenRecords) -> [UInt8]
@@ -93,16 +94,16 @@ struct WrittenRecords {
         return text
     }
 
-    /// The record as a query shows it.
+    /// Returns the text of a record as a query shows it.
     mutating func record(
         _ record: LiveRecord, for shown: LiveShown, by writing: any LiveWriting
     ) -> [UInt8] {
         let key = Key(
             record: ObjectIdentifier(record), keys: shown.traits.keys, form: shown.traits.form)
-        return text(key, of: [record]) { .object(writing.record(record.record, for: shown.query)) }
+        return text(key, of: [record]) { writing.text(of: record.record, for: shown.query) }
     }
 
-    /// The names of the fields that are shown and that differ, ascending.
+    /// Returns the text of the list of shown fields that differ, in ascending order.
     mutating func changedKeys(
         _ before: LiveRecord, _ after: LiveRecord, for traits: LiveShown.Traits
     ) -> [UInt8] {
@@ -115,11 +116,11 @@ struct WrittenRecords {
                 ?? Set(before.record.fields.keys).union(after.record.fields.keys)
             let (former, latter) = (before.record.fields, after.record.fields)
             let differing = names.filter { !LiveRecord.isSame(former[$0], as: latter[$0]) }
-            return .array(differing.sorted().map { .string($0) })
+            return JSONValue.array(differing.sorted().map { .string($0) }).utf8
         }
     }
 
-    /// What is told of an item, which `name` brought about.
+    /// Returns the text of an item of a change that the device `name` made.
     mutating func item(
         _ item: LiveItem, for traits: LiveShown.Traits, by name: String?,
         _ make: (inout WrittenRecords) -> (head: [UInt8], tail: [UInt8])
@@ -143,7 +144,7 @@ struct WrittenRecords {
         return made
     }
 
-    /// How `by` names who made the change.
+    /// Returns the name of the device that made the change, for the member `by`.
     mutating func name(of origin: ChangeOrigin, by writing: any LiveWriting) -> String? {
         if let named, named.origin == origin { return named.name }
         let name = writing.name(of: origin)
@@ -152,10 +153,10 @@ struct WrittenRecords {
     }
 
     private mutating func text(
-        _ key: Key, of kept: [LiveRecord], _ make: () -> JSONValue
+        _ key: Key, of kept: [LiveRecord], _ make: () -> [UInt8]
     ) -> [UInt8] {
         if let known = texts[key] { return known }
-        let made = make().utf8
+        let made = make()
         texts[key] = made
         records += kept
         return made

@@ -22,12 +22,25 @@ package final class LiveRecordForm: LiveWriting {
     }
 
     package func record(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
+        var object = JSONObject()
+        write(record, for: query, to: &object)
+        return object
+    }
+
+    package func text(of record: ShadowRecord, for query: LiveQuery) -> [UInt8] {
+        var writer = JSONObjectWriter()
+        write(record, for: query, to: &writer)
+        return writer.finish()
+    }
+
+    private func write<Object: JSONObjectBuilder>(
+        _ record: ShadowRecord, for query: LiveQuery, to object: inout Object
+    ) {
         var form = RecordJSON(numbers: numbers(query)).showing(query.desiredKeys)
         form.isPlain = query.form.isPlain
-        var object = form.record(record, for: caller(query))
-        // What was made of the log, as a record before a change, is of no known version.
-        if record.position == .start { object["recordChangeTag"] = nil }
-        return object
+        // A record made from the log, such as the one before a change, has no known version.
+        form.showsChangeTag = record.position != .start
+        form.write(record, for: caller(query), to: &object)
     }
 
     package func identity(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {

@@ -108,13 +108,20 @@ struct RecordCaller: Sendable {
 
     /// A zone as CloudKit's answers name it.
     func json(_ zoneID: ZoneID) -> JSONValue {
-        [
-            "zoneName": .string(zoneID.zoneName),
-            "ownerRecordName": .string(
-                (zoneID.ownerRecordName ?? place.owner)?.rawValue ?? ZoneID.defaultOwner),
-            "zoneType": .string(
-                zoneID.zoneName == ZoneID.defaultName ? "DEFAULT_ZONE" : "REGULAR_CUSTOM_ZONE"),
-        ]
+        var object = JSONObject()
+        write(zoneID, to: &object)
+        return .object(object)
+    }
+
+    /// Appends the members of a zone as CloudKit's answers name it.
+    func write<Object: JSONObjectBuilder>(_ zoneID: ZoneID, to object: inout Object) {
+        object.append("zoneName", text: zoneID.zoneName)
+        object.append(
+            "ownerRecordName",
+            text: (zoneID.ownerRecordName ?? place.owner)?.rawValue ?? ZoneID.defaultOwner)
+        object.append(
+            "zoneType",
+            text: zoneID.zoneName == ZoneID.defaultName ? "DEFAULT_ZONE" : "REGULAR_CUSTOM_ZONE")
     }
 
     /// The zone in the member `zoneID`, the default one if there is none.

@@ -10,6 +10,8 @@ struct RecordJSON: Sendable {
 
     /// Whether a field is its bare value, without the type that says how to read it.
     var isPlain = false
+    /// Whether the record's version is shown.
+    var showsChangeTag = true
 
     /// Shows all fields.
     init(numbers: AnsweredNumbers) {
@@ -33,29 +35,34 @@ struct RecordJSON: Sendable {
 
     /// CloudKit's record dictionary.
     func record(_ record: ShadowRecord, for caller: RecordCaller) -> JSONObject {
-        guard !record.isDeleted else {
-            return [
-                "recordName": .string(record.recordID.recordName.rawValue),
-                "recordType": .string(record.recordType.rawValue), "fields": [:],
-                "pluginFields": [:], "recordChangeTag": .string(record.changeTag),
-                "deleted": true, "zoneID": caller.json(record.recordID.zoneID),
-            ]
-        }
-        return [
-            "recordName": .string(record.recordID.recordName.rawValue),
-            "recordType": .string(record.recordType.rawValue),
-            "fields": .object(fields(record, for: caller)),
-            "pluginFields": [:],
-            "recordChangeTag": .string(record.changeTag),
-            "created": Self.stamp(record.created), "modified": Self.stamp(record.modified),
-            "deleted": false, "zoneID": caller.json(record.recordID.zoneID),
-        ]
+        var object = JSONObject()
+        write(record, for: caller, to: &object)
+        return object
     }
 
-    private func fields(_ record: ShadowRecord, for caller: RecordCaller) -> JSONObject {
+    /// Appends the members of CloudKit's record dictionary to an empty object.
+    func write<Object: JSONObjectBuilder>(
+        _ record: ShadowRecord, for caller: RecordCaller, to object: inout Object
+    ) {
+        object.append("recordName", text: record.recordID.recordName.rawValue)
+        object.append("recordType", text: record.recordType.rawValue)
+        object.append("fields") { fields in
+            if !record.isDeleted { write(fieldsOf: record, for: caller, to: &fields) }
+        }
+        object.append("pluginFields") { _ in }
+        if showsChangeTag { object.append("recordChangeTag", text: record.changeTag) }
+        if !record.isDeleted {
+            object.append("created") { Self.write(record.created, to: &$0) }
+            object.append("modified") { Self.write(record.modified, to: &$0) }
+        }
+        object.append("deleted", value: .bool(record.isDeleted))
+        object.append("zoneID") { caller.write(record.recordID.zoneID, to: &$0) }
+    }
+
+    private func write<Object: JSONObjectBuilder>(
+        fieldsOf record: ShadowRecord, for caller: RecordCaller, to object: inout Object
+    ) {
         let definition = caller.schema.recordTypes[record.recordType]
-        // Each name is there once: to look for it among those before would take the square of them.
-        var object = JSONObject()
         for (name, value) in record.fields.sorted(by: { $0.key < $1.key })
         where desiredKeys?.contains(name) != false {
             guard !isPlain else {
@@ -63,7 +70,7 @@ struct RecordJSON: Sendable {
                 let whole =
                     Self.refers(value)
                     ? Self.namingZones(in: written, of: record, for: caller) : written
-                object.members.append((name: name, value: whole))
+                object.append(name, value: whole)
                 continue
             }
             let form = AnsweredField(
@@ -72,10 +79,11 @@ struct RecordJSON: Sendable {
             let whole =
                 Self.referring.contains(form.type)
                 ? Self.namingZones(in: form.value, of: record, for: caller) : form.value
-            let answered: JSONValue = ["value": whole, "type": .string(form.type)]
-            object.members.append((name: name, value: answered))
+            object.append(name) { field in
+                field.append("value", value: whole)
+                field.append("type", text: form.type)
+            }
         }
-        return object
     }
 
     /// The words of fields that lead to records.
@@ -120,18 +128,18 @@ struct RecordJSON: Sendable {
         }
     }
 
-    /// All three members are always there, because CloudKit's always are and clients' types demand
-    /// it (OpenCloudKit and others drop a stamp without one).
-    private static func stamp(_ stamp: RecordStamp) -> JSONValue {
-        [
-            "timestamp": .integer(stamp.at.milliseconds),
-            "userRecordName": .string(stamp.userID?.rawValue ?? UnnamedStamp.user),
-            "deviceID": .string(stamp.deviceID?.rawValue ?? UnnamedStamp.device),
-        ]
+    /// Appends the members of a stamp, always all three: CloudKit's always has them, and clients'
+    /// types demand it (OpenCloudKit and others drop a stamp that lacks one).
+    private static func write<Object: JSONObjectBuilder>(
+        _ stamp: RecordStamp, to object: inout Object
+    ) {
+        object.append("timestamp", value: .integer(stamp.at.milliseconds))
+        object.append("userRecordName", text: stamp.userID?.rawValue ?? UnnamedStamp.user)
+        object.append("deviceID", text: stamp.deviceID?.rawValue ?? UnnamedStamp.device)
     }
 }
 
-/// What stands in a stamp for somebody whom nobody named.
+/// The names in a stamp when nobody was named.
 enum UnnamedStamp {
     /// No user's record name: a database posted the change, and did not say on whose behalf.
     static let user = "_" + String(repeating: "0", count: 32)
