@@ -1,26 +1,28 @@
 package import RelayModel
 
-/// What an evaluation of a condition may take, told from the condition alone.
+/// The cost of evaluating a condition, estimated from the condition alone.
 ///
-/// Nearly every condition reads the record a few times at most, whatever the record holds: it
-/// is evaluated without counting. Of the others, whose steps can be a product of what the record
-/// holds, each evaluation is counted, and ends at `Limits.maximumEvaluationSteps`.
+/// Nearly every condition reads the record at most a few times, whatever the record holds. Such a
+/// condition is evaluated without counting steps. Other conditions can take a number of steps that
+/// is a product of what the record holds. Their evaluations are metered, and end at
+/// `Limits.maximumEvaluationSteps`.
 public struct EvaluationWeight: Sendable, Hashable {
-    /// How often the record's longest value is read at most, if nothing is a product.
+    /// The maximum number of times that the record's longest value is read, if no loops are nested.
     public private(set) var passes = 0
-    /// Whether a loop over values may stand in another one.
+    /// Whether a loop over values may be nested in another one.
     public private(set) var hasProducts = false
 
-    /// Passes that are not counted: those over a record of 1 MB stay within the budget.
+    /// The maximum number of unmetered passes. That many passes over a record of 1 MB stay within
+    /// the budget.
     static let mostPasses = 16
 
-    /// Whether evaluations have to be counted, because some record could make them endless.
+    /// Whether evaluations must be metered because some record could make them take too long.
     public var isMetered: Bool { hasProducts || passes > Self.mostPasses }
 
-    /// Weighs nothing.
+    /// Creates a weight of zero.
     package init() {}
 
-    /// Weighs a part of a condition.
+    /// Creates the weight of a part of a condition.
     public init(_ node: RecordPredicate.Node) {
         add(node)
     }
@@ -34,13 +36,13 @@ public struct EvaluationWeight: Sendable, Hashable {
         }
     }
 
-    /// The steps of an evaluation of a condition that is not metered, as an estimate, by what
-    /// ``reading(of:)`` says of the record.
+    /// Returns an estimate of the steps of one evaluation of an unmetered condition. `reading` is
+    /// the value of ``reading(of:)`` for the record.
     package func steps(reading: Int) -> Int {
         StepMeter.comparison + passes * (reading / 4)
     }
 
-    /// The steps of reading a whole record once.
+    /// Returns the number of steps to read a whole record once.
     package static func reading(of fields: RecordFields) -> Int {
         (try? StepMeter().extent(of: .map(fields)).reading) ?? Limits.maximumEvaluationSteps
     }
@@ -50,27 +52,28 @@ public struct EvaluationWeight: Sendable, Hashable {
         if let own = comparison.plainPasses { passes += own } else { hasProducts = true }
     }
 
-    /// Adds a comparison of a field with a constant by order or equality, or with a list of
-    /// constants, under Apple's rules and without options; `isSearch` if it looks for the constant
-    /// inside the field instead.
+    /// Adds a comparison under Apple's rules and without options, by order, by equality or with a
+    /// list of constants, of a field with a constant. Pass `true` for `isSearch` if the comparison
+    /// searches for the constant inside the field instead.
     package mutating func addPlain(isSearch: Bool) {
         if isSearch { passes += RecordPredicate.Comparison.search }
     }
 }
 
 extension RecordPredicate.Comparison {
-    /// Passes of a search in a text.
+    /// Passes for a search in a text.
     static let search = 2
-    /// Passes over a text that has to be folded.
+    /// Passes over a text that must be folded.
     private static let folding = 8
 
-    /// How often it reads a value of the record; `nil` if the steps may be a product.
+    /// The number of times that the comparison reads a value of the record, or `nil` if the number
+    /// of steps may be a product.
     var plainPasses: Int? {
         guard let first = left.plainPasses, let second = right.plainPasses else { return nil }
         let isQuantified = quantifier != nil || rightQuantifier != nil
         guard let constant = right.literal else {
-            // Two values of the record: read once, side by side. A constant in a field: the same
-            // as a field with a constant.
+            // Two values of the record are read once, side by side. A constant on the left of a
+            // field costs the same as one on its right.
             guard rules != .realm, !isQuantified else { return nil }
             if let constant = left.literal {
                 let isShort = constant.isShort && constant.elementCount == nil
@@ -101,19 +104,20 @@ extension RecordPredicate.Comparison {
                 ? Self.folding : once
         case .like: return (1 + constant.byteCount / 64) * (rules == .realm ? Self.folding : once)
         case .tokenMatches:
-            // In Realm's search each word with a star is tried on each word of the text.
+            // Realm's search tries each word with a star on each word of the text.
             return constant.isShort && rules == .apple ? Self.folding : nil
         case .matches, .geoWithin: return nil
         }
     }
 
-    /// Whether a list of constants is sorted, so that looking into it takes no time.
+    /// Returns whether a constant list can be sorted in advance, so that a lookup costs next to
+    /// nothing.
     private func isPreparable(_ constant: FieldValue) -> Bool {
         guard rules == .apple || rules == .realm && !options.folds,
             !options.contains(.normalized)
         else { return false }
         guard let elements = constant.elements else {
-            // A text in a text.
+            // A substring search.
             return rules == .apple && quantifier == nil && constant.isShort
         }
         return elements.allSatisfy { element in
@@ -128,8 +132,8 @@ extension RecordPredicate.Comparison {
 }
 
 extension RecordPredicate.Expression {
-    /// How often it reads a value of the record; `nil` if it may go through many values for each
-    /// of many others.
+    /// The number of times that the expression reads a value of the record, or `nil` if it may go
+    /// through many values for each of many others.
     var plainPasses: Int? {
         switch self {
         case .constant: return 0
@@ -152,8 +156,8 @@ extension RecordPredicate.Expression {
 }
 
 extension RecordPredicate.RecordPath {
-    /// None for a field, one where a list may have to be passed; `nil` for what may go through
-    /// lists of lists.
+    /// Zero for a plain field, one pass per component for a path that may go through a list, and
+    /// `nil` for a path that may go through lists of lists.
     var plainPasses: Int? {
         guard components.count > 1 else {
             if case .member? = components.first { return 0 }
@@ -171,7 +175,7 @@ extension RecordPredicate.RecordPath {
 }
 
 extension FieldValue {
-    /// Whether comparing with it again and again takes about as long as a small value does.
+    /// Whether repeated comparisons with this value take about as long as with a small value.
     var isShort: Bool {
         switch self {
         case .string(let text): text.utf8.count <= 256

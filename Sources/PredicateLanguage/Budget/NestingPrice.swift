@@ -1,11 +1,11 @@
-/// What loops in loops cost those who save them.
+/// The price of nested loops, which is charged when a condition is saved.
 extension RecordPredicate.Comparison {
-    /// What a comparison counts for in the accounts of costs whose steps may be a product; `nil` of
-    /// one that reads the record a few times at most.
+    /// The price of a comparison whose number of steps may be a product, or `nil` for a comparison
+    /// that reads the record at most a few times.
     ///
-    /// Each loop in a loop makes what is inside it four times as dear: `ANY` in a SUBQUERY counts
-    /// 544, a SUBQUERY in another 672, a third one in those 2,720. By default one condition may
-    /// cost 500, unless it is found by a value that few records have.
+    /// Each nested loop makes what is inside it four times as expensive: `ANY` in a SUBQUERY costs
+    /// 544, a SUBQUERY in another 672, and a third one inside those 2,720. By default one condition
+    /// may cost 500, unless the index finds it by a value that few records have.
     package var nestingPrice: Int? {
         var weight = EvaluationWeight()
         weight.add(self)
@@ -13,7 +13,7 @@ extension RecordPredicate.Comparison {
     }
 
     private static let base = 8
-    /// Deeper loops are no dearer: what they cost is beyond every limit already.
+    /// Loops nested deeper cost no more, because this price is already beyond every limit.
     private static let deepest = 8
 
     func price(at depth: Int) -> Int {

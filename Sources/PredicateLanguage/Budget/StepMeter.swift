@@ -1,36 +1,36 @@
 import RelayModel
 
-/// Counts the steps of one evaluation, and ends it where they are too many.
+/// Counts the steps of one evaluation, and ends it when there are too many.
 ///
-/// What takes time that grows with what somebody wrote is charged before it is done, in the order
-/// in which the reference evaluation goes. So the count is a function of the condition and the
-/// record alone, whoever evaluates, and wherever (docs/decisions/0036-a-budget-of-steps.md).
-/// A step is about 2 ns; what is charged errs on the high side.
+/// Work that grows with the size of user input is charged before it is done, in the order of the
+/// reference evaluation. So the count is a function of the condition and the record alone,
+/// whichever evaluator runs, on whichever machine (docs/decisions/0036-a-budget-of-steps.md). A
+/// step is about 2 ns. Charges err on the high side.
 final class StepMeter {
-    /// The steps so far; beyond the limit once it was refused to go on.
+    /// The steps charged so far. It is beyond the limit once a charge has been refused.
     private(set) var taken = 0
     private let limit: Int
 
-    /// A part of an expression.
+    /// Steps for a part of an expression.
     static let part = 8
-    /// A comparison, without what its sides hold.
+    /// Steps for a comparison, without the contents of its sides.
     static let comparison = 24
-    /// A value that is passed by.
+    /// Steps to read one value.
     static let value = 16
-    /// A value that is looked at to see how much there is of it.
+    /// Steps to look at a value in order to measure it.
     static let looking = 4
-    /// A value that is put in order among others.
+    /// Steps to sort a value among others.
     static let ordering = 128
-    /// An element that a SUBQUERY binds.
+    /// Steps for an element that a SUBQUERY binds.
     static let binding = 48
-    /// Values inside each other; what a record or a text of ours can hold is flatter.
+    /// The maximum nesting depth of values. A record and a condition's text are always flatter.
     static let maximumDepth = 512
 
     init(limit: Int = Limits.maximumEvaluationSteps) {
         self.limit = limit
     }
 
-    /// Counts steps that are about to be taken.
+    /// Charges for steps that are about to be taken.
     ///
     /// - Throws: ``EvaluationError/budgetExceeded`` if fewer are left.
     func charge(_ steps: Int) throws(EvaluationError) {
@@ -39,7 +39,7 @@ final class StepMeter {
         if taken > limit { throw .budgetExceeded }
     }
 
-    /// How much there is of `value`; looking is charged too.
+    /// Measures the extent of `value`, and charges for measuring it.
     func extent(of value: FieldValue) throws(EvaluationError) -> Extent {
         var extent = Extent()
         try measure(value, 0, &extent)
@@ -47,7 +47,7 @@ final class StepMeter {
         return extent
     }
 
-    /// The same for all of `values`.
+    /// Measures the combined extent of `values`, and charges for measuring it.
     func extent(of values: [FieldValue]) throws(EvaluationError) -> Extent {
         var extent = Extent()
         for value in values { try measure(value, 1, &extent) }
@@ -59,7 +59,7 @@ final class StepMeter {
         _ value: FieldValue, _ depth: Int, _ extent: inout Extent
     ) throws(EvaluationError) {
         extent.values += 1
-        // A list may stand in itself many times over, and would take forever to walk.
+        // A list can contain the same list many times over, and would then take forever to walk.
         guard depth <= Self.maximumDepth, extent.looking <= limit else {
             throw .budgetExceeded
         }
@@ -85,23 +85,23 @@ final class StepMeter {
     }
 }
 
-/// How much there is of a value: what it takes to read it is a matter of this.
+/// The size of a value, which determines the cost of reading it.
 struct Extent {
-    /// Itself and all values inside it.
+    /// The number of values: the value itself and all values inside it.
     var values = 0
-    /// Those of them that have values inside.
+    /// The number of those values that contain others.
     var collections = 0
-    /// Bytes of texts and data.
+    /// Bytes of texts and binary data.
     var bytes = 0
-    /// Bytes of texts beyond ASCII, which may have to be composed and folded.
+    /// Bytes of non-ASCII characters in texts, which may have to be composed and folded.
     var foreign = 0
 
-    /// The steps of finding this out.
+    /// The steps to measure the value.
     var looking: Int { values * StepMeter.looking + bytes / 32 }
-    /// The steps of reading it once.
+    /// The steps to read the value once.
     var reading: Int { values * StepMeter.value + bytes + foreign * 6 }
 
-    /// How many texts beyond ASCII there are at the most: each has two bytes there.
+    /// The maximum number of non-ASCII texts: each contains at least two such bytes.
     var foreignTexts: Int { min(values, foreign / 2) }
 
     mutating func add(_ text: String) {
@@ -114,7 +114,7 @@ struct Extent {
 }
 
 extension StepMeter {
-    /// Charges for arithmetic, sets, functions and casts, which read what they are given a few
+    /// Charges for arithmetic, set operations, functions and casts, which read their operands a few
     /// times.
     func charge(calculating values: [FieldValue]) throws(EvaluationError) {
         for value in values where !value.isSmall {
@@ -125,7 +125,7 @@ extension StepMeter {
 }
 
 extension FieldValue {
-    /// Whether reading it takes no longer than a comparison does anyway.
+    /// Whether reading the value takes no longer than the fixed cost of a comparison.
     var isSmall: Bool {
         switch self {
         case .string(let text): text.utf8.count <= 16

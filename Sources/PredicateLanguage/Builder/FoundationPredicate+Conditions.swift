@@ -129,7 +129,7 @@ protocol FoundationRange {
 struct FoundationBounds {
     let lower: RecordPredicate.Expression
     let upper: RecordPredicate.Expression
-    /// Whether the upper end belongs to it.
+    /// Whether the range includes its upper end.
     let isClosed: Bool
 }
 

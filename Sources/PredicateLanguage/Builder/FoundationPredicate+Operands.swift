@@ -139,7 +139,7 @@ extension PredicateExpressions.CollectionIndexSubscript: FoundationOperand {
     }
 }
 
-/// `list.filter { … }`, which can be counted.
+/// A `list.filter { … }`, which is translated where its elements are counted.
 protocol FoundationFilter {
     func count(
         _ translation: FoundationTranslation
@@ -155,7 +155,8 @@ extension PredicateExpressions.Filter: FoundationFilter {
 }
 
 extension FieldValue {
-    /// The value of a constant in a `#Predicate`, or `nil` if a record cannot hold its like.
+    /// Creates the value of a constant in a `#Predicate`, or returns `nil` if a record cannot hold
+    /// such a value.
     init?(foundation value: Any) {
         switch value {
         case let value as FieldValue: self = value

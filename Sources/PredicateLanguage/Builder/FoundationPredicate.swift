@@ -7,18 +7,20 @@ import RelayModel
 #endif
 
 extension RecordPredicate {
-    /// Translates a `#Predicate` of one input, whose properties are the fields of a record.
+    /// Translates a `#Predicate` with one input, whose properties are the fields of a record.
     ///
-    /// What can be translated: comparisons, `&&`, `||`, `!`, arithmetic, `contains`,
-    /// `starts(with:)`, ranges, `nil`, `??`, `!`, `contains(where:)`, `allSatisfy`, `filter` and
-    /// `count`. The meaning is then NSPredicate's, which differs from Swift's in one point: an
-    /// empty text is part of no text.
+    /// The translation supports comparisons, `&&`, `||`, `!`, arithmetic, `contains`,
+    /// `starts(with:)`, ranges, `nil`, `??`, forced unwrapping, `contains(where:)`, `allSatisfy`,
+    /// `filter` and `count`. The translated condition follows NSPredicate's rules, which differ
+    /// from Swift's in one point: an empty text is part of no text.
     ///
     /// - Parameters:
-    ///   - predicate: the predicate.
-    ///   - fieldName: the field that a property stands for; `nil` takes the property's own name,
-    ///     which Swift keeps in the binary unless it is built without reflection metadata.
-    /// - Throws: ``PredicateError`` of the stage `check` that names the first part which cannot be
+    ///   - predicate: the predicate to translate.
+    ///   - fieldName: returns the name of the field for a property. If it returns `nil`, the field
+    ///     has the property's own name, which Swift keeps in the binary unless it is built without
+    ///     reflection metadata.
+    /// - Throws: ``PredicateError`` of the stage `check` that names the first part that cannot be
+    ///   translated.
     ///   translated.
     public init<Root>(
         translating predicate: Predicate<Root>,
@@ -30,7 +32,7 @@ extension RecordPredicate {
     }
 }
 
-/// The state of one translation: what the variables of closures are called.
+/// The state of one translation: the names of the variables of closures.
 final class FoundationTranslation {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
@@ -42,7 +44,7 @@ final class FoundationTranslation {
         self.fieldName = fieldName
     }
 
-    /// A condition; a field by itself is asked whether it is true.
+    /// Translates a part to a condition. A plain value is compared with `true`.
     func node(_ part: Any) throws(PredicateError) -> Node {
         if let condition = part as? any FoundationCondition {
             return try condition.node(self)
@@ -50,7 +52,7 @@ final class FoundationTranslation {
         return compare(try expression(part), .equal, .constant(.bool(true)))
     }
 
-    /// A value; a condition becomes 1 or 0.
+    /// Translates a part to a value. A condition becomes `true` or `false`.
     func expression(_ part: Any) throws(PredicateError) -> Expression {
         if let operand = part as? any FoundationOperand {
             return try operand.expression(self)
@@ -72,14 +74,14 @@ final class FoundationTranslation {
         .comparison(RecordPredicate.Comparison(left, comparator, right, options: options))
     }
 
-    /// The variable of a closure.
+    /// Binds the variable of a closure to a new name, and returns the name.
     func bind(_ key: PredicateExpressions.VariableID) -> String {
         let name = "x\(names.count)"
         names[key] = .variable(name)
         return name
     }
 
-    /// `SUBQUERY(list, $x, condition)`, counted.
+    /// Returns the number of elements in `SUBQUERY(list, $x, condition)`.
     func count(
         _ list: Any, _ key: PredicateExpressions.VariableID, _ test: Any, isNegated: Bool
     ) throws(PredicateError) -> Expression {
@@ -91,7 +93,7 @@ final class FoundationTranslation {
         return .member(of: elements, RecordPredicate.RecordPath([.collection(.count)]))
     }
 
-    /// The expression one step further on.
+    /// Returns `base` with its path extended by `component`.
     func member(
         _ component: RecordPredicate.RecordPath.Component, of base: Expression
     )
@@ -106,7 +108,8 @@ final class FoundationTranslation {
         }
     }
 
-    /// The property's name: the last part of the key path's description, `\Artwork.price`.
+    /// Returns the name of a property: the last part of the key path's description, such as `price`
+    /// in `\Artwork.price`.
     func name(of keyPath: AnyKeyPath) throws(PredicateError) -> String {
         if let name = fieldName(keyPath) { return name }
         let description = String(reflecting: keyPath)
@@ -124,12 +127,12 @@ final class FoundationTranslation {
     }
 }
 
-/// A part of a `#Predicate` that is true or false.
+/// A part of a `#Predicate` that translates to a condition.
 protocol FoundationCondition {
     func node(_ translation: FoundationTranslation) throws(PredicateError) -> RecordPredicate.Node
 }
 
-/// A part of a `#Predicate` that has a value.
+/// A part of a `#Predicate` that translates to a value.
 protocol FoundationOperand {
     func expression(
         _ translation: FoundationTranslation

@@ -53,7 +53,7 @@ extension FieldValue: PredicateOperand {
 }
 
 extension Array: PredicateOperand where Element: PredicateOperand {
-    /// The list of the elements.
+    /// The list of the elements' expressions.
     public var predicateExpression: RecordPredicate.Expression {
         .list(map(\.predicateExpression))
     }

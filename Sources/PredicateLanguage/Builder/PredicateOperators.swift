@@ -9,10 +9,10 @@ public protocol PredicateSubject {
 }
 
 extension PredicateSubject {
-    /// Without a quantifier the value itself is compared.
+    /// `nil`: the value itself is compared.
     public var quantifier: RecordPredicate.Quantifier? { nil }
 
-    /// A comparison by any of the tree's comparators.
+    /// Compares with any of the tree's comparators.
     public func compare(
         _ comparator: RecordPredicate.Comparator, _ other: some PredicateOperand,
         _ options: RecordPredicate.TextOptions = []
@@ -24,68 +24,69 @@ extension PredicateSubject {
                     options: options, quantifier: quantifier)))
     }
 
-    /// Equal.
+    /// Tests whether the two sides are equal.
     public static func == (left: Self, right: some PredicateOperand) -> PredicateCondition {
         left.compare(.equal, right)
     }
 
-    /// Not equal.
+    /// Tests whether the two sides differ.
     public static func != (left: Self, right: some PredicateOperand) -> PredicateCondition {
         left.compare(.notEqual, right)
     }
 
-    /// Has no value.
+    /// Tests whether the left side has no value.
     public static func == (left: Self, right: NilLiteral) -> PredicateCondition {
         left.compare(.equal, FieldValue.null)
     }
 
-    /// Has a value.
+    /// Tests whether the left side has a value.
     public static func != (left: Self, right: NilLiteral) -> PredicateCondition {
         left.compare(.notEqual, FieldValue.null)
     }
 
-    /// Less.
+    /// Tests whether the left side is less than the right side.
     public static func < (left: Self, right: some PredicateOperand) -> PredicateCondition {
         left.compare(.less, right)
     }
 
-    /// Less or equal.
+    /// Tests whether the left side is less than or equal to the right side.
     public static func <= (left: Self, right: some PredicateOperand) -> PredicateCondition {
         left.compare(.lessOrEqual, right)
     }
 
-    /// Greater.
+    /// Tests whether the left side is greater than the right side.
     public static func > (left: Self, right: some PredicateOperand) -> PredicateCondition {
         left.compare(.greater, right)
     }
 
-    /// Greater or equal.
+    /// Tests whether the left side is greater than or equal to the right side.
     public static func >= (left: Self, right: some PredicateOperand) -> PredicateCondition {
         left.compare(.greaterOrEqual, right)
     }
 
-    /// Equal under options: `$0.name.isEqual(to: "alice", [.ignoringCase])`.
+    /// Tests for equality under text options: `$0.name.isEqual(to: "alice", [.ignoringCase])`.
     public func isEqual(
         to other: some PredicateOperand, _ options: RecordPredicate.TextOptions
     ) -> PredicateCondition {
         compare(.equal, other, options)
     }
 
-    /// Is one of the elements, or a part of the text.
+    /// Tests whether the left side is one of the elements, or a part of the text.
     public func isIn(
         _ list: some PredicateOperand, _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
         compare(.in, list, options)
     }
 
-    /// Is one of the elements; elements of different kinds are written as `FieldValue`.
+    /// Tests whether the left side is one of the elements. Elements of different kinds are written
+    /// as `FieldValue`.
     public func isIn(
         _ list: FieldValue..., options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
         compare(.in, FieldValue.list(list), options)
     }
 
-    /// Lies between two bounds, both included.
+    /// Tests whether the left side lies between two bounds, both included.
     public func isBetween(
         _ lower: some PredicateOperand, _ upper: some PredicateOperand
     ) -> PredicateCondition {
@@ -93,35 +94,35 @@ extension PredicateSubject {
             .between, PredicateValue(.list([lower.predicateExpression, upper.predicateExpression])))
     }
 
-    /// Has the element, or the part.
+    /// Tests whether the left side contains the element, or the text.
     public func contains(
         _ other: some PredicateOperand, _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
         compare(.contains, other, options)
     }
 
-    /// Begins with the text.
+    /// Tests whether the left side begins with the text.
     public func beginsWith(
         _ other: some PredicateOperand, _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
         compare(.beginsWith, other, options)
     }
 
-    /// Ends with the text.
+    /// Tests whether the left side ends with the text.
     public func endsWith(
         _ other: some PredicateOperand, _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
         compare(.endsWith, other, options)
     }
 
-    /// Is like the pattern of `*` and `?`, as a whole.
+    /// Tests whether the pattern, with `*` and `?`, matches the whole left side.
     public func isLike(
         _ pattern: some PredicateOperand, _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
         compare(.like, pattern, options)
     }
 
-    /// Is matched by the regular expression, as a whole.
+    /// Tests whether the regular expression matches the whole left side.
     public func matches(
         _ expression: some PredicateOperand, _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
@@ -129,7 +130,7 @@ extension PredicateSubject {
     }
 }
 
-/// A left side of which one can also calculate.
+/// A left side of a comparison that can also be an operand of arithmetic.
 public protocol ArithmeticPredicateOperand: PredicateSubject, PredicateOperand {}
 
 extension RecordFieldReference: ArithmeticPredicateOperand {}
@@ -143,34 +144,34 @@ extension ArithmeticPredicateOperand {
             .arithmetic(symbol, predicateExpression, other.predicateExpression))
     }
 
-    /// Sum.
+    /// Returns the sum.
     public static func + (left: Self, right: some PredicateOperand) -> PredicateValue {
         left.apply(.add, right)
     }
 
-    /// Difference.
+    /// Returns the difference.
     public static func - (left: Self, right: some PredicateOperand) -> PredicateValue {
         left.apply(.subtract, right)
     }
 
-    /// Product.
+    /// Returns the product.
     public static func * (left: Self, right: some PredicateOperand) -> PredicateValue {
         left.apply(.multiply, right)
     }
 
-    /// Quotient; of two integers it is truncated.
+    /// Returns the quotient. The quotient of two integers is truncated.
     public static func / (left: Self, right: some PredicateOperand) -> PredicateValue {
         left.apply(.divide, right)
     }
 
-    /// The contrary number.
+    /// Returns the negated number.
     public static prefix func - (operand: Self) -> PredicateValue {
         PredicateValue(.negative(operand.predicateExpression))
     }
 }
 
-/// The `nil` of `$0.nick == nil`.
+/// The literal `nil`, as in `$0.nick == nil`.
 public struct NilLiteral: ExpressibleByNilLiteral, Sendable {
-    /// Called by the compiler for `nil`.
+    /// Creates the literal. The compiler calls this for `nil`.
     public init(nilLiteral: ()) {}
 }

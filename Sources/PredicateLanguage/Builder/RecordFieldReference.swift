@@ -3,7 +3,7 @@ public import RelayModel
 extension RecordPredicate {
     /// Builds a predicate in Swift: `RecordPredicate.where { $0.artist == "a" && $0.price < 100 }`.
     ///
-    /// It is the same tree that the NSPredicate text gives.
+    /// The tree is the same as that of the equivalent NSPredicate text.
     public static func `where`(
         _ condition: (RecordFieldReference) -> PredicateCondition
     ) -> RecordPredicate {
@@ -11,7 +11,7 @@ extension RecordPredicate {
     }
 }
 
-/// A part of a predicate that is built in Swift.
+/// A condition, or a part of one, that is built in Swift.
 ///
 /// ```swift
 /// let condition = RecordPredicate.where { $0.artist == "a-1" && $0.price < 100 }
@@ -19,38 +19,38 @@ extension RecordPredicate {
 /// #expect(condition == written)
 /// ```
 public struct PredicateCondition: Sendable, Hashable {
-    /// The part of the tree.
+    /// The part of the tree that this condition builds.
     public let node: RecordPredicate.Node
 
-    /// Takes a part of a tree.
+    /// Creates a condition from a part of a tree.
     public init(_ node: RecordPredicate.Node) {
         self.node = node
     }
 
-    /// Both; further conditions extend the same AND, as in text.
+    /// Requires both conditions. A chain of conditions extends one AND, as in text.
     public static func && (left: Self, right: Self) -> Self {
         if case .and(let nodes) = left.node { return Self(.and(nodes + [right.node])) }
         return Self(.and([left.node, right.node]))
     }
 
-    /// Either; further conditions extend the same OR, as in text.
+    /// Requires either condition. A chain of conditions extends one OR, as in text.
     public static func || (left: Self, right: Self) -> Self {
         if case .or(let nodes) = left.node { return Self(.or(nodes + [right.node])) }
         return Self(.or([left.node, right.node]))
     }
 
-    /// The contrary.
+    /// Negates the condition.
     public static prefix func ! (condition: Self) -> Self {
         Self(.not(condition.node))
     }
 
-    /// Holds for every record.
+    /// A condition that holds for every record.
     public static let always = Self(.constant(true))
-    /// Holds for no record.
+    /// A condition that holds for no record.
     public static let never = Self(.constant(false))
 }
 
-/// Something with a value in a predicate that is built in Swift.
+/// A value in a predicate that is built in Swift.
 public protocol PredicateOperand {
     /// The expression in the tree.
     var predicateExpression: RecordPredicate.Expression { get }
@@ -68,22 +68,23 @@ public struct RecordFieldReference: Sendable, Hashable, PredicateOperand {
     /// The record itself.
     public static let record = RecordFieldReference([])
 
-    /// The member of that name.
+    /// The member with the given name.
     public subscript(dynamicMember name: String) -> RecordFieldReference {
         self[name]
     }
 
-    /// The member of that name, which need not be a Swift name.
+    /// The member with the given name, which need not be a Swift identifier.
     public subscript(name: String) -> RecordFieldReference {
         RecordFieldReference(components + [.member(name)])
     }
 
-    /// The element at that place.
+    /// The element at the given index.
     public subscript(index: Int) -> RecordFieldReference {
         RecordFieldReference(components + [.element(.constant(.integer(Int64(index))))])
     }
 
-    /// `@count` and its kin, which the path goes on behind: `$0.kids.collection(.maximum).age`.
+    /// Appends a collection operator such as `@count`. The path can continue after it:
+    /// `$0.kids.collection(.maximum).age`.
     public func collection(
         _ symbol: RecordPredicate.CollectionOperator
     ) -> RecordFieldReference {
@@ -96,17 +97,17 @@ public struct RecordFieldReference: Sendable, Hashable, PredicateOperand {
     }
 }
 
-/// Arithmetic between operands, or a constant that the compiler could not infer.
+/// An arithmetic expression, or a constant whose type the compiler cannot infer.
 public struct PredicateValue: Sendable, Hashable, PredicateOperand {
     /// The expression in the tree.
     public let predicateExpression: RecordPredicate.Expression
 
-    /// Takes an expression of the tree.
+    /// Creates an operand from an expression of the tree.
     public init(_ expression: RecordPredicate.Expression) {
         predicateExpression = expression
     }
 
-    /// Takes a value.
+    /// Creates an operand from a constant value.
     public init(_ value: FieldValue) {
         predicateExpression = .constant(value)
     }
@@ -120,19 +121,19 @@ public struct QuantifiedReference: Sendable, Hashable, PredicateSubject {
     public let predicateExpression: RecordPredicate.Expression
 }
 
-/// Any element of a list: `any($0.tags) == "red"`.
+/// Quantifies over any element of a list: `any($0.tags) == "red"`.
 public func any(_ field: RecordFieldReference) -> QuantifiedReference {
     QuantifiedReference(
         quantifier: .any, predicateExpression: field.predicateExpression)
 }
 
-/// Every element of a list.
+/// Quantifies over every element of a list.
 public func all(_ field: RecordFieldReference) -> QuantifiedReference {
     QuantifiedReference(
         quantifier: .all, predicateExpression: field.predicateExpression)
 }
 
-/// No element of a list.
+/// Requires that no element of a list satisfies the comparison.
 public func none(_ field: RecordFieldReference) -> QuantifiedReference {
     QuantifiedReference(
         quantifier: RecordPredicate.Quantifier.none, predicateExpression: field.predicateExpression)

@@ -1,7 +1,8 @@
 import RelayModel
 
-/// The kinds that a field's value may have for a comparison to hold, as far as NSPredicate's
-/// operators tell kinds apart: another value is no match, or an error, which is none either.
+/// The kinds of value that a field may have for a comparison to hold, as far as NSPredicate's
+/// operators distinguish kinds. A value of any other kind does not match, or is an evaluation
+/// error, which is no match either.
 struct AskedKinds: OptionSet, Sendable {
     let rawValue: UInt8
 
@@ -9,11 +10,11 @@ struct AskedKinds: OptionSet, Sendable {
     static let number = AskedKinds(rawValue: 2)
     static let text = AskedKinds(rawValue: 4)
     static let moment = AskedKinds(rawValue: 8)
-    /// Collections, places, references and the like.
+    /// Collections, locations, references and similar values.
     static let other = AskedKinds(rawValue: 16)
     static let all: AskedKinds = [.nothing, .number, .text, .moment, .other]
 
-    /// The kind of one value.
+    /// Creates the kind of one value.
     init(of value: FieldValue) {
         self =
             switch value {
@@ -29,7 +30,7 @@ struct AskedKinds: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// What is asked of a field on the left of a constant.
+    /// Creates the kinds that a comparison admits for a field to the left of a constant.
     init(field comparator: RecordPredicate.Comparator, _ value: FieldValue) {
         switch comparator {
         case .equal, .lessOrEqual, .greaterOrEqual, .less, .greater: self.init(of: value)
@@ -53,7 +54,7 @@ struct AskedKinds: OptionSet, Sendable {
         }
     }
 
-    /// What is asked of a field on the right of a constant.
+    /// Creates the kinds that a comparison admits for a field to the right of a constant.
     init(_ comparator: RecordPredicate.Comparator, field value: FieldValue) {
         switch comparator {
         case .equal, .lessOrEqual, .greaterOrEqual, .less, .greater: self.init(of: value)
@@ -67,7 +68,8 @@ struct AskedKinds: OptionSet, Sendable {
 }
 
 extension Contradiction {
-    /// Whether comparisons under NSPredicate's rules ask for one field to be of different kinds.
+    /// Returns whether comparisons under NSPredicate's rules require one field to be of different
+    /// kinds.
     func asksForDifferentKinds(_ nodes: [Node]) -> Bool {
         var asked: [RecordPredicate.RecordPath: AskedKinds] = [:]
         for node in nodes {
@@ -88,7 +90,8 @@ extension Contradiction {
         return false
     }
 
-    /// The field, if a comparison is one of a field of the record's own with a constant.
+    /// Returns the field that a comparison compares with a constant, or `nil` if the comparison has
+    /// another form or concerns a system field.
     static func field(of comparison: Comparison) -> RecordPredicate.RecordPath? {
         let path: RecordPredicate.RecordPath
         switch (comparison.left, comparison.right) {
@@ -96,7 +99,7 @@ extension Contradiction {
         case (.constant, .path(let right)): path = right
         default: return nil
         }
-        // What the relay knows of a record itself does not stand in its fields.
+        // System fields, which the relay itself knows, are not among a record's fields.
         guard !comparison.searchesAllTokens, let name = path.memberNames?.first,
             SystemField(named: name) == nil
         else { return nil }

@@ -1,19 +1,20 @@
-/// Between which values something must lie.
+/// A lower and an upper bound on a value, each of them optional.
 struct Bounds<Value: Comparable> {
     private var least: (value: Value, isOpen: Bool)?
     private var most: (value: Value, isOpen: Bool)?
 
-    /// Whether there is none.
+    /// Whether there is no bound.
     var isFree: Bool { least == nil && most == nil }
 
-    /// Whether nothing lies between them.
+    /// Whether no value lies within the bounds.
     var leaveNothing: Bool {
         guard let least, let most else { return false }
         if least.value > most.value { return true }
         return least.value == most.value && (least.isOpen || most.isOpen)
     }
 
-    /// The one value that lies between them and between `others`, if it is one; of no bounds none.
+    /// Returns the only value that lies within these bounds and `others`. Returns `nil` if there is
+    /// no such single value, or if these bounds are free.
     func only(within others: Self) -> Value? {
         guard !isFree else { return nil }
         let all = narrowed(by: others)
@@ -23,7 +24,7 @@ struct Bounds<Value: Comparable> {
         return least.value
     }
 
-    /// Whether there are bounds, and nothing lies between them and between `others`.
+    /// Returns whether these bounds are not free, and no value lies within both them and `others`.
     func leaveNothing(within others: Self) -> Bool {
         !isFree && narrowed(by: others).leaveNothing
     }
@@ -35,7 +36,8 @@ struct Bounds<Value: Comparable> {
         return all
     }
 
-    /// Leaves only what lies on one side of `bound`, or is `bound` itself unless it is open.
+    /// Restricts the bounds to the values on one side of `bound`, and to `bound` itself unless it
+    /// is open.
     mutating func narrow(_ side: BoundSide, _ bound: Value, _ isOpen: Bool) {
         switch side {
         case .below:
@@ -47,7 +49,7 @@ struct Bounds<Value: Comparable> {
         }
     }
 
-    /// Whether `value` lies between them.
+    /// Returns whether `value` lies within the bounds.
     func have(_ value: Value) -> Bool {
         if let least, value < least.value || value == least.value && least.isOpen { return false }
         if let most, value > most.value || value == most.value && most.isOpen { return false }
@@ -55,11 +57,11 @@ struct Bounds<Value: Comparable> {
     }
 }
 
-/// On which side of a bound something lies.
+/// The side of a bound on which values lie.
 enum BoundSide {
     case below, above
 
-    /// The same bound for numbers without a fraction, which is never open.
+    /// Returns the equivalent bound for whole numbers, which is always closed.
     func whole(_ bound: Double, _ isOpen: Bool) -> Double {
         switch self {
         case .below: isOpen ? bound.rounded(.up) - 1 : bound.rounded(.down)

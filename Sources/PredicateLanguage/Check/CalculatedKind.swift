@@ -1,14 +1,14 @@
 import RelayModel
 
-/// What is known of a calculated side whatever the record is: a number of elements is a number, and
-/// `uppercase(…)` is a text, or there is none.
+/// The kind of a calculated side, where it is known whatever the record holds: a number of elements
+/// is a number, and `uppercase(…)` is a text or an evaluation error.
 enum CalculatedKind {
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
     typealias FieldType = RecordSchema.FieldType
 
-    /// Whether a comparison holds such a side against what it never is, as `length(a) == '5'` does,
-    /// or asks for its elements, of which it has none.
+    /// Returns whether a comparison compares a calculated side with a value that it can never have,
+    /// as `length(a) == '5'` does, or asks for the elements of a side that has none.
     static func isMistaken(_ comparison: Comparison) -> Bool {
         guard comparison.rightQuantifier == nil else { return false }
         let left = kind(of: comparison.left, comparison.rules)
@@ -35,7 +35,8 @@ enum CalculatedKind {
         }
     }
 
-    /// Whether a constant is of another kind: nil is of none, and collections are left alone.
+    /// Returns whether a constant is of another kind than `type`. `nil` and collections never count
+    /// as of another kind.
     private static func isOther(_ value: FieldValue?, than type: FieldType?) -> Bool {
         guard let type, let value, let own = FieldType(of: value), own.isScalar else {
             return false

@@ -2,11 +2,11 @@ import RelayModel
 
 /// The few values that a field may have for a comparison to hold.
 enum Candidates {
-    /// More than these are not tried.
+    /// The maximum number of candidate values to try.
     static let most = 100
 
-    /// The values that are equal to `value` for NSPredicate, or for a field of that kind; `nil` if
-    /// there may be others than are known here.
+    /// Returns the values that are equal to `value` under NSPredicate's rules, or in other dialects
+    /// for a field of its kind. Returns `nil` if there may be values that are not known here.
     static func equal(to value: FieldValue) -> [FieldValue]? {
         switch value {
         case .null, .timestamp, .uuid, .objectID, .bytes: [value]
@@ -18,7 +18,7 @@ enum Candidates {
         }
     }
 
-    /// One number as everything that counts as it.
+    /// Returns all values that are equal to one number.
     private static func forms(of number: Double) -> [FieldValue] {
         var forms: [FieldValue] = [.double(number)]
         if let whole = Int64(exactly: number) { forms.append(.integer(whole)) }
@@ -27,7 +27,7 @@ enum Candidates {
         return forms
     }
 
-    /// Whether no other text is the same to Unicode as one of a value's.
+    /// Returns whether the texts of a value have no other canonically equivalent form.
     static func isOfOneForm(_ value: FieldValue) -> Bool {
         switch value {
         case .string(let text): hasOneForm(text)
@@ -36,8 +36,8 @@ enum Candidates {
         }
     }
 
-    /// Whether no other text is the same to Unicode: of ASCII some signs have another form (the
-    /// Kelvin sign is a K).
+    /// Returns whether no other text is canonically equivalent to `text`. Some ASCII characters
+    /// have an equivalent: the Kelvin sign, for example, is equivalent to K.
     private static func hasOneForm(_ text: String) -> Bool {
         text.utf8.count <= 1000
             && text.utf8.allSatisfy { $0 < 0x80 && !"K;`".utf8.contains($0) }
@@ -45,10 +45,11 @@ enum Candidates {
 }
 
 extension Contradiction {
-    /// Whether one comparison leaves few values to its field, and none of them satisfies all that
-    /// is asked of the field alone.
+    /// Returns whether a comparison leaves few values for its field, and none of them satisfies
+    /// everything else that is required of this field alone.
     ///
-    /// The evaluator itself judges them, so that nothing is said here of what operators mean.
+    /// The evaluator itself judges the values, so this code does not repeat the rules of the
+    /// operators.
     func leavesNoCandidate(_ nodes: [Node]) -> Bool {
         var asked: [RecordPredicate.RecordPath: [Node]] = [:]
         for node in nodes {
@@ -60,7 +61,7 @@ extension Contradiction {
                 values.count <= Candidates.most, let size = effort.size(of: nodes),
                 effort.allows(size * values.count)
             else { return false }
-            // A part that cannot be made ready here is not asked.
+            // A part that cannot be prepared is skipped.
             let parts = nodes.compactMap { try? PreparedNode($0, preparation) }
             return values.allSatisfy { value in
                 var record = value
@@ -73,12 +74,13 @@ extension Contradiction {
         }
     }
 
-    /// The field, if nothing else decides on a part.
+    /// Returns the field that alone decides on a part of the condition, or `nil` if there is none.
     private static func onlyField(of node: Node) -> RecordPredicate.RecordPath? {
         switch node {
         case .constant: return nil
         case .comparison(let comparison):
-            // What compiles the pattern of MATCHES, which may be the field's value, is not here.
+            // The check has no regular expression engine for the pattern of MATCHES, which may be
+            // the field's value.
             let isJudged = comparison.rules != .firebase && comparison.comparator != .matches
             return isJudged ? field(of: comparison) : nil
         case .not(let inner): return onlyField(of: inner)
@@ -90,7 +92,8 @@ extension Contradiction {
         }
     }
 
-    /// The values that the field of a comparison may have for it to hold, if they are few.
+    /// Returns the values that the field of a comparison may have for it to hold, or `nil` if they
+    /// are not few.
     private func candidates(_ node: Node) -> [FieldValue]? {
         guard case .comparison(let comparison) = node, comparison.quantifier == nil,
             comparison.rightQuantifier == nil, comparison.options.isEmpty,
@@ -116,8 +119,8 @@ extension Contradiction {
         return found
     }
 
-    /// Whether a constant is of the kind of a field that is one value: other dialects compare some
-    /// kinds with others.
+    /// Returns whether a constant is of the kind of a field with a single value. Other dialects
+    /// than NSPredicate compare some kinds with others.
     private static func isOfKind(_ value: FieldValue, _ kind: RecordSchema.FieldType) -> Bool {
         switch (value, kind) {
         case (.null, _), (.string, .string), (.integer, .integer), (.integer, .double),

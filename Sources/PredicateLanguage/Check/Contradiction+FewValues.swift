@@ -1,11 +1,11 @@
 import RelayModel
 
-//  Sides that are an error, or one of a few values, whatever the record is: an element before the
-//  first, and what is divided by zero.
+// Sides that are an error, or have one of a few values, whatever the record holds: an element
+// before the first one, and a division by zero.
 
 extension Contradiction {
-    /// Whether one side is an error with every record, or none of the few values that it can have
-    /// satisfies the comparison.
+    /// Returns whether one side is an error for every record, or none of the few values that it can
+    /// have satisfies the comparison.
     func isOfFewValues(_ comparison: Comparison) -> Bool {
         guard comparison.quantifier == nil, comparison.rightQuantifier == nil,
             comparison.comparator != .matches
@@ -13,7 +13,7 @@ extension Contradiction {
         switch comparison.rules {
         case .apple: break
         case .realm:
-            // There nil has meanings of its own.
+            // Realm gives nil meanings of its own.
             let sides = [comparison.left.literal, comparison.right.literal]
             guard comparison.comparator == .equal, !sides.contains(where: { $0?.isNull == true })
             else { return false }
@@ -31,7 +31,8 @@ extension Contradiction {
         }
     }
 
-    /// Whether a comparison has a side that is an error with every record: denied, it is one too.
+    /// Returns whether a comparison has a side that is an error for every record. Its negation is
+    /// an error too.
     func isError(_ node: Node) -> Bool {
         guard case .comparison(let comparison) = node, comparison.rules == .apple,
             comparison.quantifier == nil
@@ -40,7 +41,8 @@ extension Contradiction {
             || fewValues(of: comparison.right, .apple)?.isEmpty == true
     }
 
-    /// What a side can be if it is no error; `nil` where that is not known.
+    /// Returns the values that a side can have if it is not an error, or `nil` if they are not
+    /// known. An empty list means that the side is always an error.
     private func fewValues(
         of side: Expression, _ rules: RecordPredicate.RuleSet
     ) -> [FieldValue]? {
@@ -51,7 +53,8 @@ extension Contradiction {
                 .double(.infinity), .double(-.infinity), .double(.nan),
             ]
             if rules == .realm { return fractions + [.null, .integer(.max), .integer(.min)] }
-            // Of integers it is an error, as it is of what is no number.
+            // A division of integers by zero is an error, as is a division of a value that is not a
+            // number.
             guard case .integer? = divisor.literal else { return fractions }
             let isWhole = kind(of: dividend) == .integer || kind(of: dividend) == .boolean
             return isWhole ? [] : fractions
@@ -59,7 +62,8 @@ extension Contradiction {
         }
     }
 
-    /// Whether a side is an element that no list has: of nil there is nil, and else an error.
+    /// Returns whether a side is an element before the first one. Such an element of nil is nil; of
+    /// any other value it is an error.
     static func isBeforeFirst(_ side: Expression) -> Bool {
         guard case .path(let path) = side else { return false }
         var isFound = false
@@ -77,7 +81,7 @@ extension Contradiction {
         return isFound
     }
 
-    /// Whether a side is divided by a zero that was written down.
+    /// Returns whether a side is a division by a constant zero.
     static func isByZero(_ side: Expression) -> Bool {
         guard case .arithmetic(.divide, _, let divisor) = side, let value = divisor.literal else {
             return false
@@ -85,7 +89,8 @@ extension Contradiction {
         return FieldWish.number(value) == 0
     }
 
-    /// Whether a comparison holds of two constants; one that cannot be judged might.
+    /// Returns whether a comparison of two constants holds. One that cannot be judged counts as
+    /// holding.
     private func holds(
         _ comparison: Comparison, _ left: FieldValue, _ right: FieldValue
     ) -> Bool {

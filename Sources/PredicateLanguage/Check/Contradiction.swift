@@ -1,14 +1,15 @@
 import RelayModel
 
-/// Whether a condition asks for two things of which a record can have one only, or for one that
-/// none has.
+/// Finds conditions that no record can satisfy: conditions that require two things which exclude
+/// each other, or one thing that no record has.
 ///
-/// What is found is certain; much is not looked for. Of comparisons under NSPredicate's rules those
-/// of a field with a constant count. Elsewhere a field may be many values, each of which satisfies
-/// another comparison: there it must be written down that it is one.
+/// A finding is certain, but many contradictions are not looked for. Under NSPredicate's rules,
+/// comparisons of a field with a constant count. In other dialects a field may have many values,
+/// each of which satisfies a different comparison. There a field counts only if the schema declares
+/// it as a single value.
 ///
-/// Of the comparisons of one field it is found that their bounds leave no room, that they ask for
-/// values of different kinds (``AskedKinds``), or that the few values that one of them allows do
+/// The comparisons of one field contradict each other if their bounds leave no room, if they ask
+/// for values of different kinds (``AskedKinds``), or if the few values that one of them allows do
 /// not satisfy the others (``Candidates``).
 struct Contradiction {
     typealias Node = RecordPredicate.Node
@@ -16,16 +17,17 @@ struct Contradiction {
     typealias Comparison = RecordPredicate.Comparison
     typealias Comparator = RecordPredicate.Comparator
 
-    /// What somebody wrote down of the fields; `nil` where nobody did, or it is not to count.
+    /// The declared schema of the record type, or `nil` if there is none or it must be ignored.
     let schema: RecordSchema?
-    /// How single values are judged.
+    /// How single values are evaluated.
     let preparation: Preparation
-    /// What may be done still.
+    /// The remaining effort for this condition.
     let effort: ContradictionEffort
 
-    /// More comparisons than these are not looked at: the cost grows with their square.
+    /// The maximum number of comparisons to look at, because the cost grows with their square.
     private static let mostTerms = 200
 
+    /// Returns whether no record can satisfy `node`.
     func isIn(_ node: Node) -> Bool {
         switch node {
         case .constant(let isTrue): !isTrue
@@ -36,14 +38,14 @@ struct Contradiction {
         }
     }
 
-    /// The same of a part of what must hold together: what it joins is looked at with the rest, and
-    /// not at each depth anew.
+    /// Returns whether no record can satisfy a part of an AND. The parts of a nested AND are joined
+    /// with the others by `clash`, so they are not examined again at each depth.
     private func isInPart(_ node: Node) -> Bool {
         guard case .and(let nodes) = node else { return isIn(node) }
         return nodes.contains(where: isInPart)
     }
 
-    /// Whether a part can never be false.
+    /// Returns whether a part can never be false.
     private func isAlways(_ node: Node) -> Bool {
         switch node {
         case .constant(let isTrue): isTrue
@@ -54,7 +56,8 @@ struct Contradiction {
         }
     }
 
-    /// What must hold together: a dialect may join two at a time.
+    /// Returns the parts that must hold together, with nested ANDs flattened: some dialects join
+    /// only two parts at a time.
     private static func joined(_ nodes: [Node]) -> [Node] {
         var found: [Node] = []
         for node in nodes where found.count < mostTerms {
@@ -108,9 +111,10 @@ struct Contradiction {
         return FieldWish(isWhole: isCount || kind(of: .path(path)) == .integer)
     }
 
-    /// The kind of a field, if it was written down and is a single value of that kind.
+    /// Returns the kind of a field, if the schema declares it as a single value of that kind.
     ///
-    /// A link may stand as an embedded object, and a place as two numbers.
+    /// A reference may be stored as an embedded object, and a location as two numbers, so neither
+    /// counts.
     func kind(of expression: Expression) -> RecordSchema.FieldType? {
         guard case .path(let path) = expression, let name = path.fieldName,
             let type = schema?.fields[name]?.type ?? RecordSchema.systemFields[name]
@@ -122,7 +126,7 @@ struct Contradiction {
         }
     }
 
-    /// The term of a comparison, if nothing but its field decides on it.
+    /// Returns the comparison as a term, if its field alone decides on it.
     private func term(_ comparison: Comparison) -> Term? {
         guard comparison.quantifier == nil, comparison.rightQuantifier == nil,
             comparison.options.isEmpty, let term = Term(comparison)
@@ -131,23 +135,25 @@ struct Contradiction {
         case .apple: return term
         case .firebase: return nil
         case .realm, .minapp:
-            // These dialects compare bytes: two spellings of one letter are two texts.
+            // These dialects compare bytes, so two spellings of one letter are different texts.
             guard kind(of: .path(term.path)) != nil, Candidates.isOfOneForm(term.value)
             else { return nil }
             if term.comparator == .in || term.comparator == .between { return term }
-            // A list of constants means any of them.
+            // A list of constants means any of its elements.
             return term.value.elements == nil ? term : nil
         }
     }
 
     // MARK: Single comparisons
 
-    /// Whether at most one value of the left side must satisfy it: none of an empty list does.
+    /// Returns whether one value of the left side must satisfy the comparison. An empty list
+    /// satisfies no such comparison.
     private static func isOfAny(_ comparison: Comparison) -> Bool {
         (comparison.quantifier ?? .any) == .any && comparison.rightQuantifier == nil
     }
 
-    /// Nothing is less or more than nil, and in NSPredicate nothing lies between it and another.
+    /// Returns whether a comparison orders values against nil. Nothing is less or greater than nil.
+    /// Under NSPredicate's rules nothing lies between two bounds either if one of them is nil.
     private static func isOfNil(_ comparison: Comparison) -> Bool {
         guard isOfAny(comparison) else { return false }
         switch (comparison.comparator, comparison.rules) {
@@ -155,7 +161,7 @@ struct Contradiction {
             return comparison.left.literal?.isNull == true
                 || comparison.right.literal?.isNull == true
         case (.less, .realm), (.greater, .realm):
-            // Other paths than those of members have meanings of their own.
+            // Paths with other components than members treat nil in their own way.
             guard case .path(let path) = comparison.left, path.memberNames != nil else {
                 return false
             }
@@ -167,7 +173,8 @@ struct Contradiction {
         }
     }
 
-    /// Nothing is equal to what is no number, or less or more, not even another such.
+    /// Returns whether a comparison requires a value to be equal to NaN, or ordered against it. No
+    /// value is, not even NaN itself.
     private static func isOfNaN(_ comparison: Comparison) -> Bool {
         guard isOfAny(comparison), comparison.rules != .firebase else { return false }
         let right = comparison.right.literal
@@ -184,7 +191,7 @@ struct Contradiction {
         }
     }
 
-    /// Nothing is one of none, whatever it is and however many.
+    /// Returns whether a comparison requires a value to be in an empty collection.
     private static func isOfNothing(_ comparison: Comparison) -> Bool {
         guard comparison.comparator == .in, isOfAny(comparison), comparison.rules != .firebase
         else { return false }
@@ -195,15 +202,16 @@ struct Contradiction {
         }
     }
 
-    /// Nothing lies between bounds of which the lower is above the upper, or is of another kind,
-    /// whatever it is that is asked for: an element or a length, too.
+    /// Returns whether no value lies between the bounds, because the lower one is above the upper
+    /// one, or they are of different kinds. This holds for every left side, for example for an
+    /// element or a length.
     private static func isOfNoRoom(_ comparison: Comparison) -> Bool {
         guard comparison.comparator == .between, isOfAny(comparison),
             case .list(let bounds)? = comparison.right.literal, bounds.count == 2
         else { return false }
         switch comparison.rules {
         case .apple:
-            // In which order texts are depends on the options.
+            // The options determine the order of texts.
             if case .string = bounds[0], !comparison.options.isEmpty { return false }
             let isBackward = try? AppleRules.order(
                 bounds[0], bounds[1], [], nilsAreEqual: false, { $0 > 0 })
@@ -215,14 +223,15 @@ struct Contradiction {
         }
     }
 
-    /// NSPredicate finds neither nil nor an empty text in any text.
+    /// Returns whether a comparison searches for something that NSPredicate never finds, such as
+    /// nil or an empty text in a text.
     private func findsNothing(_ comparison: Comparison) -> Bool {
         guard comparison.rules == .apple, Self.isOfAny(comparison) else { return false }
         let needle = comparison.right.literal
         switch comparison.comparator {
         case .beginsWith, .endsWith: return Self.isNothing(needle)
         case .contains where comparison.left == .record && comparison.quantifier == nil:
-            // It asks for any of the words.
+            // This form searches for any of the words.
             guard case .string(let text)? = needle else { return false }
             return TokenSearch.words(of: text).isEmpty
         case .contains: return Self.isNothing(needle) && kind(of: comparison.left) == .string
@@ -237,7 +246,8 @@ struct Contradiction {
         }
     }
 
-    /// Whether a search for the words of a value searches none: what is no text has none.
+    /// Returns whether a search for the words of a value has no word to search for. A value that is
+    /// not a text has no words.
     private static func hasNoWord(_ value: FieldValue) -> Bool {
         guard case .string(let text) = value else { return true }
         return TokenSearch.words(of: text).isEmpty
@@ -250,8 +260,8 @@ struct Contradiction {
         }
     }
 
-    /// CloudKit's native classes show the user's own name as `__defaultOwner__`; records have the
-    /// name that the user's token says.
+    /// Returns whether a comparison uses `__defaultOwner__` for the current user. CloudKit's native
+    /// classes show the user's own name so, but records contain the name from the user token.
     static func isOfOneself(_ comparison: Comparison) -> Bool {
         guard comparison.comparator == .equal, isOfAny(comparison) else { return false }
         return isOneself(comparison.left, comparison.right)
@@ -272,13 +282,14 @@ struct Contradiction {
         }
     }
 
-    /// `CKCurrentUserDefaultName`.
+    /// The value of `CKCurrentUserDefaultName`.
     private static let oneself = "__defaultOwner__"
 
-    /// Whether a field is compared with itself as nothing is.
+    /// Returns whether the outcome of a comparison of a field with itself is fixed.
     ///
-    /// It is neither less nor more than itself, and equal to itself where it is no number: one of
-    /// these, NaN, is equal to none.
+    /// With `.equal` as `comparator`, returns whether the comparison always holds. With
+    /// `.notEqual`, returns whether it never holds. A field is neither less nor greater than
+    /// itself. It is equal to itself unless it may be a double, because NaN is not equal to itself.
     private func isOfItself(_ comparison: Comparison, _ comparator: Comparator) -> Bool {
         guard comparison.left == comparison.right, comparison.quantifier == nil,
             comparison.rightQuantifier == nil, case .path(let path) = comparison.left,
@@ -293,9 +304,10 @@ struct Contradiction {
         }
     }
 
-    /// Whether two constants are compared, and do not satisfy it.
+    /// Returns whether a comparison of two constants does not hold.
     ///
-    /// What might be a field in quotes is told otherwise.
+    /// A text might be a field name in quotes. Another warning covers that case, so texts do not
+    /// count here.
     private func isOfConstants(_ comparison: Comparison) -> Bool {
         guard let left = comparison.left.literal, let right = comparison.right.literal,
             comparison.rules != .firebase
@@ -314,19 +326,19 @@ struct Contradiction {
         return outcome != .true
     }
 
-    /// Whether one part is what another denies.
+    /// Returns whether one part is the negation of another part.
     private func deniesItself(_ nodes: [Node]) -> Bool {
         let denied = nodes.compactMap { node in
             if case .not(let inner) = node { inner } else { nil }
         }
-        // A variable may have another value at its second place.
+        // An assignment can give a variable another value between two equal parts.
         guard !denied.isEmpty, !nodes.contains(where: \.assigns) else { return false }
         let there = Set(nodes.map(Self.written))
         return denied.contains { there.contains(Self.written($0)) }
     }
 
-    /// A part in bytes: texts that Unicode takes for the same are two where a dialect compares them
-    /// by theirs.
+    /// Returns a part as the bytes of its canonical text. Canonically equivalent texts count as
+    /// different, because some dialects compare texts by their bytes.
     private static func written(_ node: Node) -> [UInt8] {
         Array(RecordPredicate(node).canonicalText.utf8)
     }
@@ -338,7 +350,7 @@ struct Contradiction {
         let path: RecordPredicate.RecordPath
         let comparator: Comparator
         let value: FieldValue
-        /// Whether texts have the order that Swift's have.
+        /// Whether texts are ordered as Swift strings are.
         let isApple: Bool
 
         init?(_ comparison: Comparison) {
@@ -363,7 +375,7 @@ struct Contradiction {
             if case .member = part { true } else { false }
         }
 
-        /// Whether the end of a path leads to one value of each record, or to none.
+        /// Returns whether the end of a path leads to at most one value in each record.
         private static func isOneValue(_ part: RecordPredicate.RecordPath.Component) -> Bool {
             switch part {
             case .first, .last, .size, .collection(.count), .element(.constant): true
@@ -379,7 +391,7 @@ struct Contradiction {
 }
 
 private extension FieldValue {
-    /// Whether it is a number that is none.
+    /// Whether the value is NaN.
     var isNoNumber: Bool {
         if case .double(let number) = self { number.isNaN } else { false }
     }

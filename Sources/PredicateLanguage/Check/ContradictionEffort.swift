@@ -1,28 +1,28 @@
 import RelayModel
 
-/// How much is done to find a contradiction in one condition, in comparisons that are judged.
+/// The effort that may go into finding a contradiction in one condition, counted in comparisons.
 ///
-/// What is found is certain, however little is looked for. Where parts stand deep in each other,
-/// each depth is looked at with all that is inside it, and with each value that a field may have:
-/// that is a product, and whoever saves a condition may make it as large as they like.
+/// A finding is certain, however little effort is spent. The work for nested parts is a product:
+/// each level is examined with everything inside it, and with each candidate value of a field. The
+/// limit is necessary because clients choose the size of a condition.
 final class ContradictionEffort {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
 
-    /// About a fiftieth of a second.
+    /// The maximum effort, about 20 ms.
     static let most = 200_000
-    /// The steps of an evaluation that take as long as a comparison.
+    /// The number of evaluation steps that take as long as one comparison.
     static let stepsPerComparison = 50
 
-    /// Comparisons that may be judged still.
+    /// The number of comparisons that may still be evaluated.
     private(set) var left: Int
 
     init(_ most: Int = ContradictionEffort.most) {
         left = most
     }
 
-    /// Whether there is enough left for what takes as long as so many comparisons; then it is
-    /// spent, and else all is.
+    /// Spends the effort of `comparisons`, and returns whether there was enough left. If there was
+    /// not, all the remaining effort is used up.
     func allows(_ comparisons: Int) -> Bool {
         guard comparisons <= left else {
             left = 0
@@ -32,8 +32,8 @@ final class ContradictionEffort {
         return true
     }
 
-    /// As how many comparisons parts count, which going through them takes; `nil` if there is not
-    /// enough left for that.
+    /// Returns the size of `nodes` in comparisons, and spends that effort. Returns `nil` if not
+    /// enough is left.
     func size(of nodes: [Node]) -> Int? {
         let before = left
         for node in nodes { spend(on: node) }
@@ -51,7 +51,8 @@ final class ContradictionEffort {
         }
     }
 
-    /// What a side adds: the values and the longer texts that stand in it.
+    /// Returns the size of a side: its parts, the elements of its lists, and an addition for longer
+    /// texts.
     private static func size(of side: Expression) -> Int {
         var size = 0
         _ = side.contains { part in

@@ -1,16 +1,16 @@
 import RelayModel
 
-/// What one field must be for several comparisons with constants to hold.
+/// The requirements that several comparisons with constants place on one field.
 struct FieldWish {
     typealias Term = Contradiction.Term
 
-    /// Bounds of everything that has an order.
+    /// Bounds for each kind of value that has an order.
     private struct Orders {
         var numbers = Bounds<Double>()
         var moments = Bounds<Timestamp>()
         var texts = Bounds<String>()
 
-        /// Whether nothing that they ask for lies within `others` too.
+        /// Returns whether one of these bounds leaves no value within `others`.
         func leaveNothing(within others: Orders) -> Bool {
             numbers.leaveNothing(within: others.numbers)
                 || moments.leaveNothing(within: others.moments)
@@ -18,19 +18,19 @@ struct FieldWish {
         }
     }
 
-    /// Whether its numbers have no fraction.
+    /// Whether numbers in the field have no fraction.
     private let isWhole: Bool
     private var equal: FieldValue?
     private var others: [FieldValue] = []
     private var choice: [FieldValue]?
-    /// So many at the beginning of the choice do not fit: what one comparison has ruled out stays
-    /// so, however many come after it, and a list may have ten thousand values.
+    /// The number of values at the start of `choice` that do not fit. A value that one comparison
+    /// has ruled out stays ruled out, so later checks skip it. A list may have ten thousand values.
     private var ruledOut = 0
-    /// Between what it lies, and so is of that kind.
+    /// Bounds from comparisons that must hold. The value must be of the kind of the bounds.
     private var asked = Orders()
-    /// Between what it lies if it is of that kind: a comparison must not hold.
+    /// Bounds from comparisons that must not hold. They apply only if the value is of their kind.
     private var spared = Orders()
-    /// With what its text begins and ends, the ends backwards.
+    /// The required prefixes of the text, and the required suffixes with their bytes reversed.
     private var beginnings: [[UInt8]] = []
     private var ends: [[UInt8]] = []
 
@@ -38,7 +38,8 @@ struct FieldWish {
         self.isWhole = isWhole
     }
 
-    /// Adds what a comparison asks for; false if nothing can be all of it.
+    /// Adds the requirement of a comparison. Returns `false` if no value can satisfy all
+    /// requirements.
     mutating func take(_ term: Term) -> Bool {
         switch term.comparator {
         case .equal:
@@ -63,7 +64,7 @@ struct FieldWish {
             narrow(\.asked, .below, term, bounds[1], false)
         case .beginsWith:
             guard let text = Self.plainText(term.value) else { return true }
-            // No text that begins so is less, whatever comes then.
+            // A text with a prefix is never less than the prefix.
             if term.isApple { asked.texts.narrow(.above, text, false) }
             guard Self.add(Array(text.utf8), to: &beginnings) else { return false }
         case .endsWith:
@@ -74,7 +75,8 @@ struct FieldWish {
         return isPossible()
     }
 
-    /// Adds a comparison that must not hold; false if nothing can be all that is asked for.
+    /// Adds a comparison that must not hold. Returns `false` if no value can satisfy all
+    /// requirements.
     mutating func refuse(_ term: Term) -> Bool {
         switch term.comparator {
         case .equal: others.append(term.value)
@@ -87,7 +89,7 @@ struct FieldWish {
         return isPossible()
     }
 
-    /// A text that is only equal to its own bytes; empty ones are none.
+    /// Returns a text that is equal only to its own bytes, or `nil`. An empty text does not count.
     private static func plainText(_ value: FieldValue) -> String? {
         guard case .string(let text) = value, !text.isEmpty, Candidates.isOfOneForm(value) else {
             return nil
@@ -95,7 +97,7 @@ struct FieldWish {
         return text
     }
 
-    /// Adds the bytes with which a text begins; false if it begins with others.
+    /// Adds a required prefix. Returns `false` if it contradicts another one.
     private static func add(_ bytes: [UInt8], to all: inout [[UInt8]]) -> Bool {
         all.append(bytes)
         return !all.contains { zip($0, bytes).contains { $0 != $1 } }
@@ -129,7 +131,7 @@ struct FieldWish {
         return fits(equal) && choice?.allSatisfy { Self.areOther($0, equal) } != true
     }
 
-    /// Whether its bounds leave one value, and that is one which it must not be.
+    /// Whether the bounds leave a single value, and that value is excluded.
     private var isOnlyOther: Bool {
         guard !others.isEmpty else { return false }
         let number = asked.numbers.only(within: spared.numbers)
@@ -163,7 +165,7 @@ struct FieldWish {
         return asked.numbers.have(number)
     }
 
-    /// Whether two constants are certainly not the same to any comparison.
+    /// Returns whether two constants are certainly different under every dialect's rules.
     private static func areOther(_ left: FieldValue, _ right: FieldValue) -> Bool {
         if let first = number(left), let second = number(right) { return first != second }
         switch (left, right) {
@@ -178,7 +180,8 @@ struct FieldWish {
         }
     }
 
-    /// Numbers that a double holds exactly; whatever else has an order is left alone.
+    /// Returns the value as a number that a double represents exactly. Returns `nil` for all other
+    /// values.
     static func number(_ value: FieldValue) -> Double? {
         switch value {
         case .integer(let number): number.magnitude <= 1 << 53 ? Double(number) : nil
@@ -188,8 +191,8 @@ struct FieldWish {
     }
 }
 
-/// The values of a list, for whoever asks of many others whether they may be among them: as
-/// `FieldWish.areOther` has it of two, without each being held against each.
+/// The values of a list, in sets for fast lookup. The comparison of two values is that of
+/// `FieldWish.areOther`, without comparing each value with each.
 private struct WantedValues {
     private var numbers: Set<Double> = []
     private var moments: Set<Timestamp> = []
@@ -213,7 +216,7 @@ private struct WantedValues {
         }
     }
 
-    /// Whether a value may be the same as one of them.
+    /// Returns whether a value may be equal to one of the list's values.
     func mayHave(_ value: FieldValue) -> Bool {
         if hasOther { return true }
         switch value {

@@ -1,12 +1,12 @@
 import RelayModel
 
-/// What is never less than nothing: a distance, a number of elements, a length.
+/// Expressions that are never negative: a distance, a number of elements, a length.
 enum LeastZero {
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
 
-    /// Whether a comparison asks for less, as a circle with a radius of nothing does, in which
-    /// nothing lies.
+    /// Returns whether a comparison requires such an expression to be less than it can be. For
+    /// example, nothing lies within a circle whose radius is zero.
     static func isAskedForLess(_ comparison: Comparison) -> Bool {
         guard comparison.quantifier == nil, comparison.rightQuantifier == nil else { return false }
         if isOne(comparison.left, comparison.rules), let value = comparison.right.literal {

@@ -1,14 +1,15 @@
 import RelayModel
 
-/// A text in capital letters has no small ones, and one in small letters no capitals.
+/// Finds comparisons of `uppercase(…)` and `lowercase(…)` with letters of the wrong case.
 enum LetterCase {
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
 
-    /// Whether a comparison looks for what such a text never has, as `lowercase(name) == 'Bob'`
-    /// does.
+    /// Returns whether a comparison looks for a text that such a function never returns, as
+    /// `lowercase(name) == 'Bob'` does.
     ///
-    /// Only letters of ASCII are looked at: no other character becomes one of the wrong case.
+    /// Only ASCII letters are checked, because no other character maps to an ASCII letter of the
+    /// wrong case.
     static func isMistaken(_ comparison: Comparison) -> Bool {
         guard comparison.rules == .apple, comparison.options.isEmpty,
             comparison.quantifier == nil, comparison.rightQuantifier == nil

@@ -1,25 +1,26 @@
 import RelayModel
 
-/// Walks a predicate in search of what can never be meant.
+/// Walks a predicate, and refuses what cannot be meant.
 struct PredicateCheck {
     typealias Node = RecordPredicate.Node
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
 
     var schema: RecordSchema?
-    /// The variables that have values here.
+    /// The variables that have a value at this place.
     var variables: Set<String>
-    /// What patterns are compiled with.
+    /// How patterns are compiled.
     let preparation: Preparation
-    /// How comparisons under other rules than NSPredicate's are held to the schema.
+    /// The schema check for comparisons under other rules than NSPredicate's.
     let foreign: ForeignCheck
-    /// Whether what comes next is asked not to hold; `nil` within expressions, where it may be
-    /// either.
+    /// Whether the next node is negated, or `nil` within expressions, where both cases are
+    /// possible.
     var isNegated: Bool? = false
-    /// How many of the predicate's own comparisons were looked at.
+    /// The number of the predicate's own comparisons that have been checked.
     var looked = 0
 
-    /// Holds a comparison to a schema by its dialect's own rules, and says whether there are any.
+    /// Checks a comparison against a schema by the rules of its dialect. Returns `false` if the
+    /// dialect has no rules of its own.
     typealias ForeignCheck =
         @Sendable (Comparison, RecordSchema) throws(PredicateError) -> Bool
 
@@ -40,7 +41,7 @@ struct PredicateCheck {
                 found: "\(length) bytes",
                 expected: "\(Limits.maximumPredicateBytes) bytes at the most")
         }
-        // Escapes make marks of what came in as letters and digits.
+        // Escape sequences, which are written in letters and digits, can produce combining marks.
         guard !text.hasEndlessMarks else {
             throw PredicateError(
                 .check, "a text has too many combining marks in a row",
@@ -71,7 +72,7 @@ struct PredicateCheck {
     }
 
     private mutating func check(_ comparison: Comparison) throws(PredicateError) {
-        // Those within expressions belong to the comparison around them.
+        // Comparisons within an expression are reported as part of the comparison around it.
         guard isNegated != nil else { return try judge(comparison) }
         let number = looked
         looked += 1
@@ -224,7 +225,7 @@ struct PredicateCheck {
             try check(list, at: span)
             let outer = (variables, schema)
             variables.insert(variable)
-            // What an element is is known as far as it is of the list.
+            // The element's type is known as far as the list's type is.
             let element = try? schema?.type(of: list)?.element
             schema?.elements[variable] = element
             try check(inner: condition)
@@ -299,7 +300,7 @@ struct PredicateCheck {
 }
 
 extension FieldValue {
-    /// Values of one class can be ordered among themselves.
+    /// Classes of values. Only values of the same class can be ordered.
     enum OrderClass {
         case number
         case text

@@ -1,35 +1,35 @@
 package import RelayModel
 
-/// Something in a condition that is allowed and was probably not meant.
+/// A part of a condition that is allowed but probably a mistake.
 package struct PredicateWarning: Sendable, Hashable {
-    /// What is doubted.
+    /// The kind of a warning.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// No change of this record type has come, and the schema does not have it.
+        /// No change of this record type has arrived, and the schema does not have the type.
         case unknownRecordType
-        /// No record of the type had this field.
+        /// No record of the type has had this field.
         case unknownField
-        /// The field had values of another kind.
+        /// The field has had values of another kind.
         case otherKind
-        /// A pattern has the wildcards of SQL.
+        /// A pattern contains wildcards of SQL.
         case foreignWildcard
-        /// No record can satisfy it.
+        /// No record can satisfy the condition.
         case neverTrue
-        /// It asks for the record before a change, which does not come.
+        /// The condition needs the record before a change, which the source does not send.
         case noBeforeImage
         /// A date was probably given in another unit.
         case unlikelyDate
     }
 
-    /// What is doubted.
+    /// The kind of the warning.
     package var kind: Kind
-    /// What is the matter, as a sentence for people.
+    /// The reason, as a sentence for people.
     package var reason: String
-    /// What was probably meant, or what helps.
+    /// What was probably meant, or what to do instead.
     package var hint: String?
-    /// The place in the text of the condition; of no length where there is none.
+    /// The place in the condition's text. Its length is zero if there is none.
     package var span: SourceSpan
 
-    /// Doubts what stands at `span`.
+    /// Creates a warning about the text at `span`.
     package init(
         _ kind: Kind, _ reason: String, hint: String? = nil, at span: SourceSpan = .none
     ) {
@@ -54,7 +54,7 @@ package struct PredicateWarning: Sendable, Hashable {
 }
 
 extension RecordPredicate {
-    /// The comparisons that the predicate consists of, those within expressions left out.
+    /// The comparisons of the predicate, without those nested in expressions.
     package var comparisons: [Comparison] {
         var found: [Comparison] = []
         Self.collect(root, into: &found)
@@ -70,8 +70,9 @@ extension RecordPredicate {
         }
     }
 
-    /// What shows in the condition itself, of records that keep to `schema`, which somebody wrote
-    /// down; `nil` where nobody did.
+    /// Returns the warnings that follow from the condition itself, without any records.
+    ///
+    /// `schema` is the declared schema of the record type, or `nil` if there is none.
     func ownWarnings(
         by schema: RecordSchema?, in form: PredicateForm, _ preparation: Preparation
     ) -> [PredicateWarning] {
@@ -101,7 +102,7 @@ extension RecordPredicate {
         return warnings
     }
 
-    /// Which records can never satisfy a part, in words; `nil` where one might.
+    /// Returns, in words, which records can never satisfy a part, or `nil` if some record might.
     private static func neverTrue(
         _ node: Node, by schema: RecordSchema?, _ preparation: Preparation,
         _ effort: ContradictionEffort
@@ -114,7 +115,7 @@ extension RecordPredicate {
         return "no record that keeps to the schema"
     }
 
-    /// What probably was not thought of.
+    /// Returns a hint about the most likely mistake.
     private func neverTrueHint(in form: PredicateForm) -> String? {
         if comparisons.contains(where: Contradiction.isOfOneself) {
             return "__defaultOwner__ is oneself in CloudKit's own classes only: "
@@ -152,7 +153,7 @@ extension RecordPredicate {
         }
     }
 
-    /// A field in quotes, as SQL writes it: a text that is compared with another constant.
+    /// Warns of a field in quotes, as SQL writes it: a text that is compared with another constant.
     private static func quotedField(_ comparison: Comparison) -> PredicateWarning? {
         guard case .string(let name)? = comparison.left.literal,
             comparison.right.literal != nil, isName(name)
@@ -162,7 +163,7 @@ extension RecordPredicate {
             hint: "a field stands without quotes: \(name)", at: comparison.leftSpan)
     }
 
-    /// A date of what are seconds or milliseconds since 1970, taken for the other.
+    /// Warns of a date in seconds since 1970 that was read as milliseconds, or the reverse.
     private static func unlikelyDate(_ comparison: Comparison) -> PredicateWarning? {
         let sides = [
             (comparison.left.literal, comparison.leftSpan),
@@ -186,21 +187,23 @@ extension RecordPredicate {
         return nil
     }
 
-    /// What the seconds of 1973 to 2128 are as milliseconds: days of January and February 1970.
+    /// The dates that result if seconds of the years 1973 to 2128 are read as milliseconds. They
+    /// lie in January and February 1970.
     private static let secondsAsMilliseconds: ClosedRange<Int64> = 100_000...5_000_000
-    /// The end of the year 9999: milliseconds since 1978, as seconds, are behind it.
+    /// The end of the year 9999. Milliseconds since 1978, read as seconds, lie beyond it.
     ///
-    /// What has no end often has one of 9999, or of 4001, as `Date.distantFuture` is.
+    /// Dates without an end are often written as one in the year 9999, or in 4001 as
+    /// `Date.distantFuture` is.
     private static let latestLikely: Int64 = 253_402_300_799
 
-    /// Whether a text could be a field's name as well.
+    /// Returns whether a text could also be the name of a field.
     private static func isName(_ text: String) -> Bool {
         guard let first = text.first, text.utf8.count <= 60 else { return false }
         return (first.isLetter || first == "_")
             && text.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." }
     }
 
-    /// SQL's `%` in a pattern without a wildcard of LIKE's own.
+    /// Warns of SQL's `%` in a pattern that has no wildcard of LIKE.
     private static func foreignWildcard(_ comparison: Comparison) -> PredicateWarning? {
         guard comparison.comparator == .like,
             case .constant(.string(let pattern)) = comparison.right,
@@ -218,7 +221,7 @@ extension RecordPredicate {
 }
 
 private extension PredicateForm {
-    /// How alternatives are written.
+    /// A hint on how alternatives are written in this form.
     var hintForAlternatives: String {
         switch self {
         case .predicate, .rql: "alternatives are joined by OR"

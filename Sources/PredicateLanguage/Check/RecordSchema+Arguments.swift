@@ -1,13 +1,13 @@
-//  What functions and the operators on collections are defined for: with anything else every
-//  evaluation is an error, so that the condition would never fire.
+// The types that functions, casts and collection operators accept. With any other type every
+// evaluation is an error, so the condition would never fire.
 
 extension RecordSchema {
     typealias Function = RecordPredicate.Function
     typealias CollectionOperator = RecordPredicate.CollectionOperator
     typealias Component = RecordPredicate.RecordPath.Component
 
-    /// Refuses an argument of a function that is defined for others; `isOnly` if it is the only
-    /// one.
+    /// Throws if `function` is not defined for the type of `argument`. `isOnly` says whether it is
+    /// the only argument.
     func checkArgument(
         _ argument: Expression, _ type: FieldType?, of function: Function, isOnly: Bool
     ) throws(PredicateError) {
@@ -19,7 +19,7 @@ extension RecordSchema {
             found: type.word, expected: wanted)
     }
 
-    /// What a function takes; `nil` if it may take the type.
+    /// Returns, in words, what a function takes, or `nil` if it accepts `type`.
     private static func wanted(
         by function: Function, insteadOf type: FieldType, isOnly: Bool
     ) -> String? {
@@ -38,7 +38,7 @@ extension RecordSchema {
         }
     }
 
-    /// The type of the least or the greatest of arguments; `nil` where it is not known.
+    /// Returns the type of the least or the greatest of `arguments`, or `nil` if it is not known.
     static func extreme(of arguments: [FieldType?]) -> FieldType? {
         var common: FieldType?
         for argument in arguments {
@@ -50,7 +50,7 @@ extension RecordSchema {
         return common
     }
 
-    /// Refuses what has no meaning as another type: casting it is an error with every value.
+    /// Throws if values of `type` cannot be cast to `target`, so that every evaluation is an error.
     func checkCast(
         _ inner: Expression, _ type: FieldType, to target: RecordPredicate.CastType
     ) throws(PredicateError) {
@@ -60,9 +60,9 @@ extension RecordSchema {
             found: type.word, expected: wanted)
     }
 
-    /// What can be cast to another type; `nil` if this type may be.
+    /// Returns, in words, what can be cast to `target`, or `nil` if `type` can be.
     ///
-    /// A link may stand as an embedded object, and a place as two numbers.
+    /// A reference may be stored as an embedded object, and a location as two numbers.
     private static func wanted(
         by target: RecordPredicate.CastType, insteadOf type: FieldType
     ) -> String? {
@@ -84,8 +84,10 @@ extension RecordSchema {
         }
     }
 
-    /// The type of an operator on a collection, whose elements the rest of its path is applied to;
-    /// `nil` where it is not known.
+    /// Returns the type of a collection operator's value, or `nil` if it is not known. `rest` is
+    /// the part of the path after the operator, which is applied to each element.
+    ///
+    /// Throws if the operator is not defined for the type.
     func type(
         of symbol: CollectionOperator, over collection: FieldType,
         _ rest: ArraySlice<Component>, _ span: SourceSpan
@@ -116,7 +118,7 @@ extension RecordSchema {
         }
     }
 
-    /// The type of what the rest of a path leads to, from each element of a collection.
+    /// Returns the type of the value at the end of `path`, which starts at a value of type `start`.
     func walk(
         _ path: ArraySlice<Component>, from start: FieldType, _ span: SourceSpan
     ) throws(PredicateError) -> FieldType? {
@@ -132,7 +134,7 @@ extension RecordSchema {
         return current
     }
 
-    /// Refuses what is no collection.
+    /// Throws if `type` is not a collection.
     func checkCollection(
         _ type: FieldType, _ word: String, _ span: SourceSpan
     ) throws(PredicateError) {
@@ -141,14 +143,15 @@ extension RecordSchema {
             "\(word) is not defined for \(type.word)", span, found: type.word, expected: "a list")
     }
 
-    /// Where an operand stands, if it is a field.
+    /// Returns the place of an operand in the text, if it is a field.
     func span(of operand: Expression) -> SourceSpan {
         if case .path(let path) = operand { path.span } else { .none }
     }
 }
 
 private extension RecordSchema.FieldType {
-    /// What a statistic is made of: the elements of its only argument, or its arguments.
+    /// The type that a statistic is computed from: the elements of its only argument, or each
+    /// argument.
     func statisticElement(isOnly: Bool) -> Self {
         guard isOnly, case .list(let element) = self else { return self }
         return element

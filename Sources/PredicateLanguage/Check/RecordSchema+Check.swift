@@ -4,9 +4,9 @@ extension RecordSchema {
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
 
-    /// Checks the fields of one comparison, and whether its sides can have to do with each other.
+    /// Checks the fields of one comparison, and whether the types of its sides fit each other.
     ///
-    /// `isNegated` says whether it is asked not to hold; `nil` if it may be either.
+    /// `isNegated` says whether the comparison is negated. It is `nil` if both cases are possible.
     func check(
         _ comparison: Comparison, isNegated: Bool? = false
     ) throws(PredicateError) {
@@ -15,7 +15,7 @@ extension RecordSchema {
             return
         }
         var left: FieldType?
-        // All texts of a record are no field of it.
+        // A search in all texts of a record has no field on its left.
         if !comparison.searchesAllTokens { left = try type(of: comparison.left) }
         let right = try typeOfRight(comparison)
         if comparison.quantifier != nil, let collection = left {
@@ -40,14 +40,15 @@ extension RecordSchema {
             try checkText(left, comparison.leftSpan, sides)
             try checkText(right, comparison.rightSpan, sides)
         case .tokenMatches:
-            // Of a list each text is searched.
+            // In a list, the search goes through each text.
             try checkText(left?.searched, comparison.leftSpan, sides)
         case .geoWithin: return
         }
     }
 
-    /// What is cast, if it is asked for records that do not have it: nil is nil to every CAST, so
-    /// that they are found whatever a value would be to it.
+    /// Returns the operand of a CAST that is compared with nil, if the comparison asks for records
+    /// without a value. CAST of nil is nil for every target, so such records are found even if CAST
+    /// is not defined for the field's type.
     private static func absent(_ comparison: Comparison, _ isNegated: Bool?) -> Expression? {
         let wanted: RecordPredicate.Comparator = isNegated == true ? .notEqual : .equal
         guard isNegated != nil, comparison.comparator == wanted, comparison.rules == .apple,
@@ -63,7 +64,8 @@ extension RecordSchema {
         return inner
     }
 
-    /// The type of the right side, where a word that is no field was often meant as a text.
+    /// Returns the type of the right side. If it fails, the error hints that an unknown word on
+    /// this side was often meant as a text.
     private func typeOfRight(_ comparison: Comparison) throws(PredicateError) -> FieldType? {
         do {
             return try type(of: comparison.right)
@@ -77,12 +79,12 @@ extension RecordSchema {
         }
     }
 
-    /// What a word that is no field was meant as.
+    /// Returns the hint for a word that is not a known field.
     static func hintForWord(_ word: String) -> String {
         "a word without quotes is a field; a text is written \"\(word.prefix(60))\""
     }
 
-    /// The first word of a side, or of a list, that is no field.
+    /// Returns the first word of a side, or of a list, that is not a known field.
     private func unknownWord(in side: Expression) -> String? {
         var words = [side]
         if case .list(let elements) = side { words = elements }
@@ -91,7 +93,7 @@ extension RecordSchema {
         }
     }
 
-    /// The two sides of a comparison, as far as their types are known.
+    /// The two sides of a comparison, with their types where these are known.
     private struct Sides {
         var left: FieldType?
         var right: FieldType?
@@ -105,7 +107,7 @@ extension RecordSchema {
         switch sides.comparison.rules {
         case .minapp: if left.agreesInMinapp(with: right) { return }
         case .realm:
-            // A list without quantifier means ANY of its elements.
+            // A list without a quantifier means ANY of its elements.
             if let element = left.element, element.agrees(with: right) { return }
             if let element = right.element, element.agrees(with: left) { return }
             fallthrough
@@ -126,7 +128,7 @@ extension RecordSchema {
                     : nil))
     }
 
-    /// How a number or a boolean is written, where a text of it stands for one.
+    /// Returns a hint on how to write a number or a boolean, if a text contains one.
     private static func hintForQuotes(_ sides: Sides) -> String? {
         let constant = sides.comparison.right.literal ?? sides.comparison.left.literal
         guard case .string(let text)? = constant, text.utf8.count <= 40 else { return nil }
@@ -141,7 +143,7 @@ extension RecordSchema {
         }
     }
 
-    /// How one of a list's elements is asked for, where the list itself is.
+    /// Returns a hint on how to ask for an element of a list, if the list itself is compared.
     private static func hintForList(_ left: FieldType?, _ right: FieldType?) -> String? {
         switch (left, right) {
         case (.list(let element)?, let other?) where !other.isList && element.agrees(with: other),
@@ -153,7 +155,8 @@ extension RecordSchema {
 
     private static let hintForElements = "ANY before the list asks for one of its elements"
 
-    /// How a date is written, where a text or a number stands for one beside a field of dates.
+    /// Returns a hint on how to write a date, if a text or a number is compared with a field of
+    /// dates.
     private static func hintForDate(_ sides: Sides) -> String? {
         let isLeft = sides.left == .timestamp
         guard isLeft != (sides.right == .timestamp),
@@ -167,7 +170,7 @@ extension RecordSchema {
         }
     }
 
-    /// How something is written that has no literal, where a text stands for it.
+    /// Returns a hint on how to write a value that has no literal, if a text is used instead.
     private static func hintForText(_ constant: FieldType, for field: FieldType) -> String? {
         switch (constant, field) {
         case (.string, .uuid):
@@ -178,7 +181,7 @@ extension RecordSchema {
         }
     }
 
-    /// How to ask for the record to which a reference leads.
+    /// Returns a hint on how to compare a reference with the name of a record.
     private static func hint(_ left: FieldType, _ right: FieldType) -> String? {
         guard left == .reference && right == .string || left == .string && right == .reference
         else { return nil }
@@ -256,7 +259,7 @@ extension RecordSchema {
 }
 
 extension RecordPredicate.Expression {
-    /// The name, if this is a word that stands alone.
+    /// The name, if this expression is a single word.
     var soleName: String? {
         guard case .path(let path) = self, let names = path.memberNames, names.count == 1 else {
             return nil
@@ -266,12 +269,12 @@ extension RecordPredicate.Expression {
 }
 
 private extension RecordSchema.FieldType {
-    /// Whether this is a list, and no dictionary.
+    /// Whether this is a list, and not a dictionary.
     var isList: Bool {
         if case .list = self { true } else { false }
     }
 
-    /// What a search for words looks into.
+    /// The type that a search for words looks into.
     var searched: Self {
         switch self {
         case .list(let element): element.searched

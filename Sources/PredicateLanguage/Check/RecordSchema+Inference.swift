@@ -1,13 +1,13 @@
 public import RelayModel
 
 extension RecordSchema {
-    /// The schema that a table of records shows: a field whose values are of one kind has that
-    /// kind, one with several kinds, or none, may hold anything.
+    /// Creates a schema from records. A field whose values are all of one kind has that kind. A
+    /// field with values of several kinds, or with none, is of mixed type.
     ///
-    /// Embedded objects that do not have the same members count as dictionaries, whose members are
-    /// not known.
+    /// Embedded objects that do not all have the same members become dictionaries with unknown
+    /// members.
     ///
-    /// - Complexity: O(*n*) in the values.
+    /// - Complexity: O(*n*) in the number of values.
     public init(inferredFrom records: [RecordFields]) {
         var columns: [String: [FieldValue]] = [:]
         for fields in records {

@@ -1,11 +1,11 @@
 public import RelayModel
 
 extension RecordSchema {
-    /// Reads a schema: an object of fields, each a type name or `{"type", "queryable", "indexed",
-    /// "fields"}`.
+    /// Creates a schema from its JSON form: an object of fields, each of which is a type name or
+    /// `{"type", "queryable", "indexed", "fields"}`.
     ///
-    /// The types are CloudKit's, with `BOOLEAN`, `UUID`, `OBJECTID`, `MAP` (an object, whose
-    /// `fields` may be given) and `ANY`; each may end in `_LIST`.
+    /// The types are CloudKit's, and also `BOOLEAN`, `UUID`, `OBJECTID`, `MAP` (an object, whose
+    /// members `fields` may define) and `ANY`. Each may end in `_LIST`.
     ///
     /// - Throws: `JSONContractError` at the first field that cannot be read.
     public init(json: JSONValue, path: String = "schema") throws(JSONContractError) {
@@ -67,7 +67,7 @@ extension RecordSchema {
 }
 
 extension RecordSchema.FieldType {
-    /// What a condition sees of a field of this type.
+    /// Creates the type that a condition sees for a field of type `type`.
     public init(_ type: SchemaFieldType) {
         let element = Self(type.element, members: nil)
         self = type.isList ? .list(element) : element

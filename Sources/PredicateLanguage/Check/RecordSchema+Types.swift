@@ -1,15 +1,16 @@
 import RelayModel
 
 extension RecordSchema {
-    /// The system fields that every record has, by the names of CloudKit's metadata.
+    /// The types of the system fields, which every record has, by the names of CloudKit's metadata.
     static let systemFields: [String: FieldType] = Dictionary(
         uniqueKeysWithValues: SystemField.allCases.flatMap { field in
             field.names.map { ($0, FieldType(field.element, members: nil)) }
         })
 
-    /// The type of an expression, or `nil` where it is not known.
+    /// Returns the type of an expression, or `nil` if it is not known.
     ///
-    /// - Throws: ``PredicateError`` if it uses a field that is unknown or not queryable.
+    /// - Throws: ``PredicateError`` if the expression uses a field that is unknown or not
+    ///   queryable, or if an operation is not defined for the type of an operand.
     func type(of expression: Expression) throws(PredicateError) -> FieldType? {
         switch expression {
         case .constant(let value): return FieldType(of: value)
@@ -37,7 +38,7 @@ extension RecordSchema {
             return Self.type(of: target)
         case .member(let base, let path):
             let kind = try type(of: base)
-            // What is calculated has members of unknown kinds.
+            // The members of a calculated value are of unknown kinds.
             guard case .variable = base, let kind else { return nil }
             return try walk(path.components[...], from: kind, path.span)
         case .subquery(let list, _, _):
@@ -161,7 +162,7 @@ extension RecordSchema {
         return field.type
     }
 
-    /// The type after one more step, or `nil` where it is not known.
+    /// Returns the type after one more component of a path, or `nil` if it is not known.
     func step(
         _ component: RecordPredicate.RecordPath.Component, from type: FieldType,
         _ span: SourceSpan
@@ -205,7 +206,7 @@ extension RecordSchema {
         }
     }
 
-    /// The properties of Cocoa's strings that conditions in the wild use.
+    /// Properties of Cocoa's strings that conditions in practice use.
     private static let propertiesOfTexts: [String: FieldType] = [
         "length": .integer, "uppercaseString": .string, "lowercaseString": .string,
         "intValue": .integer, "integerValue": .integer, "longLongValue": .integer,
@@ -214,7 +215,8 @@ extension RecordSchema {
 }
 
 extension RecordSchema.FieldType {
-    /// The type of a constant, or `nil` for nil and for lists of mixed kinds, which fit anywhere.
+    /// Creates the type of a constant, or returns `nil` for nil, which is compatible with every
+    /// type.
     init?(of value: FieldValue) {
         switch value {
         case .null: return nil
@@ -234,7 +236,7 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// The type of all the values, apart from nils.
+    /// Returns the common type of all values except nil, or `mixed` if there is none.
     private static func common(_ values: [FieldValue]) -> Self {
         var common: Self?
         for value in values {
@@ -248,7 +250,7 @@ extension RecordSchema.FieldType {
         return common ?? .mixed
     }
 
-    /// The type of the elements, if this is a collection.
+    /// The type of the elements, if this type can be a collection.
     var element: Self? {
         switch self {
         case .list(let element): element
@@ -257,7 +259,7 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// Whether values of the two types can be equal.
+    /// Returns whether values of the two types can be equal.
     func agrees(with other: Self) -> Bool {
         switch (self, other) {
         case (.mixed, _), (_, .mixed), (.map, .map): true
@@ -269,9 +271,9 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// Whether values of this type can match one of the other by Minapp's rules: booleans are no
-    /// numbers, a text names the record of a reference, a UUID or an object ID, a date may come as
-    /// a text, and of a list any element counts.
+    /// Returns whether values of this type can match a value of type `wanted` by Minapp's rules:
+    /// booleans are not numbers; a text names a UUID, an object ID or the record of a reference; a
+    /// date may be stored as a text; any element of a list counts.
     func agreesInMinapp(with wanted: Self) -> Bool {
         switch (self, wanted) {
         case (.boolean, .integer), (.boolean, .double), (.integer, .boolean), (.double, .boolean):
@@ -283,7 +285,7 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// Whether values of the type can be ordered.
+    /// Whether values of this type can be ordered.
     var hasOrder: Bool {
         switch self {
         case .string, .integer, .double, .boolean, .timestamp, .mixed: true
@@ -291,7 +293,7 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// The word for error messages.
+    /// The type's name in error messages.
     var word: String {
         switch self {
         case .string: "a text"

@@ -1,4 +1,4 @@
-/// What is known of the fields of one record type.
+/// The known fields of one record type.
 ///
 /// ```swift
 /// let schema = RecordSchema(["price": RecordSchema.Field(.integer)])
@@ -10,7 +10,7 @@
 public struct RecordSchema: Sendable, Hashable {
     /// The kind of a field.
     public indirect enum FieldType: Sendable, Hashable {
-        /// Text.
+        /// A text.
         case string
         /// A 64-bit integer.
         case integer
@@ -18,13 +18,13 @@ public struct RecordSchema: Sendable, Hashable {
         case double
         /// A truth value.
         case boolean
-        /// A moment.
+        /// A date with a time.
         case timestamp
-        /// Bytes.
+        /// Binary data.
         case bytes
         /// A reference to a record.
         case reference
-        /// A place.
+        /// A location.
         case location
         /// A UUID.
         case uuid
@@ -32,23 +32,23 @@ public struct RecordSchema: Sendable, Hashable {
         case objectID
         /// A list of elements of one type.
         case list(FieldType)
-        /// An embedded object; `nil` where its members are not known.
+        /// An embedded object, with its members or `nil` if they are not known.
         case map([String: Field]?)
-        /// A field that may hold anything.
+        /// A field that may hold values of any kind.
         case mixed
     }
 
-    /// What is known of one field.
+    /// The type and properties of one field.
     public struct Field: Sendable, Hashable {
-        /// Its kind.
+        /// The type of the field.
         public var type: FieldType
-        /// Whether a predicate may use it.
+        /// Whether a predicate may use the field.
         public var isQueryable: Bool
-        /// Whether every RQL query must compare it with constants (Realm's indexed queryable
+        /// Whether every RQL query must compare the field with constants (Realm's indexed queryable
         /// field).
         public var isIndexedQueryable: Bool
 
-        /// Describes a field that may be used by a predicate.
+        /// Creates a field, by default one that a predicate may use.
         public init(
             _ type: FieldType, isQueryable: Bool = true, isIndexedQueryable: Bool = false
         ) {
@@ -61,32 +61,32 @@ public struct RecordSchema: Sendable, Hashable {
     /// The fields by name.
     public var fields: [String: Field]
 
-    /// Whether records may have other fields, of which nothing is known.
+    /// Whether records may have other fields, about which nothing is known.
     let isOpen: Bool
 
-    /// What the elements are that the variables of the subqueries around stand for.
+    /// The element types of the variables of enclosing subqueries.
     var elements: [String: FieldType] = [:]
 
-    /// Creates a schema of all fields that there are.
+    /// Creates a complete schema: records have no other fields.
     public init(_ fields: [String: Field]) {
         self.fields = fields
         isOpen = false
     }
 
-    /// Creates a schema of fields beside which there may be others, of which nothing is known.
+    /// Creates a schema of known fields. Records may have others, about which nothing is known.
     ///
-    /// A predicate is checked only where it asks for what every record has, or for one of these.
+    /// A predicate is checked only where it uses one of these fields, or a system field.
     public init(knownOnly fields: [String: Field]) {
         self.fields = fields
         isOpen = true
     }
 
-    /// What holds of every record: the system fields have their kinds.
+    /// The schema that holds for every record: only the types of the system fields are known.
     public static let ofAnyRecord = RecordSchema(knownOnly: [:])
 }
 
 extension RecordSchema {
-    /// Whether anything is known of the fields of a comparison.
+    /// Returns whether anything is known about the fields of a comparison.
     func concerns(_ comparison: Comparison) -> Bool {
         !isOpen || concerns(comparison.left) || concerns(comparison.right)
     }
@@ -106,13 +106,14 @@ extension RecordSchema {
         }
     }
 
-    /// Whether the first step of a path leads to a field of which something is known.
+    /// Returns whether the first component of a path is a field about which something is known.
     func isKnown(_ path: RecordPredicate.RecordPath) -> Bool {
         guard case .member(let name)? = path.components.first else { return false }
         return fields[name] != nil || Self.systemFields[name] != nil
     }
 
-    /// Refuses to go further into a system field than to the name of a reference: there is nothing.
+    /// Throws if a path goes further into a reference among the system fields than to the record's
+    /// name. There is nothing else to read.
     func checkSystemPath(_ path: RecordPredicate.RecordPath) throws(PredicateError) {
         guard case .member(let name)? = path.components.first, fields[name] == nil,
             Self.systemFields[name] == .reference,

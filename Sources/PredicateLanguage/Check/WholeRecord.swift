@@ -1,9 +1,10 @@
 import RelayModel
 
-/// The record itself, which is a dictionary: whoever compares it with a value, as Core Data's
-/// objects are compared with others, means its name.
+/// Finds comparisons of the record itself with a value that is not a dictionary. The record is a
+/// dictionary. An author who compares it with a value, as one compares Core Data objects, means its
+/// name.
 enum WholeRecord {
-    /// Whether a comparison holds the record against what no dictionary is.
+    /// Returns whether a comparison compares the record with a value that no dictionary equals.
     static func isMistaken(_ comparison: RecordPredicate.Comparison) -> Bool {
         guard comparison.rules == .apple, comparison.quantifier == nil,
             comparison.rightQuantifier == nil
@@ -20,7 +21,7 @@ enum WholeRecord {
         }
     }
 
-    /// Whether it is a constant that neither is a dictionary nor has one.
+    /// Returns whether `value` is a constant that neither is a dictionary nor contains one.
     private static func isNoDictionary(_ value: FieldValue?) -> Bool {
         switch value {
         case nil, .map?: false

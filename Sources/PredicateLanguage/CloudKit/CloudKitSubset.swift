@@ -1,10 +1,11 @@
 import RelayModel
 
 extension RecordPredicate {
-    /// Checks that the predicate keeps to what CloudKit's CKQuery allows (CKQuery, "Predicate
-    /// Rules").
+    /// Checks that the predicate keeps to the subset that CloudKit's CKQuery allows (CKQuery,
+    /// "Predicate Rules").
     ///
-    /// CONTAINS asks for an element of a list; that a field is a text, only a schema can tell.
+    /// CKQuery allows CONTAINS only for an element of a list. Whether a field is a text instead is
+    /// checked only if a schema is given.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` at the first part that CloudKit refuses.
     public func checkCloudKit(schema: RecordSchema? = nil) throws(PredicateError) {
@@ -13,7 +14,7 @@ extension RecordPredicate {
     }
 }
 
-/// The part of NSPredicate that CloudKit understands.
+/// The subset of NSPredicate that CloudKit supports.
 enum CloudKitSubset {
     private typealias Node = RecordPredicate.Node
     private typealias Expression = RecordPredicate.Expression
@@ -33,7 +34,8 @@ enum CloudKitSubset {
         }
     }
 
-    /// Refuses CONTAINS where the schema has a text.
+    /// Refuses CONTAINS, and IN with the field on the right, for a field that is a text in the
+    /// schema.
     static func checkTexts(
         _ node: RecordPredicate.Node, _ schema: RecordSchema
     ) throws(PredicateError) {
@@ -122,7 +124,7 @@ enum CloudKitSubset {
                     "ANY with \(comparator.rawValue) is not supported", at: comparison.span,
                     expected: "ANY with = IN CONTAINS BEGINSWITH")
             }
-        // Each of the constants is in a list.
+        // Each constant must be in a list: ALL of a constant list IN a field.
         case .all? where comparator == .in && comparison.left.literal?.elements != nil: return
         case .all?, .none?:
             throw refusal(
@@ -139,7 +141,8 @@ enum CloudKitSubset {
         }
     }
 
-    /// One side is a field, the other a value; `'red' IN tags` and `ANY {'a'} = f` included.
+    /// Checks that one side is a field and the other a value. Forms with the value first are
+    /// allowed, such as `'red' IN tags` and `ANY {'a'} = f`.
     private static func checkSides(_ comparison: Comparison) throws(PredicateError) {
         try checkSide(comparison.left, at: comparison.leftSpan)
         try checkSide(comparison.right, at: comparison.rightSpan)
@@ -206,8 +209,8 @@ enum CloudKitSubset {
         }
     }
 
-    /// `distanceToLocation:fromLocation:(field, place) < radius`, also with the two places, or the
-    /// two sides, exchanged.
+    /// Checks for `distanceToLocation:fromLocation:(field, place) < radius`. The two locations may
+    /// be exchanged, and so may the two sides.
     private static func checkDistance(_ comparison: Comparison) throws(PredicateError) {
         let isLeft = isDistance(comparison.left)
         let radius = isLeft ? comparison.right : comparison.left
@@ -243,7 +246,8 @@ enum CloudKitSubset {
         if case .call(.distance, _) = expression { true } else { false }
     }
 
-    /// `self CONTAINS 'words'` or `allTokens TOKENMATCHES[cdl] 'words'`.
+    /// Returns whether a comparison is `self CONTAINS 'words'` or `allTokens TOKENMATCHES[cdl]
+    /// 'words'`.
     private static func isTokenSearch(_ comparison: Comparison) -> Bool {
         guard comparison.quantifier == nil, comparison.rules == .apple else { return false }
         switch comparison.comparator {
@@ -254,7 +258,8 @@ enum CloudKitSubset {
         }
     }
 
-    /// CloudKit's rule for names: a letter, then letters, digits and `_`; system fields too.
+    /// Returns whether `name` follows CloudKit's rule: a letter, then letters, digits and `_`.
+    /// System fields count too.
     private static func isFieldName(_ name: String) -> Bool {
         guard let first = name.utf8.first, Self.isLetter(first) || name.hasPrefix("___") else {
             return false

@@ -1,14 +1,15 @@
 import RelayModel
 
-/// The values of CloudKit Web Services' `fieldValue`.
+/// Reads the values of CloudKit Web Services' `fieldValue`.
 enum CloudKitValue {
-    /// The member that says of which type a text is where CloudKit has no word for it: `UUID` or
-    /// `OBJECTID`, also with `_LIST`.
+    /// The member that gives the type of a text that represents a type which CloudKit lacks: `UUID`
+    /// or `OBJECTID`, also with `_LIST`.
     ///
-    /// Clients know their own words only and go on beside others, so `type` stays what it was.
+    /// CloudKit's clients know only its own types and ignore other members, so `type` keeps its
+    /// value.
     static let databaseType = "databaseType"
 
-    /// Reads `{"value": …, "type": …}`; without a type the JSON decides.
+    /// Reads `{"value": …, "type": …}`. Without a type, the JSON determines it.
     static func read(_ reader: JSONReader) throws(JSONContractError) -> FieldValue {
         try reader.allowOnly(["value", "type", databaseType])
         let value = try reader.require("value", reader.value("value"))
@@ -25,7 +26,7 @@ enum CloudKitValue {
         case .someList?:
             guard case .array = value else { throw FieldDictionary.mismatch(word, path) }
             return try derive(value, path)
-        // A field of another database's type is compared without one.
+        // Only CloudKit's types can be given here. Values of other types are given without `type`.
         case .stated(let type)? where type.element.isOfCloudKit:
             return try FieldDictionary(.compared).value(value, as: type, path: path)
         default:
@@ -34,7 +35,8 @@ enum CloudKitValue {
         }
     }
 
-    /// Without a type: an object is a reference or a place by its members, a number is a number.
+    /// Reads a value without a type: the members of an object show a reference or a location, and a
+    /// number is a number.
     static func derive(
         _ value: JSONValue, _ path: String
     ) throws(JSONContractError) -> FieldValue {

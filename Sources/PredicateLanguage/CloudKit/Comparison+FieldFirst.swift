@@ -1,15 +1,16 @@
 import RelayModel
 
 extension RecordPredicate.Comparison {
-    /// The most values of a list that are asked for one by one.
+    /// The maximum number of list values that are split into comparisons of their own.
     private static let mostParts = 32
 
-    /// The same with the field where comparisons are found by keys; `nil` if it is not one whose
-    /// constants stand first.
+    /// The same condition with the field first, where the index finds comparisons by their keys. It
+    /// is `nil` if the constants do not come first.
     ///
     /// CloudKit's clients write `ANY {"red", "green"} = colour` for `colour IN {"red", "green"}`,
-    /// and `ANY {"red", "green"} IN tags` for `tags CONTAINS "red" OR tags CONTAINS "green"`. What
-    /// is true, false or an error of the one is so of the other, in the order of the list.
+    /// and `ANY {"red", "green"} IN tags` for `tags CONTAINS "red" OR tags CONTAINS "green"`. Both
+    /// forms have the same outcome for every record (true, false or an error), because the list
+    /// keeps its order.
     var fieldFirst: RecordPredicate.Node? {
         guard rules == .apple, rightQuantifier == nil, left.literal?.elements != nil,
             case .path(let path) = right, path.memberNames?.isEmpty == false
@@ -31,7 +32,8 @@ extension RecordPredicate.Comparison {
         return turned
     }
 
-    /// One comparison for each value of a list; a set has no order in which errors could show.
+    /// Returns one comparison for each value of a list. Sets are not split: they have no order,
+    /// which determines where an error occurs.
     private func parts(_ quantifier: RecordPredicate.Quantifier) -> RecordPredicate.Node? {
         guard case .list(let values)? = left.literal, (1...Self.mostParts).contains(values.count)
         else { return nil }

@@ -1,10 +1,10 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// Reads CloudKit Web Services' `filterBy`: an array of filters, all of which must hold, or one
-    /// filter as an object; `null` means every record.
+    /// Creates a predicate from CloudKit Web Services' `filterBy`: an array of filters, all of
+    /// which must hold, or one filter as an object. `null` means every record.
     ///
-    /// - Throws: ``PredicateError`` of the stage `parse` whose ``PredicateError/path`` names the
+    /// - Throws: ``PredicateError`` of the stage `parse`, whose ``PredicateError/path`` names the
     ///   filter by its index.
     public init(filterBy source: JSONValue) throws(PredicateError) {
         do throws(JSONContractError) {
@@ -44,7 +44,7 @@ enum CloudKitFilter {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
 
-    /// Filters in one `filterBy`; each is a term of one AND.
+    /// The maximum number of filters in one `filterBy`. Each becomes a term of one AND.
     static let maximumFilters = 1000
 
     /// CloudKit's comparators (CloudKit JS, `QueryFilterComparator`).
@@ -81,7 +81,8 @@ enum CloudKitFilter {
         case list
     }
 
-    /// What one filter asks for; it takes of `room` what it becomes many comparisons by.
+    /// Returns the condition of one filter. If the filter becomes many comparisons, their size is
+    /// subtracted from `room`.
     static func node(
         _ filter: JSONValue, path: String, within room: inout Int
     ) throws(JSONContractError) -> Node {
@@ -106,7 +107,8 @@ enum CloudKitFilter {
         return node(comparator, field, value, distance)
     }
 
-    /// The field; `nil` stands for all searchable fields, which token searches may ask for.
+    /// Returns the name of the field, or `nil` for all searchable fields, which only token searches
+    /// can use.
     private static func fieldName(
         _ reader: JSONReader, _ comparator: Comparator
     ) throws(JSONContractError) -> String? {
@@ -175,12 +177,12 @@ enum CloudKitFilter {
             "value", "\(comparator.rawValue) takes \(wanted), found \(value.kind)")
     }
 
-    /// What the comparisons take of a predicate's text that a filter becomes for each of its words
-    /// or values, rather too little than too much.
+    /// Returns a lower estimate of the text length of a filter that becomes one comparison for each
+    /// of its words or values.
     ///
-    /// A body has room for half a million of them. They would be made, and then refused for the
-    /// length of their text: seconds, and half a gigabyte. Of a text that is too long already the
-    /// words are not looked for.
+    /// A request body has room for half a million of them. Without this limit they would all be
+    /// created before the length of their text is refused, which takes seconds and half a gigabyte.
+    /// A text that is too long already is not split into words.
     private static func size(
         of value: FieldValue, for comparator: Comparator, within room: Int
     ) -> Int {
@@ -240,7 +242,8 @@ enum CloudKitFilter {
                 left, comparator, .constant(value), options: options, quantifier: quantifier))
     }
 
-    /// One search for each word; a text of stop words alone is searched as it is, in vain.
+    /// Returns one search for each word. A text without searchable words is searched as a whole,
+    /// and never found.
     private static func allTokens(_ left: Expression, _ value: FieldValue) -> Node {
         guard case .string(let text) = value else { return .constant(false) }
         let words = TokenSearch.words(of: text)
@@ -251,7 +254,7 @@ enum CloudKitFilter {
             words.map { compare(left, .tokenMatches, .string($0), options: tokenOptions) })
     }
 
-    /// `f CONTAINS a AND f CONTAINS b`; a list contains all of nothing.
+    /// Returns `f CONTAINS a AND f CONTAINS b`. Every list contains all elements of an empty list.
     private static func allContained(_ left: Expression, _ value: FieldValue) -> Node {
         guard case .list(let values) = value else { return .constant(false) }
         return .and(values.map { compare(left, .contains, $0) })

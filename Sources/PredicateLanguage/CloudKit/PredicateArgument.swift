@@ -1,11 +1,11 @@
 public import RelayModel
 
 extension FieldValue {
-    /// Reads an argument of a condition: in the relay's notation, or as CloudKit's clients write
-    /// values.
+    /// Creates the value of an argument of a condition, from the relay's notation or from the form
+    /// in which CloudKit's clients write values.
     ///
-    /// That is a reference or a whole record (`{"recordName", "zoneID"?, …}`), a typed value
-    /// (`{"value", "type"?}`) and a place (`{"latitude", "longitude"}`), also within lists. Any
+    /// That form is a reference or a whole record (`{"recordName", "zoneID"?, …}`), a typed value
+    /// (`{"value", "type"?}`) or a location (`{"latitude", "longitude"}`), also within lists. Any
     /// other object becomes a dictionary.
     ///
     /// - Throws: ``JSONContractError`` at the first part that does not fit.
@@ -13,10 +13,12 @@ extension FieldValue {
         self = try PredicateArgument.value(json, path)
     }
 
-    /// Refuses an argument with an object that no client of CloudKit writes as a value.
+    /// Checks that an argument contains no object that is not a form of value of CloudKit's
+    /// clients.
     ///
-    /// It would be a dictionary, which equals no reference and no number, silently. Who means a
-    /// dictionary writes `{"$map": {…}}`. In RQL a GeoJSON polygon is a shape.
+    /// Such an object would silently become a dictionary, which equals no reference and no number.
+    /// A dictionary must be written as `{"$map": {…}}`. In RQL a GeoJSON polygon is allowed as a
+    /// shape.
     ///
     /// - Throws: ``JSONContractError`` at the object.
     public static func checkArgument(
@@ -27,15 +29,15 @@ extension FieldValue {
     }
 }
 
-/// What stands in the place of `%@`.
+/// Reads and checks the arguments that take the place of `%@`.
 private enum PredicateArgument {
-    /// How an object says a value.
+    /// The forms in which an object can represent a value.
     private enum Form {
         case notation, reference, typed, place, plain
     }
 
-    /// CloudKit's dictionary of a reference, and that of a record, which stands for one
-    /// (CKQuery: "a CKRecord, CKRecord.ID or CKRecord.Reference").
+    /// The members of CloudKit's dictionary of a reference. A dictionary of a record stands for a
+    /// reference too (CKQuery: "a CKRecord, CKRecord.ID or CKRecord.Reference").
     private static let referenceMembers: Set<String> = ["recordName", "zoneID", "action"]
 
     static func value(
@@ -74,7 +76,8 @@ private enum PredicateArgument {
         }
     }
 
-    /// Whether it is the object that GEOWITHIN takes for a shape, and nothing else would take.
+    /// Returns whether the JSON is an object that GEOWITHIN takes as a shape and that has no other
+    /// use.
     static func isPolygon(_ json: JSONValue) -> Bool {
         guard case .object(let object) = json, object["type"] == "Polygon",
             case .array? = object["coordinates"]

@@ -1,24 +1,25 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// The predicate as it is meant of records in a database: with references in the one form in
-    /// which records hold them, and with records and users as the text or the reference that the
-    /// system field beside them holds.
+    /// Returns the predicate in the form in which it applies to the records of a database:
+    /// references have the one form in which records hold them, and comparisons of a record or a
+    /// user use the system field of the right type.
     ///
-    /// CloudKit's clients write a record or a user either way, under whichever of its names:
-    /// `recordID == "x"` asks for the name, `createdUserRecordName == {recordName}` for the user.
-    /// A search of `allTokens` is one of the whole record, which has no field of that name. Of
-    /// comparisons whose constants stand first the field does, where that says the same.
+    /// CloudKit's clients write a record or a user as a text or as a reference, with either of its
+    /// system fields: `recordID == "x"` means the name, and `createdUserRecordName == {recordName}`
+    /// means the user. A search of `allTokens` becomes a search of the whole record, which has no
+    /// field of that name. Where a comparison has its constants first, the field is moved to the
+    /// front if the meaning stays the same.
     ///
-    /// - Parameter owner: whose name as the owner of a zone says no more than none; `nil` in
-    ///   databases that imply nobody.
-    /// - Returns: The predicate that records satisfy.
+    /// - Parameter owner: the user whose name as the owner of a zone is redundant and is removed.
+    ///   It is `nil` in databases that imply no owner.
+    /// - Returns: The predicate to evaluate on records.
     public func meant(implying owner: UserID?) -> RecordPredicate {
         RecordPredicate(ReferenceFitting(owner: owner).fitted(root))
     }
 }
 
-/// Brings references into the form that records hold.
+/// Rewrites references into the form that records hold.
 private struct ReferenceFitting {
     typealias Node = RecordPredicate.Node
     typealias Comparison = RecordPredicate.Comparison
@@ -56,7 +57,9 @@ private struct ReferenceFitting {
 
     // MARK: System fields
 
-    /// A system field and what it is compared with, if that is a constant of texts or references.
+    /// Returns the system field that fits a constant of texts or references on the other side, and
+    /// that constant. Returns `nil` if `side` is not a system field, or `other` not such a
+    /// constant.
     private static func fitted(
         _ side: Expression, against other: Expression
     ) -> (field: Expression, value: Expression)? {
@@ -74,7 +77,8 @@ private struct ReferenceFitting {
         return (.path(path), isUser ? .constant(value.leadingToUsers) : other)
     }
 
-    /// Whether a value is a text or only texts, a reference or only references.
+    /// Returns the common type of a value and its elements if it is a text or a reference, else
+    /// `nil`.
     private static func element(of value: FieldValue) -> SchemaFieldType.Element? {
         switch value {
         case .string: return .string
@@ -122,7 +126,8 @@ private struct ReferenceFitting {
             guard case .element(let index) = component else { return component }
             return .element(fitted(index))
         }
-        // `SELF["name"]` is a field in another spelling, with all that is known of it.
+        // `SELF["name"]` is another spelling of a field, and everything known about the field
+        // applies.
         if case .element(.constant(.string(let name)))? = copy.components.first {
             copy.components[0] = .member(name)
         }
@@ -131,8 +136,8 @@ private struct ReferenceFitting {
 }
 
 extension SystemField {
-    /// The field that says the same record or user as a text instead of a reference, or the other
-    /// way; `nil` for dates.
+    /// The field that holds the same record or user as a text instead of a reference, or the
+    /// reverse. It is `nil` for dates.
     var counterpart: SystemField? {
         switch self {
         case .recordID: .recordName
@@ -145,7 +150,7 @@ extension SystemField {
         }
     }
 
-    /// Whether it says who, and not which record or when.
+    /// Whether the field holds a user, and not a record or a date.
     var namesUser: Bool {
         switch self {
         case .creator, .creatorName, .modifier, .modifierName: true
@@ -155,8 +160,8 @@ extension SystemField {
 }
 
 extension FieldValue {
-    /// References to users as records hold them: there is one zone of users, whoever is said to own
-    /// it.
+    /// The value with references to users as records hold them. There is only one zone of users, so
+    /// the owner of the zone is dropped.
     var leadingToUsers: FieldValue {
         switch self {
         case .reference(let reference)

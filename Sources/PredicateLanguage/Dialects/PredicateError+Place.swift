@@ -1,8 +1,8 @@
 public import RelayModel
 
 extension PredicateError {
-    /// The error with the place in a JSON form of the comparison that was refused, where the error
-    /// names none itself: comparisons that were read from JSON have no place in a text.
+    /// Returns the error with the path of the refused comparison in a JSON source, if the error has
+    /// no path yet. Comparisons that were read from JSON have no place in a text.
     public func placed(in source: JSONValue, dialect: PredicateDialect) -> PredicateError {
         guard path == nil, let comparison else { return self }
         var copy = self
@@ -16,7 +16,7 @@ extension PredicateError {
         return copy
     }
 
-    /// The filter that a comparison was made of; one may be made into several.
+    /// Returns the filter that a comparison comes from. One filter may become several comparisons.
     private static func placeOfFilter(of comparison: Int, in source: JSONValue) -> String? {
         guard case .array(let filters) = source else { return "filterBy" }
         var number = comparison
@@ -31,7 +31,8 @@ extension PredicateError {
         return nil
     }
 
-    /// The operator of Minapp's that a comparison was made of: each was made into one, in order.
+    /// Returns the Minapp operator that a comparison comes from. Each operator becomes one
+    /// comparison, in order.
     private static func placeOfOperator(
         _ number: inout Int, in json: JSONValue, _ path: String
     ) -> String? {

@@ -1,5 +1,5 @@
 extension Preparation {
-    /// What the whole language needs: each dialect judges by its own rules.
+    /// Creates the preparation for all dialects, each with its own rules.
     static func ofAllDialects(_ engine: any RegularExpressionEngine) -> Preparation {
         Preparation(
             foreign: { comparison in

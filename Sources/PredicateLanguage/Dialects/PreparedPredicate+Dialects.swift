@@ -1,7 +1,7 @@
 public import RelayModel
 
 extension PreparedPredicate {
-    /// Prepares a predicate.
+    /// Creates a prepared predicate with a layout of its own.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     public init(
@@ -11,7 +11,8 @@ extension PreparedPredicate {
         try self.init(predicate, layout: &layout, engine: engine)
     }
 
-    /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
+    /// Creates a prepared predicate for rows of a layout, to which it adds each field that it
+    /// reads.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     public init(
@@ -23,7 +24,8 @@ extension PreparedPredicate {
 }
 
 extension RecordPredicate {
-    /// Evaluates the predicate on a record, once; ``PreparedPredicate`` is for more often.
+    /// Evaluates the predicate once on a record. Use ``PreparedPredicate`` to evaluate it more
+    /// often.
     public func evaluate(
         on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil,
         engine: any RegularExpressionEngine

@@ -1,11 +1,11 @@
 extension RecordPredicate {
-    /// Checks what can be known before any record is seen: constants that can never be used,
-    /// patterns, variables without a value, and, with a schema, fields and kinds.
+    /// Checks what can be checked without a record: constants that cannot be used, patterns,
+    /// variables without a value and, if a schema is given, fields and types.
     ///
     /// - Parameters:
-    ///   - schema: what is known of the record type; `nil` checks constants only.
+    ///   - schema: the schema of the record type. Without one, fields and types are not checked.
     ///   - variables: the names of variables that will have values.
-    ///   - engine: what will run the patterns of MATCHES.
+    ///   - engine: the engine that will run the patterns of MATCHES.
     /// - Throws: ``PredicateError`` of the stage `check` at the first fault.
     public func check(
         schema: RecordSchema? = nil, variables: Set<String> = [],

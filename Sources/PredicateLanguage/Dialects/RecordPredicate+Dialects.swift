@@ -1,12 +1,12 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// Reads a condition in any dialect.
+    /// Parses a condition in any dialect.
     ///
-    /// The source is a string for the text dialects, an object or array for the others; arguments
-    /// are the values of `%@` and `$0`, of which the JSON dialects have none. A schema tells
-    /// Minapp's `where` which texts are dates and which fields there are; the other dialects are
-    /// held to it by ``check(schema:variables:engine:)``.
+    /// The source is a string for the text dialects, and an object or array for the others.
+    /// Arguments are the values of `%@` and `$0`; the JSON dialects take none. For Minapp's `where`
+    /// the schema determines which texts are dates and which fields exist. For the other dialects
+    /// ``check(schema:variables:engine:)`` checks the condition against a schema.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
     public static func parse(
