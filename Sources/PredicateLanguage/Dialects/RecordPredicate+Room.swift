@@ -1,24 +1,26 @@
 import RelayModel
 
-// What conditions take in memory that the evaluator judges.
+// Estimates of the memory of conditions that the evaluator judges.
 extension RecordPredicate.Node {
-    /// Bytes of memory that it takes with its ``PreparedPredicate``, rather too many than too few.
+    /// The bytes of memory that the condition takes together with its ``PreparedPredicate``. The
+    /// estimate errs on the high side.
     ///
-    /// It is reckoned from the condition alone: of a short text it may be a hundred times as much.
+    /// It follows from the condition alone. For a short text it may be a hundred times the text's
+    /// length.
     package var preparedRoom: Int {
         let isFlat = !assigns && !EvaluationWeight(self).isMetered
         let program = HeapRoom.object(MemoryLayout<ProgramParts>.size + 8)
         let flat = isFlat ? comparisonCount * Self.step + Self.parts : 0
-        // What may be left out here, and what chunks lose to each other.
+        // The factor covers what is not counted here, and is lost between chunks of memory.
         return (room + program + flat) * 5 / 4
     }
 
-    /// A comparison in a flat program: the arrays of that have grown.
+    /// The bytes for a comparison in a flat program, whose arrays have grown by doubling.
     private static let step =
         2
         * (MemoryLayout<ProgramStep>.stride + MemoryLayout<FieldPath>.stride
             + MemoryLayout<PreparedComparison>.stride + MemoryLayout<TextPattern>.stride)
-    /// What these arrays take besides.
+    /// The bytes for the headers of these arrays.
     private static let parts = 4 * 48
 
     private var comparisonCount: Int {
@@ -30,7 +32,7 @@ extension RecordPredicate.Node {
         }
     }
 
-    /// Both as they were read and as they are made ready.
+    /// The bytes for the node as it was read, and for its prepared form.
     var room: Int {
         switch self {
         case .constant: return 2 * HeapRoom.object(1)
@@ -48,13 +50,14 @@ extension RecordPredicate.Node {
 }
 
 extension RecordPredicate.Comparison {
-    /// What a prepared one holds in its place.
+    /// The bytes for the prepared form of a comparison.
     private static let prepared =
         HeapRoom.object(
             MemoryLayout<RecordPredicate.Comparison>.stride + MemoryLayout<TextPattern?>.stride
                 + MemoryLayout<(any RegularExpressionEngine)?>.stride
                 + MemoryLayout<(any ForeignComparison)?>.stride + 5 * 8)
 
+    /// The bytes for the prepared comparison, its sides and what is computed from its constants.
     var room: Int {
         var room = Self.prepared + left.room + right.room
         if rules != .apple {
@@ -76,7 +79,7 @@ extension RecordPredicate.Comparison {
         return room
     }
 
-    /// What is made of a text that others are compared with.
+    /// Returns the bytes for what is computed from a constant text.
     private func textRoom(_ text: String) -> Int {
         var room = 0
         let bytes = foldedBytes(text)
@@ -90,7 +93,7 @@ extension RecordPredicate.Comparison {
         case .like where rules == .apple:
             let folded = TextFolding.fold(text, options)
             room += LikePattern(folded.unicodeScalars.map(\.value), escaping: .signs).room
-            // Without signs it is a search, in the program.
+            // A LIKE pattern without wildcards becomes a search in the program.
             if options.isEmpty { room += Self.needle(bytes) + HeapRoom.text(bytes) }
         case .matches: room += HeapRoom.object(128) + 2 * HeapRoom.text(bytes)
         case .beginsWith, .endsWith, .contains, .in: room += 2 * Self.needle(bytes)
@@ -98,14 +101,15 @@ extension RecordPredicate.Comparison {
             room += HeapRoom.object(48) + 2 * HeapRoom.text(bytes)
         }
         if comparator == .tokenMatches || comparator == .contains && left == .record {
-            // Of words of one letter there are only so many.
+            // There are only a few different words of one letter.
             let most = min(bytes / 2 + 1, bytes / 3 + 36)
             room += HeapRoom.table(most, MemoryLayout<String>.stride) + 2 * HeapRoom.text(bytes)
         }
         return room
     }
 
-    /// A text that is looked for in others: its bytes, and for each the length of a border.
+    /// Returns the bytes for a text to search for: its bytes, and for each of them the length of a
+    /// border.
     private static func needle(_ bytes: Int) -> Int {
         HeapRoom.object(40) + HeapRoom.array(bytes, 1)
             + (bytes > 16 ? HeapRoom.array(bytes, MemoryLayout<Int>.stride) : 0)
@@ -116,7 +120,7 @@ extension RecordPredicate.Comparison {
             ? text.utf8.count : max(text.utf8.count, TextFolding.fold(text, options).utf8.count)
     }
 
-    /// What ``ConstantMembers`` sorts them into.
+    /// Returns the bytes of ``ConstantMembers`` for `values`.
     private func membersRoom(_ values: [FieldValue]) -> Int {
         var counts = (numbers: 0, texts: 0, others: 0)
         var room = HeapRoom.object(80)
@@ -139,12 +143,12 @@ extension RecordPredicate.Comparison {
 }
 
 extension RecordPredicate.Expression {
-    /// Both as it was read and as it is made ready; texts are shared.
+    /// The bytes for the expression as it was read, and for its prepared form. Both share texts.
     var room: Int {
         switch self {
         case .anyKey: return 0
         case .constant(let value):
-            // Numbers in a formula stand there once more.
+            // A formula holds its numbers once more.
             return 2 * HeapRoom.object(MemoryLayout<FieldValue>.size) + 32 + value.heapRoom
         case .path(let path):
             return HeapRoom.object(MemoryLayout<RecordPredicate.RecordPath>.size)
@@ -172,13 +176,13 @@ extension RecordPredicate.Expression {
 }
 
 extension RecordPredicate.RecordPath {
-    /// The steps, as they were read and as they are made ready.
+    /// The bytes for the components of the path as they were read, and for their prepared form.
     var room: Int {
         let stride = MemoryLayout<Component>.stride
         let own =
             HeapRoom.grownArray(components.count, stride)
             + HeapRoom.grownArray(components.count, MemoryLayout<PreparedExpression.Step>.stride)
-            // Of plain names a program has an array of its own.
+            // A program has an array of its own for a path of plain names.
             + HeapRoom.array(max(components.count - 1, 0), MemoryLayout<String>.stride)
         return components.reduce(own) { sum, component in
             switch component {

@@ -1,13 +1,13 @@
 package import RelayModel
 
 extension RecordPredicate {
-    /// What shows in the condition itself and was probably not meant.
+    /// The warnings that follow from the condition itself, without a schema.
     package var ownWarnings: [PredicateWarning] { ownWarnings(by: nil) }
 
-    /// The same of records that keep to `schema`, which somebody wrote down; `nil` where nobody
-    /// did.
+    /// Returns the warnings that follow from the condition itself.
     ///
-    /// Hints are for who writes in `form`. What a regular expression matches is not looked at.
+    /// `schema` is the declared schema of the record type, or `nil` if there is none. Hints use the
+    /// notation of `form`. Regular expressions are not evaluated.
     package func ownWarnings(
         by schema: RecordSchema?, in form: PredicateForm = .predicate
     ) -> [PredicateWarning] {

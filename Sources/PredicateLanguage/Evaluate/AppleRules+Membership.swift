@@ -1,7 +1,7 @@
 import RelayModel
 
 extension AppleRules {
-    /// `value IN collection`, or `text IN text`.
+    /// Evaluates `value IN collection`, or `text IN text`.
     static func isMember(
         _ value: FieldValue, of collection: FieldValue, _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
@@ -25,7 +25,7 @@ extension AppleRules {
         }
     }
 
-    /// `collection CONTAINS value`, `text CONTAINS text`, or `SELF CONTAINS 'words'`.
+    /// Evaluates `collection CONTAINS value`, `text CONTAINS text`, or `SELF CONTAINS 'words'`.
     static func contains(
         _ collection: FieldValue, _ value: FieldValue, _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
@@ -42,7 +42,7 @@ extension AppleRules {
         }
     }
 
-    /// BEGINSWITH, ENDSWITH and CONTAINS between texts.
+    /// Evaluates BEGINSWITH, ENDSWITH and CONTAINS between texts.
     static func hasText(
         _ text: FieldValue, _ needle: FieldValue, at place: TextNeedle.Place,
         _ comparison: PreparedComparison
@@ -58,7 +58,7 @@ extension AppleRules {
         }
     }
 
-    /// LIKE and MATCHES.
+    /// Evaluates LIKE and MATCHES.
     static func matches(
         _ text: FieldValue, _ pattern: FieldValue, _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
@@ -91,7 +91,7 @@ extension AppleRules {
         }
     }
 
-    /// TOKENMATCHES: one of the words on the right is a word on the left.
+    /// Evaluates TOKENMATCHES: one of the words on the right is a word on the left.
     static func hasToken(
         _ text: FieldValue, _ wanted: FieldValue, _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
@@ -109,7 +109,7 @@ extension AppleRules {
         }
     }
 
-    /// UTI-EQUALS: type identifiers do not distinguish case.
+    /// Evaluates UTI-EQUALS. Type identifiers are not case-sensitive.
     static func isSameType(
         _ left: FieldValue, _ right: FieldValue
     ) throws(EvaluationError) -> Bool {

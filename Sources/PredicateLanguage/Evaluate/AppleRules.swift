@@ -1,10 +1,10 @@
 import RelayModel
 
-/// What comparisons mean in NSPredicate and in CloudKit.
+/// The rules for comparisons in NSPredicate and in CloudKit.
 enum AppleRules {
     typealias Options = RecordPredicate.TextOptions
 
-    /// Compares two values, element by element where a quantifier says so.
+    /// Compares two values, element by element if there is a quantifier.
     static func compare(
         _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
@@ -49,9 +49,9 @@ enum AppleRules {
         return quantifier != .any
     }
 
-    /// The same of values that have no order: one that decides does so wherever it stands among
-    /// those that are errors, because sets and dictionaries are gone through in another order in
-    /// every process.
+    /// Compares unordered values under a quantifier. A value that decides the result does so even
+    /// if others are errors, because every process goes through sets and dictionaries in a
+    /// different order.
     private static func quantifiedWithoutOrder(
         _ quantifier: RecordPredicate.Quantifier, _ values: some Collection<FieldValue>,
         _ right: FieldValue, as comparison: PreparedComparison
@@ -59,7 +59,7 @@ enum AppleRules {
         var failure: EvaluationError?
         for value in values {
             do throws(EvaluationError) {
-                // One alone decides, or leaves the answer as it is for none.
+                // A single value either decides the result or leaves it as for no values.
                 let alone = CollectionOfOne(value)
                 let holds = try quantified(quantifier, alone, right, as: comparison)
                 if holds == (quantifier == .any) { return holds }
@@ -71,7 +71,7 @@ enum AppleRules {
         return quantifier != .any
     }
 
-    /// Compares two values as they are.
+    /// Compares two values without a quantifier.
     private static func compareScalars(
         _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
@@ -98,7 +98,8 @@ enum AppleRules {
 
     // MARK: Equality and order
 
-    /// Whether two values are equal; values of different kinds are not, which is no error.
+    /// Returns whether two values are equal. Values of different kinds are not equal, which is not
+    /// an error.
     static func areEqual(_ left: FieldValue, _ right: FieldValue, _ options: Options) -> Bool {
         switch (left, right) {
         case (.integer(let a), .integer(let b)): return a == b
@@ -115,7 +116,8 @@ enum AppleRules {
                 && zip(a, b).allSatisfy { areEqual($0, $1, options) }
         case (.set, .set): return left == right || left.inOneForm == right.inOneForm
         case (.map(let a), .map(let b)):
-            // A member that is nil is no member that is missing: both sides have as many.
+            // A member that is nil differs from a missing member, so both sides must have the same
+            // number.
             return a.count == b.count
                 && a.allSatisfy { name, value in
                     b[name].map { areEqual(value, $0, options) } ?? false
@@ -126,7 +128,7 @@ enum AppleRules {
         }
     }
 
-    /// Whether the order of two values is as `accepts` says; nil has no order.
+    /// Returns whether `accepts` holds for the order of two values. Nil has no order.
     @inline(__always)
     static func order(
         _ left: FieldValue, _ right: FieldValue, _ options: Options, nilsAreEqual: Bool,
@@ -151,7 +153,7 @@ enum AppleRules {
         _ value: FieldValue, _ bounds: FieldValue, _ options: Options
     ) throws(EvaluationError) -> Bool {
         guard case .list(let ends) = bounds, ends.count == 2 else { throw .badBounds }
-        // A nil value is between nothing, not even between two nils.
+        // A nil value lies within no bounds, not even between two nils.
         if value.isNull { return false }
         guard try order(ends[0], value, options, nilsAreEqual: false, { $0 <= 0 }) else {
             return false

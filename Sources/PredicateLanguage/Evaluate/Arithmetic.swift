@@ -7,7 +7,7 @@ import RelayModel
     import Foundation
 #endif
 
-/// Arithmetic on values: exact on integers, floating as soon as one side is.
+/// Arithmetic on values. It is exact on integers, and in floating point if one side is a double.
 enum Arithmetic {
     typealias Symbol = RecordPredicate.ArithmeticOperator
 
@@ -57,7 +57,7 @@ enum Arithmetic {
         return result.partialValue
     }
 
-    /// An integer where that is exact, else a double, as `pow` gives.
+    /// Returns an integer if it is exact, else a double as `pow` computes it.
     private static func power(_ base: Int64, _ exponent: Int64) -> FieldValue {
         var result: Int64 = 1
         guard (0...64).contains(exponent) else {
@@ -84,7 +84,7 @@ enum Arithmetic {
         }
     }
 
-    /// `-x`.
+    /// Computes `-x`.
     static func negate(_ value: FieldValue) throws(EvaluationError) -> FieldValue {
         switch Number(value) {
         case .integer(let number)?:
@@ -94,7 +94,7 @@ enum Arithmetic {
         }
     }
 
-    /// `~x`.
+    /// Computes `~x`.
     static func complement(_ value: FieldValue) throws(EvaluationError) -> FieldValue {
         guard case .integer(let number)? = Number(value) else {
             throw .wrongKind(operation: "`~`", found: value.kind)

@@ -1,9 +1,9 @@
 import RelayModel
 
-/// What collection operators and functions compute over collections.
+/// Computations of collection operators and functions over collections.
 enum Collections {
-    /// The elements of a collection in order; those of a dictionary are its values, in the order of
-    /// their names, and a set has an order that its elements decide.
+    /// Returns the elements of a collection in a deterministic order. A dictionary's elements are
+    /// its values in the order of their names. The order of a set follows from its elements.
     static func elements(
         of value: FieldValue, _ operation: String
     ) throws(EvaluationError) -> [FieldValue] {
@@ -15,7 +15,7 @@ enum Collections {
         }
     }
 
-    /// The number of elements; nil for nil.
+    /// Returns the number of elements, or nil for nil.
     static func size(
         of value: FieldValue, _ operation: String
     ) throws(EvaluationError) -> FieldValue {
@@ -28,7 +28,7 @@ enum Collections {
         }
     }
 
-    /// The sum; nil counts as 0, and nothing sums to 0.
+    /// Returns the sum. Nil counts as 0, and the sum of no values is 0.
     static func sum(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
         var total = FieldValue.integer(0)
         for value in values where !value.isNull {
@@ -37,13 +37,13 @@ enum Collections {
         return total
     }
 
-    /// The mean; nil counts as 0, and the mean of nothing is 0, as in Foundation.
+    /// Returns the mean. Nil counts as 0, and the mean of no values is 0, as in Foundation.
     static func average(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
         guard !values.isEmpty, let total = Number(try sum(values)) else { return .double(0) }
         return .double(total.double / Double(values.count))
     }
 
-    /// The least or greatest of the values that are not nil; nil if there is none.
+    /// Returns the least or greatest of the values that are not nil, or nil if there are none.
     static func extreme(
         _ values: [FieldValue], _ isBetter: (Int) -> Bool
     ) throws(EvaluationError) -> FieldValue {
@@ -64,13 +64,13 @@ enum Collections {
         return best
     }
 
-    /// The values without repetitions, in the order of their first occurrences.
+    /// Returns the values without duplicates, in the order of their first occurrences.
     static func distinct(_ values: [FieldValue]) -> [FieldValue] {
         var seen: Set<FieldValue> = []
         return values.filter { seen.insert($0.inOneForm).inserted }
     }
 
-    /// The elements of lists as one list; nil counts as empty.
+    /// Returns the elements of all lists as one list. Nil counts as an empty list.
     static func joined(_ lists: [FieldValue]) throws(EvaluationError) -> [FieldValue] {
         var joined: [FieldValue] = []
         for list in lists where !list.isNull {
@@ -79,7 +79,8 @@ enum Collections {
         return joined
     }
 
-    /// `UNION`, `INTERSECT` and `MINUS`: a set if the left side is one, else a list in its order.
+    /// Computes `UNION`, `INTERSECT` or `MINUS`. The result is a set if the left side is one, else
+    /// a list in the order of the left side.
     static func combine(
         _ symbol: RecordPredicate.ArithmeticOperator, _ left: FieldValue, _ right: FieldValue
     ) throws(EvaluationError) -> FieldValue {

@@ -1,25 +1,25 @@
 import RelayModel
 
-/// The elements of a constant list, sorted by kinds so that IN takes little time however long the
-/// list is.
+/// The elements of a constant list, sorted by kind so that IN takes little time even for a long
+/// list.
 final class ConstantMembers: Sendable {
-    /// Integers, and doubles that are integers, in order.
+    /// Integers and doubles with an integral value, sorted.
     private let integers: [Int64]
     private let doubles: Set<Double>
-    /// Texts, folded as the options say.
+    /// Texts, folded as the options require.
     private let texts: Set<String>
-    /// Few texts are compared one by one, which is faster than hashing.
+    /// The texts if there are only a few: comparing them one by one is faster than hashing.
     private let fewTexts: [String]
     private let others: Set<FieldValue>
     private let hasNil: Bool
     private let options: RecordPredicate.TextOptions
     private let rules: RecordPredicate.RuleSet
 
-    /// How many texts are few.
+    /// The maximum number of texts that are compared one by one.
     private static let few = 8
 
-    /// Sorts `values`, or returns `nil` where equality is more than a look-up tells: with
-    /// collections, and under Realm's rules with data and texts beyond ASCII.
+    /// Creates the sorted members. Returns `nil` if a look-up cannot decide equality: for
+    /// collections, and under Realm's rules for binary data and non-ASCII texts.
     init?(
         _ values: [FieldValue], _ options: RecordPredicate.TextOptions,
         _ rules: RecordPredicate.RuleSet
@@ -61,7 +61,8 @@ final class ConstantMembers: Sendable {
         self.rules = rules
     }
 
-    /// Whether some element equals `value`; `nil` for what it cannot tell, such as collections.
+    /// Returns whether some element equals `value`, or `nil` if a look-up cannot decide it, for
+    /// example for collections.
     func contains(_ value: FieldValue) -> Bool? {
         switch value {
         case .null: hasNil
@@ -92,7 +93,7 @@ final class ConstantMembers: Sendable {
 
     private func has(_ text: String) -> Bool {
         if texts.isEmpty { return false }
-        // By Realm's rules texts are equal byte by byte, and all of these are ASCII.
+        // Realm compares texts byte by byte, and all these texts are ASCII.
         if rules == .realm, !text.utf8Span.isKnownASCII, !text.utf8.allSatisfy({ $0 < 0x80 }) {
             return false
         }

@@ -3,7 +3,7 @@ import RelayModel
 extension Evaluation {
     typealias Step = PreparedExpression.Step
 
-    /// Follows a path from `start`; a missing member, and any path through nil, is nil.
+    /// Follows a path from `start`. A missing member is nil, and so is a path through nil.
     mutating func follow(
         _ steps: ArraySlice<Step>, from start: FieldValue
     ) throws(EvaluationError) -> FieldValue {
@@ -49,7 +49,8 @@ extension Evaluation {
         return name
     }
 
-    /// The member `name`, or `nil` if `value` is a collection, over whose elements the path maps.
+    /// Returns the member `name`, or `nil` if `value` is a collection, over whose elements the path
+    /// maps.
     private func member(
         _ name: String, of value: FieldValue
     ) -> FieldValue? {
@@ -57,7 +58,8 @@ extension Evaluation {
         case .map(let members):
             return members[name] ?? .null
         case .list, .set: return nil
-        // Cocoa's `numbers.@max.self`: all but a dictionary is what its own `self` is.
+        // Cocoa's `numbers.@max.self`: every value except a dictionary has itself as the member
+        // `self`.
         case _ where name == "self": return value
         case .string(let text): return Self.property(name, of: text)
         case .reference(let reference):
@@ -67,7 +69,7 @@ extension Evaluation {
         }
     }
 
-    /// The properties of Cocoa's strings that predicates in the wild use.
+    /// Returns a property of Cocoa's strings, as far as predicates in practice use it, or nil.
     private static func property(_ name: String, of text: String) -> FieldValue {
         switch name {
         case "length": .integer(Int64(text.utf16.count))
@@ -81,12 +83,12 @@ extension Evaluation {
         }
     }
 
-    /// Applies the members at the head of a path to each element; the rest is for the list of what
-    /// they gave.
+    /// Applies the leading members of a path to each element. Returns the list of results, and the
+    /// rest of the path, which applies to that list.
     ///
-    /// Whoever asks goes on with it: a path passes lists as often as there is room for in its text
-    /// (`a.b[*].b[*]`), which is more often than calls can be nested. So they are nested only as
-    /// deep as values are.
+    /// The caller follows the rest in its own loop. A path can pass through lists as often as fits
+    /// into its text (`a.b[*].b[*]`), which is more than calls can be nested. So calls are nested
+    /// only as deep as values are.
     private mutating func mapped(
         _ collection: FieldValue, _ steps: ArraySlice<Step>
     ) throws(EvaluationError) -> (list: FieldValue, rest: ArraySlice<Step>) {
@@ -124,7 +126,7 @@ extension Evaluation {
         }
     }
 
-    /// The first or last element; nil for an empty list.
+    /// Returns the first or last element, or nil for an empty list.
     private func end(
         of value: FieldValue, _ word: String, _ choose: ([FieldValue]) -> FieldValue?
     ) throws(EvaluationError) -> FieldValue {
@@ -135,7 +137,8 @@ extension Evaluation {
         }
     }
 
-    /// Applies `@count` and its kin; the rest of the path belongs to each element.
+    /// Applies a collection operator such as `@count`. The rest of the path applies to each
+    /// element.
     private mutating func collection(
         _ name: RecordPredicate.CollectionOperator, of value: FieldValue,
         _ rest: ArraySlice<Step>

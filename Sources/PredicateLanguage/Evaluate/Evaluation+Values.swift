@@ -1,7 +1,7 @@
 import RelayModel
 
 extension Evaluation {
-    /// The value of an expression by NSPredicate's rules.
+    /// Evaluates an expression by NSPredicate's rules.
     mutating func value(
         of expression: PreparedExpression
     ) throws(EvaluationError) -> FieldValue {
@@ -21,7 +21,7 @@ extension Evaluation {
             return try follow(steps[...], from: start)
         case .list(let elements):
             let list = FieldValue.list(try values(of: elements))
-            // It may hold a variable many times over.
+            // The list may contain the same variable many times.
             _ = try meter?.extent(of: list)
             return list
         case .arithmetic(let symbol, let left, let right):
@@ -59,9 +59,10 @@ extension Evaluation {
         }
     }
 
-    /// What `SELF` and `ANYKEY` mean by the record: what is in it of its own.
+    /// The record without system fields, which is what `SELF` and `ANYKEY` mean.
     ///
-    /// None of CloudKit's system fields is among a record's texts, whether they are known or not.
+    /// CloudKit's system fields are never among a record's texts, whether their values are known or
+    /// not.
     private var ownRecord: FieldValue {
         guard case .map(let members) = record,
             SystemField.allNames.contains(where: { members[$0] != nil })
@@ -78,7 +79,7 @@ extension Evaluation {
         return values
     }
 
-    /// The elements for which `condition` holds while `variable` is bound to them.
+    /// Returns the elements for which `condition` holds while `variable` is bound to them.
     private mutating func subquery(
         _ list: FieldValue, _ variable: String, _ condition: PreparedNode
     ) throws(EvaluationError) -> FieldValue {
@@ -96,7 +97,8 @@ extension Evaluation {
 }
 
 private extension [PreparedExpression.Step] {
-    /// Whether a path names a field of the record first, rather than something of the whole of it.
+    /// Whether a path begins with a field of the record, and not with an operation on the whole
+    /// record.
     var beginsAtField: Bool {
         switch first {
         case .member?, .variableMember?: true

@@ -2,17 +2,17 @@ import RelayModel
 
 /// One evaluation of a predicate on one record.
 struct Evaluation {
-    /// The record, or the bare value, that `SELF` names.
+    /// The record, or the single value, that `SELF` names.
     let record: FieldValue
-    /// The values of variables; those of SUBQUERY come and go.
+    /// The values of variables. SUBQUERY binds its own temporarily.
     var variables: RecordFields
     /// The value of `now()`.
     let now: Timestamp?
-    /// The comparisons that were reached, where somebody wants to know.
+    /// The comparisons that have been evaluated, if a trace is wanted.
     var steps: [ComparisonTrace]?
-    /// How many comparisons surround the next one.
+    /// The number of comparisons around the current one.
     private var depth = 0
-    /// What counts the steps of a condition that could take too many.
+    /// Counts the steps of a condition that could take too many.
     let meter: StepMeter?
 
     init(
@@ -32,7 +32,8 @@ struct Evaluation {
         }
     }
 
-    /// Whether `node` holds; an error anywhere that is reached is the whole predicate's.
+    /// Returns whether `node` holds. An error in any part that is evaluated is an error of the
+    /// whole predicate.
     mutating func holds(_ node: PreparedNode) throws(EvaluationError) -> Bool {
         switch node {
         case .constant(let isTrue): return isTrue
@@ -48,7 +49,7 @@ struct Evaluation {
         }
     }
 
-    /// Whether a comparison holds.
+    /// Returns whether a comparison holds.
     mutating func holds(
         _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {

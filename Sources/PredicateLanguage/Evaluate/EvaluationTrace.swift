@@ -1,6 +1,6 @@
 public import RelayModel
 
-/// How a predicate came to its outcome on one record: the comparisons that were reached, in order.
+/// The comparisons that were evaluated for a predicate's outcome on one record, in order.
 ///
 /// ```swift
 /// let condition = try RecordPredicate(format: "price < 100")
@@ -11,7 +11,8 @@ public import RelayModel
 public struct EvaluationTrace: Sendable, Hashable {
     /// The outcome of the whole predicate.
     public let outcome: PredicateOutcome
-    /// What was compared; those behind a decided AND or OR are not here.
+    /// The evaluated comparisons. Those that AND or OR skipped because the result was already
+    /// decided are not included.
     public let comparisons: [ComparisonTrace]
 
     /// The trace as JSON: one object for each comparison.
@@ -19,7 +20,7 @@ public struct EvaluationTrace: Sendable, Hashable {
         .array(comparisons.map { .object($0.json) })
     }
 
-    /// The trace for people, a line for each comparison.
+    /// The trace for people, with one line for each comparison.
     public var text: String {
         comparisons.map(\.text).joined(separator: "\n")
     }
@@ -33,9 +34,9 @@ public struct ComparisonTrace: Sendable, Hashable {
     public internal(set) var left: FieldValue?
     /// The value of the right side; `nil` if it was not computed.
     public internal(set) var right: FieldValue?
-    /// What came out.
+    /// The outcome of the comparison.
     public internal(set) var outcome: PredicateOutcome
-    /// Whether it stands inside another comparison, as that of a SUBQUERY does.
+    /// Whether the comparison is inside another one, for example in a SUBQUERY.
     package internal(set) var isNested = false
 
     init(_ comparison: RecordPredicate.Comparison) {
@@ -43,10 +44,10 @@ public struct ComparisonTrace: Sendable, Hashable {
         outcome = .false
     }
 
-    /// Why it came out so: the values of what is not a constant, or the error.
+    /// The reason for the outcome: the values of all sides that are not constants, or the error.
     public var reason: String { reason(saying: "is") }
 
-    /// The same with another word for "is".
+    /// Returns the reason with another verb instead of "is".
     package func reason(saying verb: String) -> String {
         var parts: [String] = []
         if case .error(let error) = outcome { parts.append(error.reason) }
@@ -69,8 +70,8 @@ public struct ComparisonTrace: Sendable, Hashable {
         return "`\(comparison.canonicalText)` \(verdict): \(reason)"
     }
 
-    /// The same with the fields besides that a side read which came to no value, so that it can be
-    /// seen why: "division by zero, price is 5, qty is 0".
+    /// Returns the reason. If the comparison has no value, it also names the fields that were read,
+    /// so that the cause is visible: "division by zero, price is 5, qty is 0".
     package func reason(
         saying verb: String, reading names: Set<String>, of fields: RecordFields
     ) -> String {
@@ -85,7 +86,7 @@ public struct ComparisonTrace: Sendable, Hashable {
         return ([reason(saying: verb)] + operands).joined(separator: ", ")
     }
 
-    /// Fields that are named of a comparison that came to no value.
+    /// The maximum number of fields to name for a comparison without a value.
     private static let mostOperands = 4
 
     /// The comparison as JSON.
@@ -102,8 +103,9 @@ public struct ComparisonTrace: Sendable, Hashable {
         return object
     }
 
-    /// The same with no more of long values than takes so many bytes to show, for whoever shows
-    /// less: a record of a megabyte may stand on both sides of each of thousands.
+    /// Returns the comparison with long values cut to about `bytes` bytes of text, for a reader
+    /// that shows no more. A record of a megabyte may be on both sides of each of thousands of
+    /// comparisons.
     package func cut(beyond bytes: Int) -> ComparisonTrace {
         var cut = self
         cut.left = left?.beginning(bytes)
@@ -111,7 +113,7 @@ public struct ComparisonTrace: Sendable, Hashable {
         return cut
     }
 
-    /// The value for people, cut where it is long.
+    /// Returns the value's text for people, cut if it is long.
     private static func shown(_ value: FieldValue) -> String {
         let text = FormatPrinter.text(of: value.beginning(400))
         return text.utf8.count > 200 ? "\(text.prefix(200))…" : text

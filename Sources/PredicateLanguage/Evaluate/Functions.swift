@@ -11,7 +11,7 @@ public import RelayModel
 enum Functions {
     typealias Function = RecordPredicate.Function
 
-    /// Calls a function; nil as an argument is an error, except among the elements of a list.
+    /// Calls a function. Nil as an argument is an error, but not as an element of a list.
     static func call(
         _ function: Function, _ arguments: [FieldValue]
     ) throws(EvaluationError) -> FieldValue {
@@ -36,7 +36,7 @@ enum Functions {
         }
     }
 
-    /// The elements of the one list, or the arguments themselves.
+    /// Returns the elements of the only argument if it is a list, else the arguments themselves.
     private static func elements(
         _ arguments: [FieldValue], _ function: Function
     ) throws(EvaluationError) -> [FieldValue] {
@@ -76,7 +76,7 @@ enum Functions {
             function == .median ? median(numbers) : standardDeviation(numbers))
     }
 
-    /// The most frequent values, in the order of their first occurrences.
+    /// Returns the most frequent values, in the order of their first occurrences.
     private static func mode(_ values: [FieldValue]) -> FieldValue {
         var counts: [FieldValue: Int] = [:]
         for value in values { counts[value.inOneForm, default: 0] += 1 }
@@ -154,8 +154,8 @@ enum Functions {
     /// The mean radius of the Earth in metres (IUGG, R1).
     static let earthRadius = 6_371_008.8
 
-    /// Metres along the great circle (haversine formula on the mean sphere; at most 0.6 % from the
-    /// ellipsoid's).
+    /// Returns the distance in metres along the great circle, by the haversine formula on the mean
+    /// sphere. It differs from the distance on the ellipsoid by at most 0.6 %.
     private static func distance(
         _ left: FieldValue, _ right: FieldValue
     ) throws(EvaluationError) -> Double {
@@ -170,8 +170,8 @@ enum Functions {
 }
 
 extension Location {
-    /// Metres along the great circle to `other`, by the haversine formula on the mean sphere, which
-    /// is at most 0.6 % from the ellipsoid.
+    /// Returns the distance in metres to `other` along the great circle, by the haversine formula
+    /// on the mean sphere. It differs from the distance on the ellipsoid by at most 0.6 %.
     public func metres(to other: Location) -> Double {
         let radians = Double.pi / 180
         let deltaLatitude = (other.latitude - latitude) * radians / 2

@@ -1,46 +1,47 @@
 package import RelayModel
 
-/// What comparisons see of values, for an index that wants to look up what they would find.
+/// Texts as comparisons see them, for an index that looks up what a comparison would find.
 package enum IndexedText {
-    /// A text as comparisons under `options` see it: two texts are equal to such a comparison
-    /// exactly if their folded forms are equal, and have the same order.
+    /// Returns a text as comparisons under `options` see it. Such a comparison treats two texts as
+    /// equal exactly if their folded forms are equal, and orders them as their folded forms.
     ///
-    /// Folding a composed text gives the same as folding the text it was composed from.
+    /// A text and its composed form have the same folded form.
     package static func folded(
         _ text: String, _ options: RecordPredicate.TextOptions
     ) -> String {
         TextFolding.fold(text, options)
     }
 
-    /// The composed form of a text (NFC), in time proportional to its length.
+    /// Returns the composed form (NFC) of a text, in time proportional to its length.
     package static func composed(_ text: String) -> String {
         TextFolding.composed(text)
     }
 
-    /// The folded form of a text each of whose characters folds by itself, and the composed one
-    /// where the options fold nothing; `nil` for any other text, with which ``folded(_:_:)`` takes
-    /// ten times as long and more.
+    /// Returns the folded form of a text in which each character folds on its own, or the composed
+    /// form if the options fold nothing. Returns `nil` for any other text. For such a text
+    /// ``folded(_:_:)`` takes at least ten times as long.
     package static func foldedSingly(
         _ text: String, _ options: RecordPredicate.TextOptions
     ) -> String? {
         SingleFolding.fold(text, options)
     }
 
-    /// -1, 0 or 1 as `left` comes before, with or after `right` by their composed forms: Swift's
-    /// own order takes some texts of Hangul for the same.
+    /// Returns -1, 0 or 1 for the order of the composed forms of `left` and `right`. Swift's own
+    /// order treats some different Hangul texts as equal.
     package static func order(_ left: String, _ right: String) -> Int {
         ComposedOrder.order(left, right)
     }
 
-    /// The words of a text as TOKENMATCHES and token search compare them, without stop words.
+    /// Returns the words of a text as TOKENMATCHES and token search compare them, without stop
+    /// words.
     package static func words(of text: String) -> [String] {
         TokenSearch.words(of: text)
     }
 }
 
 extension FieldValue {
-    /// The value that a path of plain member names leads to, as a comparison under Apple's rules
-    /// sees it; nil where there is none.
+    /// Returns the value at a path of plain member names, as a comparison under Apple's rules sees
+    /// it. A missing value is nil.
     package func value(at names: some Sequence<String>) -> FieldValue {
         var evaluation = Evaluation(record: self, variables: [:], now: nil)
         let steps = names.map { PreparedExpression.Step.member($0) }

@@ -1,24 +1,25 @@
 import RelayModel
 
-/// A comparison under the rules of a dialect that judges otherwise than NSPredicate, made ready.
+/// A prepared comparison under the rules of a dialect that differ from NSPredicate's.
 ///
-/// It is an object, because the evaluator looks for one at each comparison, and looking whether
-/// there is a value of unknown size takes as long as comparing two numbers.
+/// It is a class because the evaluator checks for one at each comparison. Checking for an
+/// existential value of unknown size takes as long as comparing two numbers.
 protocol ForeignComparison: AnyObject, Sendable {
-    /// Whether it holds for the record of an evaluation, and what its two sides were.
+    /// Returns whether the comparison holds for the record of an evaluation, and the values of its
+    /// two sides.
     func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement
 }
 
-/// What came of a comparison, and what was compared.
+/// The result of a comparison, and the values that were compared.
 typealias Judgement = (holds: Bool, left: FieldValue, right: FieldValue)
 
-/// What preparing a predicate needs beside the predicate.
+/// The context for preparing a predicate.
 ///
-/// The evaluator knows NSPredicate's rules only. The dialects that have rules of their own hand
-/// them in, so that it need not look at any of them.
+/// The evaluator knows only NSPredicate's rules. Dialects with rules of their own pass them in
+/// here, so the evaluator does not depend on them.
 struct Preparation: Sendable {
-    /// Makes a comparison of another dialect ready; `nil` under NSPredicate's rules.
+    /// Prepares a comparison of another dialect, or returns `nil` under NSPredicate's rules.
     let foreign: @Sendable (RecordPredicate.Comparison) -> (any ForeignComparison)?
-    /// What compiles the patterns of MATCHES.
+    /// The engine that compiles the patterns of MATCHES.
     let engine: any RegularExpressionEngine
 }

@@ -3,7 +3,7 @@ import RelayModel
 /// A ``RecordPredicate/Expression`` whose inner predicates are prepared.
 indirect enum PreparedExpression: Sendable {
     case constant(FieldValue)
-    /// A path of one plain member, by far the most frequent one.
+    /// A path of one plain member, by far the most frequent expression.
     case field(String)
     case path([Step])
     case variable(String)

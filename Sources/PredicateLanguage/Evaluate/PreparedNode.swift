@@ -31,7 +31,7 @@ indirect enum PreparedNode: Sendable {
     }
 }
 
-/// A comparison with what can be made of its constants before any record is seen.
+/// A comparison with everything that can be computed from its constants without a record.
 final class PreparedComparison: Sendable {
     /// The comparison as it was written.
     let source: RecordPredicate.Comparison
@@ -39,15 +39,15 @@ final class PreparedComparison: Sendable {
     let right: PreparedExpression
     /// The constant pattern of LIKE or MATCHES.
     let pattern: TextPattern?
-    /// What compiles a pattern that comes from the record.
+    /// The engine that compiles a pattern that comes from the record.
     let engine: (any RegularExpressionEngine)?
-    /// The constant text that is looked for.
+    /// The constant text to search for.
     let needle: TextNeedle?
-    /// The constant list of IN, sorted by kinds.
+    /// The constant list of IN, sorted by kind.
     let members: ConstantMembers?
     /// The words of a token search.
     let words: Set<String>?
-    /// The comparison as its dialect judges it, if that has rules of its own.
+    /// The comparison as its dialect evaluates it, if that dialect has rules of its own.
     let foreign: (any ForeignComparison)?
 
     init(
@@ -61,7 +61,7 @@ final class PreparedComparison: Sendable {
         var needle: TextNeedle?
         var members: ConstantMembers?
         var words: Set<String>?
-        // Other rules than Apple's have their own ways with texts.
+        // Other rules than Apple's treat texts in their own way.
         let constant = source.rules == .apple ? source.right.literal : nil
         switch (source.comparator, constant) {
         case (.like, .string(let text)?), (.matches, .string(let text)?):

@@ -1,22 +1,22 @@
 import RelayModel
 
-// What the steps of an evaluation take by NSPredicate's rules.
+// The steps of an evaluation by NSPredicate's rules.
 extension StepMeter {
-    /// What a regular expression takes for each byte of a text at worst, if it came from the
-    /// record and its size is not known before.
+    /// The worst-case steps of a regular expression for each byte of a text, if the expression came
+    /// from the record, so that its size is not known in advance.
     private static let unknownExpression = 14_000
-    /// How many instructions of a regular expression, each for one byte, make a step.
+    /// The number of a regular expression's instructions, each for one byte, that make one step.
     ///
-    /// Where RE2's automaton grows too large it goes through all instructions at each byte, and an
-    /// instruction takes some 7 ns; nearly always it does not, and a byte takes 1 ns whatever the
-    /// size. This lets the worst evaluation take a fifth of a second; what a change may take in
-    /// all is measured.
+    /// If RE2's automaton grows too large, RE2 goes through all instructions at each byte, and an
+    /// instruction takes about 7 ns. That is rare. Otherwise a byte takes 1 ns, whatever the size.
+    /// With this factor the worst evaluation takes a fifth of a second. The time that all
+    /// conditions of a change may take is measured separately.
     private static let instructionsPerStep = 3
 
-    /// What it takes to compose or fold a text beyond ASCII, however short it is: a quarter of a
-    /// microsecond, and a whole one where marks stand in it.
+    /// The steps to compose or fold a non-ASCII text, however short it is: a quarter of a
+    /// microsecond, and a whole one if the text has combining marks.
     private static let folding = 128
-    /// What it takes to make a pattern of LIKE ready, however short it is.
+    /// The steps to compile a LIKE pattern, however short it is.
     private static let pattern = 1024
 
     /// Charges for a comparison of two values under Apple's rules.
@@ -31,7 +31,7 @@ extension StepMeter {
             return try charge(steps(ofSmall: left, right, comparison))
         }
         let first = try extent(of: left)
-        // A list of constants that has been sorted is not walked.
+        // A constant list that has been sorted is not walked.
         if source.comparator == .in, comparison.members != nil {
             let nested = max(first.collections - (source.quantifier == nil ? 0 : 1), 0)
             let elements = right.elementCount ?? 1
@@ -49,7 +49,7 @@ extension StepMeter {
         if comparison.compilesPattern { try charge(count * Self.pattern) }
     }
 
-    /// What two small values take beyond a comparison of numbers.
+    /// Returns the steps for two small values in addition to those of a comparison of numbers.
     private func steps(
         ofSmall left: FieldValue, _ right: FieldValue, _ comparison: PreparedComparison
     ) -> Int {
@@ -62,13 +62,14 @@ extension StepMeter {
     }
 
     private struct Sides {
-        /// The whole left side.
+        /// The extent of the whole left side.
         var left: Extent
         var right: Extent
-        /// How many values of the left side are compared.
+        /// The number of values of the left side that are compared.
         var count: Int
 
-        /// Both read, the right one for each value of the left one.
+        /// The steps to read the left side once, and the right side for each value of the left
+        /// side.
         var product: Int { left.reading + count * right.reading }
         var hasNesting: Bool { left.collections > 1 || right.collections > 0 }
     }
@@ -80,7 +81,7 @@ extension StepMeter {
         let folds = source.options.folds
         switch source.comparator {
         case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual:
-            // Two texts are read as far as they are the same.
+            // Two texts are read only up to their first difference.
             return folds || sides.hasNesting
                 ? sides.product
                 : min(sides.left.reading, sides.count * sides.right.reading)
@@ -113,18 +114,19 @@ extension StepMeter {
 }
 
 extension StepMeter {
-    /// Charges for a step of a path, by what it makes of the value where it begins.
+    /// Charges for one step of a path that starts at `value`.
     func charge(
         _ step: PreparedExpression.Step, on value: FieldValue
     ) throws(EvaluationError) {
         try charge(Self.part)
         switch (step, value) {
-        // The elements of a set or dictionary are put into a list first, and in order.
+        // The elements of a set or dictionary are first copied to a list, in order.
         case (_, .set), (.every, .map), (.collection, .map):
             try charge((value.elementCount ?? 0) * Self.ordering)
         case (.every, _), (.collection, _):
             try charge((value.elementCount ?? 0) * Self.value)
-        // Texts have properties that are made of the whole text, other values a description.
+        // The properties of a text are computed from the whole text. Other values have a
+        // description.
         case (.member, .string), (.variableMember, .string), (.member, .bytes),
             (.variableMember, .bytes):
             try charge(try extent(of: value).reading * 2)
@@ -132,22 +134,22 @@ extension StepMeter {
         }
     }
 
-    /// Charges for a comparison by rules that read each side once and have no loops in loops:
-    /// counting afterwards will do.
+    /// Charges for a comparison by rules that read each side once and have no nested loops. For
+    /// such a comparison, charging afterwards is enough.
     func charge(_ judged: Judgement) throws(EvaluationError) {
         let left = try extent(of: judged.left)
         let right = try extent(of: judged.right)
-        // A list of the record is compared with a constant, element by element.
+        // A list in the record is compared with a constant element by element.
         try charge(Self.comparison + left.reading + left.collections * right.reading)
     }
 }
 
 private extension RecordPredicate.Comparison {
-    /// Whether it compares texts in another form than the one in which they are.
+    /// Whether the comparison reads texts in a folded or composed form.
     var foldsTexts: Bool {
         switch comparator {
         case .beginsWith, .endsWith, .contains, .like, .tokenMatches: true
-        // Their order is that of their composed forms.
+        // The order of texts is that of their composed forms.
         case .less, .lessOrEqual, .greater, .greaterOrEqual, .between: true
         default: options.folds
         }
@@ -155,20 +157,20 @@ private extension RecordPredicate.Comparison {
 }
 
 private extension FieldValue {
-    /// Whether it is a text that is not all ASCII.
+    /// Whether the value is a text with non-ASCII characters.
     var isForeignText: Bool {
         if case .string(let text) = self { text.utf8.contains { $0 >= 0x80 } } else { false }
     }
 }
 
 extension PreparedComparison {
-    /// Whether a pattern of LIKE is made ready for each text.
+    /// Whether a LIKE pattern is compiled for each text.
     var compilesPattern: Bool { source.comparator == .like && pattern == nil }
 
-    /// Whether what the right side asks for has been composed, folded and made ready before.
+    /// Whether the right side has already been composed, folded and compiled.
     var isPrepared: Bool { needle != nil || pattern != nil || words != nil }
 
-    /// Whether the left side is `ANYKEY`, each of whose values is compared.
+    /// Whether the left side is `ANYKEY`, so that each of its values is compared.
     var isOverAnyKey: Bool {
         if case .anyKey = left { true } else { false }
     }

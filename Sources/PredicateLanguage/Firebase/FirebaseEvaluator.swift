@@ -1,13 +1,13 @@
 import RelayModel
 
-/// Judges comparisons by Firebase's total order; every one has an answer.
+/// Evaluates comparisons by Firebase's total order, in which all values can be compared.
 struct FirebaseEvaluator {
     /// The fields of the child (see ``FirebaseChild/fields``).
     let record: FieldValue
     /// The value of `now()`.
     var now: Timestamp?
 
-    /// Judges one comparison, and says what its two sides were.
+    /// Evaluates one comparison. Returns whether it holds, and the values of its two sides.
     func judge(
         _ comparison: RecordPredicate.Comparison
     ) throws(EvaluationError) -> Judgement {
@@ -53,7 +53,7 @@ struct FirebaseEvaluator {
         }
     }
 
-    /// The value at a path; what is not there is nothing.
+    /// Returns the value at a path, or nil if there is none.
     func value(at path: RecordPredicate.RecordPath) -> FieldValue {
         switch path.fieldName {
         case "$key": return member("$key") ?? member("recordName") ?? .null
@@ -74,7 +74,7 @@ struct FirebaseEvaluator {
     }
 }
 
-/// A comparison as Firebase judges it.
+/// A comparison under Firebase's rules.
 final class FirebaseComparison: ForeignComparison {
     private let source: RecordPredicate.Comparison
 
@@ -91,7 +91,7 @@ final class FirebaseComparison: ForeignComparison {
 }
 
 extension Preparation {
-    /// What Firebase's queries need, whose comparisons all follow Firebase's rules.
+    /// The preparation for Firebase's queries, whose comparisons all follow Firebase's rules.
     static let ofFirebase = Preparation(
         foreign: { FirebaseComparison($0) }, engine: NoRegularExpressions())
 }

@@ -1,22 +1,22 @@
 public import RelayModel
 
-/// A value in Firebase's total order: nothing, false, true, numbers, texts by UTF-16 units, and
-/// last objects, which are all equal among themselves.
+/// A value in Firebase's total order: nil, false, true, numbers, texts by UTF-16 units, and last
+/// objects, which are all equal to each other.
 public struct FirebaseValue: Sendable, Comparable {
     /// The value.
     public let value: FieldValue
 
-    /// Takes a value into the order.
+    /// Creates an element of the order from a value.
     public init(_ value: FieldValue) {
         self.value = value
     }
 
-    /// Whether neither of the two precedes the other.
+    /// Returns whether neither value precedes the other.
     public static func == (left: FirebaseValue, right: FirebaseValue) -> Bool {
         !(left < right) && !(right < left)
     }
 
-    /// Whether `left` precedes `right`.
+    /// Returns whether `left` precedes `right`.
     public static func < (left: FirebaseValue, right: FirebaseValue) -> Bool {
         switch (left.value, right.value) {
         case (.string(let one), .string(let other)):
@@ -50,34 +50,35 @@ public struct FirebaseValue: Sendable, Comparable {
         }
     }
 
-    /// The number; a date is its milliseconds since 1970, as Firebase's clients write it.
+    /// The value as a number. A date counts as its milliseconds since 1970, as Firebase's clients
+    /// write it.
     private var number: FieldValue {
         if case .timestamp(let moment) = value { .integer(moment.milliseconds) } else { value }
     }
 }
 
-/// A key in Firebase's order: those that read as 32-bit integers by value, then all others by
-/// UTF-16 units.
+/// A key in Firebase's order: keys that read as 32-bit integers come first, by value, and then all
+/// others by UTF-16 units.
 public struct FirebaseKey: Sendable, Hashable, Comparable {
     /// The key.
     public let text: String
 
-    /// Takes a key into the order.
+    /// Creates an element of the order from a key.
     public init(_ text: String) {
         self.text = text
     }
 
-    /// Whether the keys are the same text.
+    /// Returns whether the keys are the same text.
     public static func == (left: FirebaseKey, right: FirebaseKey) -> Bool {
         left.text.utf16.elementsEqual(right.text.utf16)
     }
 
-    /// Hashes the text.
+    /// Hashes the UTF-16 units of the text.
     public func hash(into hasher: inout Hasher) {
         for unit in text.utf16 { hasher.combine(unit) }
     }
 
-    /// Whether `left` precedes `right`; of equal numbers the shorter text is first.
+    /// Returns whether `left` precedes `right`. Of two equal numbers the shorter text comes first.
     public static func < (left: FirebaseKey, right: FirebaseKey) -> Bool {
         switch (left.number, right.number) {
         case (let one?, let other?):
@@ -88,7 +89,8 @@ public struct FirebaseKey: Sendable, Hashable, Comparable {
         }
     }
 
-    /// The integer that the key reads as: an optional `-`, any zeros, up to ten digits.
+    /// The integer that the key reads as: an optional `-`, any number of zeros, and up to ten
+    /// digits.
     private var number: Int32? {
         var digits = text.utf8[...]
         let isNegative = digits.first == UInt8(ascii: "-")
@@ -105,22 +107,22 @@ public struct FirebaseKey: Sendable, Hashable, Comparable {
 
 /// A child of a node, as Firebase's queries see it.
 public struct FirebaseChild: Sendable, Hashable {
-    /// Its key.
+    /// The key of the child.
     public var key: String
-    /// Its value; an object's is a dictionary.
+    /// The value of the child. An object is a dictionary.
     public var value: FieldValue
-    /// Its priority.
+    /// The priority of the child, or nil.
     public var priority: FieldValue
 
-    /// A child without a priority comes before those that have one.
+    /// Creates a child. A child without a priority comes before those that have one.
     public init(key: String, value: FieldValue, priority: FieldValue = .null) {
         self.key = key
         self.value = value
         self.priority = priority
     }
 
-    /// The child as the fields of a record: an object's own members, and `$key`, `$value` and
-    /// `$priority`, which are no names that an object can have.
+    /// The child as the fields of a record: the members of an object, and `$key`, `$value` and
+    /// `$priority`, which cannot be names of an object's members.
     public var fields: RecordFields {
         var fields: RecordFields = [:]
         if case .map(let members) = value { fields = members }

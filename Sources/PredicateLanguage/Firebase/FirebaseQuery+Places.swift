@@ -1,14 +1,14 @@
 public import RelayModel
 
 extension FirebaseQuery {
-    /// Whether a child of this order value and key lies between the bounds.
+    /// Returns whether a child with the given order value and key lies within the bounds.
     ///
-    /// It says what ``predicate`` says; the limit has no part in it.
+    /// The result is the same as that of ``predicate``. The limit is not considered.
     ///
     /// - Parameters:
-    ///   - value: The value that the query orders by; it does not count where that is the key.
+    ///   - value: The value that the query orders by. It is ignored if the query orders by key.
     ///   - key: The child's key.
-    /// - Returns: Whether it is neither before the lower bound nor after the upper one.
+    /// - Returns: Whether the child is neither before the lower bound nor after the upper one.
     public func admits(_ value: FieldValue, key: String) -> Bool {
         let ends = [(start, Self.isAfter), (end, Self.isBefore)]
         return ends.allSatisfy { bound, isInside in
@@ -42,6 +42,6 @@ extension FirebaseQuery {
 }
 
 extension FirebaseValue {
-    /// The kinds that Wilddog keeps apart: true and false are of one.
+    /// The kinds that Wilddog distinguishes. True and false are of one kind.
     var kind: Rank { rank == .yes ? .no : rank }
 }

@@ -4,11 +4,11 @@ extension FirebaseQuery {
     typealias Comparator = RecordPredicate.Comparator
     typealias Node = RecordPredicate.Node
 
-    /// Whether a child lies between the bounds; the limit has no part in it.
+    /// The condition that a child lies within the bounds. The limit is not part of it.
     ///
     /// The comparisons follow ``RecordPredicate/RuleSet/firebase``. Keys, values and priorities are
-    /// the fields `$key`, `$value` and `$priority` of ``FirebaseChild/fields``; without `$key` the
-    /// field `recordName` counts, without `$value` the record itself.
+    /// the fields `$key`, `$value` and `$priority` of ``FirebaseChild/fields``. In a record without
+    /// `$key` the field `recordName` is used, and without `$value` the record itself.
     public var predicate: RecordPredicate {
         var nodes: [Node] = []
         if let start { nodes.append(node(for: start, isStart: true)) }
@@ -33,7 +33,7 @@ extension FirebaseQuery {
         ])
     }
 
-    /// The range of the bound's kind in the total order.
+    /// Returns the conditions that a value is of the bound's kind, as a range of the total order.
     private func kindNodes(for bound: Bound) -> [Node] {
         switch FirebaseValue(bound.value).rank {
         case .nothing: [compare(valuePath, .equal, .null)]
@@ -78,9 +78,10 @@ extension FirebaseQuery {
 
     // MARK: Windows
 
-    /// The children that the query selects, in ascending order, also under a limit from the end.
+    /// Returns the children that the query selects, in ascending order, even if the limit counts
+    /// from the end.
     ///
-    /// - Complexity: O(*n* log *n*) in the children.
+    /// - Complexity: O(*n* log *n*) in the number of children.
     public func window(of children: [FirebaseChild]) -> [FirebaseChild] {
         // A query's own comparisons have no pattern that could be refused.
         var layout = FieldLayout()

@@ -1,11 +1,11 @@
 public import RelayModel
 
-/// An ordered query in the manner of Firebase and Wilddog.
+/// An ordered query as in Firebase and Wilddog.
 ///
-/// ``predicate`` says which children lie between the bounds; ``window(of:)`` orders children and
-/// applies the limit as well.
+/// ``predicate`` is the condition that a child lies within the bounds. ``window(of:)`` also orders
+/// children and applies the limit.
 public struct FirebaseQuery: Sendable, Hashable {
-    /// What children are ordered by; ties are by key.
+    /// What children are ordered by. Children with equal values are ordered by key.
     public enum Ordering: Sendable, Hashable {
         /// The value at a path inside the child.
         case child([String])
@@ -17,41 +17,42 @@ public struct FirebaseQuery: Sendable, Hashable {
         case priority
     }
 
-    /// One end of the range.
+    /// One end of a query's range.
     public struct Bound: Sendable, Hashable {
-        /// The value at which it lies.
+        /// The value at the bound.
         public var value: FieldValue
-        /// The key at which it lies among the children with that value.
+        /// The key at the bound, among the children with that value.
         public var key: String?
-        /// Whether what lies at the bound belongs to the range.
+        /// Whether children at the bound belong to the range.
         public var isIncluded: Bool
     }
 
-    /// How many children, counted from which end.
+    /// The maximum number of children, and the end from which they are counted.
     public enum Limit: Sendable, Hashable {
-        /// The first ones.
+        /// The given number of children from the start of the range.
         case first(Int)
-        /// The last ones.
+        /// The given number of children from the end of the range.
         case last(Int)
     }
 
-    /// Which kinds of values a range takes in.
+    /// The kinds of values in a range.
     public enum Kinds: Sendable, Hashable {
-        /// All that the order puts there: `endAt(5)` takes in booleans and nothing (Firebase).
+        /// All values that the order puts into the range: `endAt(5)` includes booleans and nil
+        /// (Firebase).
         case ordered
         /// Only values of the bound's kind (Wilddog).
         case sameAsBound
     }
 
-    /// What children are ordered by; `nil` means the priority.
+    /// What children are ordered by. `nil` means the priority.
     public internal(set) var ordering: Ordering?
-    /// The lower end.
+    /// The lower bound.
     public internal(set) var start: Bound?
-    /// The upper end.
+    /// The upper bound.
     public internal(set) var end: Bound?
-    /// How many children.
+    /// The maximum number of children.
     public internal(set) var limit: Limit?
-    /// Which kinds of values a range takes in.
+    /// The kinds of values in the query's range.
     public let kinds: Kinds
 
     /// Creates a query for all children, ordered by priority.
@@ -59,9 +60,10 @@ public struct FirebaseQuery: Sendable, Hashable {
         self.kinds = kinds
     }
 
-    /// This query, ordered by `ordering`.
+    /// Returns this query, ordered by `ordering`.
     ///
-    /// - Throws: ``PredicateError`` if it has an ordering already, or its bounds do not fit.
+    /// - Throws: ``PredicateError`` if the query already has an ordering, or its bounds do not fit
+    ///   the ordering.
     public func ordered(by ordering: Ordering) throws(PredicateError) -> Self {
         guard self.ordering == nil else {
             throw Self.failure("a query has one ordering")
@@ -71,9 +73,10 @@ public struct FirebaseQuery: Sendable, Hashable {
         return try copy.checked()
     }
 
-    /// This query, ordered by the value at `path`, whose parts `/` separates.
+    /// Returns this query, ordered by the value at `path`, whose names are separated by `/`.
     ///
-    /// - Throws: ``PredicateError`` if the path is empty or one of Firebase's own names.
+    /// - Throws: ``PredicateError`` if the path is empty, is one of Firebase's own names, or
+    ///   contains a name that Firebase does not allow, or for the reasons of ``ordered(by:)``.
     public func ordered(byChild path: String) throws(PredicateError) -> Self {
         if ["$key", "$value", "$priority"].contains(path) {
             throw Self.failure("\(path) has an ordering of its own")
@@ -86,9 +89,9 @@ public struct FirebaseQuery: Sendable, Hashable {
         return try ordered(by: .child(names))
     }
 
-    /// This query, from `value` on, itself included or not.
+    /// Returns this query with a lower bound at `value`, which is included or not.
     ///
-    /// - Throws: ``PredicateError`` if there is a lower bound already, or this one does not fit.
+    /// - Throws: ``PredicateError`` if there already is a lower bound, or this one does not fit.
     public func starting(
         at value: FieldValue, key: String? = nil, isIncluded: Bool = true
     ) throws(PredicateError) -> Self {
@@ -98,9 +101,9 @@ public struct FirebaseQuery: Sendable, Hashable {
         return try copy.checked()
     }
 
-    /// This query, up to `value`, itself included or not.
+    /// Returns this query with an upper bound at `value`, which is included or not.
     ///
-    /// - Throws: ``PredicateError`` if there is an upper bound already, or this one does not fit.
+    /// - Throws: ``PredicateError`` if there already is an upper bound, or this one does not fit.
     public func ending(
         at value: FieldValue, key: String? = nil, isIncluded: Bool = true
     ) throws(PredicateError) -> Self {
@@ -110,18 +113,18 @@ public struct FirebaseQuery: Sendable, Hashable {
         return try copy.checked()
     }
 
-    /// This query, at `value` only.
+    /// Returns this query for children at `value` only.
     ///
-    /// - Throws: ``PredicateError`` if there is a bound already, or this one does not fit.
+    /// - Throws: ``PredicateError`` if there already is a bound, or this one does not fit.
     public func equal(
         to value: FieldValue, key: String? = nil
     ) throws(PredicateError) -> Self {
         try starting(at: value, key: key).ending(at: value, key: key)
     }
 
-    /// This query for a number of children.
+    /// Returns this query with a limit.
     ///
-    /// - Throws: ``PredicateError`` if there is a limit already, or it is not positive.
+    /// - Throws: ``PredicateError`` if there already is a limit, or the number is not positive.
     public func limited(to limit: Limit) throws(PredicateError) -> Self {
         guard self.limit == nil else { throw Self.failure("a query has one limit") }
         switch limit {

@@ -1,7 +1,8 @@
 import RelayModel
 
 extension FormatLexer {
-    /// Reads a number: decimal with fraction and exponent, or `0x`, `0o`, `0b`.
+    /// Reads a number: a decimal with an optional fraction and exponent, or an integer after `0x`,
+    /// `0o` or `0b`.
     mutating func number() throws(PredicateError) -> FormatToken {
         let start = position
         let prefixed = try prefixedInteger()
@@ -96,8 +97,9 @@ extension FormatLexer {
         }
         position += 1
         let text = String(decoding: content, as: UTF8.self)
-        // Escapes make marks of what came in as letters and digits. As the name of a type or a
-        // field the text is compared before the whole is checked.
+        // Escape sequences, which are written in letters and digits, can produce combining marks.
+        // The name of a type or a field is compared before the whole predicate is checked, so the
+        // check must happen here.
         guard !text.hasEndlessMarks else {
             throw failure(
                 "a text has too many combining marks in a row", from: start,
@@ -127,7 +129,7 @@ extension FormatLexer {
         case UInt8(ascii: "u"): return try utf16Code(from: start)
         case UInt8(ascii: "U"): return try code(from: start, radix: 16, digits: 8...8)
         case UInt8(ascii: "*"), UInt8(ascii: "?"):
-            // `\*` and `\?` are escapes of LIKE's own: its pattern must see the backslash.
+            // `\*` and `\?` are escapes in LIKE patterns, so the backslash must stay in the text.
             position -= 1
             return "\\"
         default:
@@ -156,7 +158,7 @@ extension FormatLexer {
         return scalar
     }
 
-    /// Reads the digits after `\u`, and a second `\uHHHH` if the first is half of a pair.
+    /// Reads the digits after `\u`, and a second `\uHHHH` if the first is half of a surrogate pair.
     private mutating func utf16Code(from start: Int) throws(PredicateError) -> Unicode.Scalar {
         guard let high = fourDigits() else {
             throw failure(

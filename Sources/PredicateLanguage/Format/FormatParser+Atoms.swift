@@ -166,7 +166,7 @@ extension FormatParser {
 
     private mutating func positional(_ index: Int) throws(PredicateError) -> Phrase {
         guard index < arguments.count else {
-            // Without arguments it is a variable like any other, bound later.
+            // Without arguments, `$0` is a variable like any other, which is bound later.
             if arguments.isEmpty { return try variable(String(index)) }
             throw unexpected(
                 "there is no argument $\(index)", expected: "$0 to $\(arguments.count - 1)")
@@ -176,7 +176,7 @@ extension FormatParser {
         return try constant(try checked(arguments[index]))
     }
 
-    /// Refuses an argument list that is too long.
+    /// Returns the argument, or throws if it is a collection with too many elements.
     private func checked(_ value: FieldValue) throws(PredicateError) -> FieldValue {
         let count: Int
         switch value {
@@ -224,7 +224,7 @@ extension FormatParser {
         return try constant(value)
     }
 
-    /// Consumes a `%K` and its argument: a path of keys between points.
+    /// Consumes a `%K` and its argument: a path of keys that are separated by points.
     mutating func keyComponents() throws(PredicateError)
         -> [RecordPredicate.RecordPath.Component]
     {

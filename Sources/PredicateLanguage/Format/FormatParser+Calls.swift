@@ -1,7 +1,7 @@
 import RelayModel
 
 extension FormatParser {
-    /// Reads `CAST(…)`, `TERNARY(…)`, `SUBQUERY(…)`, and refuses `FUNCTION` and `FETCH`.
+    /// Reads `CAST(…)`, `TERNARY(…)` or `SUBQUERY(…)`. Throws for `FUNCTION` and `FETCH`.
     mutating func specialForm() throws(PredicateError) -> Phrase {
         let start = token.span.offset
         let keyword = token.keyword
@@ -69,8 +69,8 @@ extension FormatParser {
         }
     }
 
-    /// The moment that a decimal literal names in seconds after 2001, exact to the nanosecond,
-    /// which a double would not be.
+    /// Returns the date of a decimal literal in seconds since 2001. It is exact to the nanosecond,
+    /// which a double could not be.
     private func exactDate(_ span: SourceSpan) -> Timestamp? {
         let text = String(
             decoding: lexer.bytes[span.offset..<span.offset + span.length], as: UTF8.self)
@@ -141,12 +141,12 @@ extension FormatParser {
         return Phrase(content: .expression(content), height: height + 1, start: start)
     }
 
-    /// Makes the expression that a function's name means.
+    /// Returns the expression for a call of the function `name`.
     private static func function(
         _ name: String, _ values: [Expression], at span: SourceSpan
     ) throws(PredicateError) -> Expression {
         let given = name.hasSuffix(":") || name == "now" ? name : name + ":"
-        // The short name is the one that Apple's own frameworks write.
+        // Apple's own frameworks write the short name.
         let full = given == "tokenize:" ? "tokenize:using:" : given
         if full == "random:" || full == "randomn:" {
             throw PredicateError(
@@ -185,7 +185,7 @@ extension FormatParser {
             found: "\(count) arguments", expected: wanted)
     }
 
-    /// What other languages call a function, with what it is here.
+    /// Names of functions in other languages, with the hint at their equivalent here.
     private static let meantFunctions: [String: String] = [
         "now:": "now()", "getdate:": "now()", "sysdate:": "now()", "lower:": "lowercase:",
         "lcase:": "lowercase:", "tolower:": "lowercase:", "tolowercase:": "lowercase:",
@@ -195,12 +195,12 @@ extension FormatParser {
         "avg:": "average:", "power:": "raise:toPower:", "pow:": "raise:toPower:",
     ]
 
-    /// What other languages write between two values, as error messages name the sign.
+    /// Hints for binary operators of other languages, by the sign as it appears in error messages.
     static let meantBySigns: [String: String] = [
         "`~`": "a pattern is compared with LIKE or MATCHES", "`!`": "did you mean !=?",
     ]
 
-    /// The functions that are another way to write an operator.
+    /// The functions that are another notation of an operator.
     private static let operators: [String: Arithmetic] = [
         "add:to:": .add, "multiply:by:": .multiply, "divide:by:": .divide,
         "from:subtract:": .subtract, "raise:toPower:": .power, "bitwiseAnd:with:": .bitAnd,
@@ -208,7 +208,7 @@ extension FormatParser {
         "rightshift:by:": .shiftRight,
     ]
 
-    /// The built-in function whose name differs in case only.
+    /// Returns the built-in function whose name differs only in case.
     private static func nearest(to name: String) -> String? {
         let names = RecordPredicate.Function.allCases.map(\.rawValue) + operators.keys
         let folded = name.lowercased()
@@ -217,7 +217,7 @@ extension FormatParser {
 }
 
 extension RecordPredicate.Function {
-    /// How many arguments it takes.
+    /// The number of arguments that the function takes.
     var arity: ClosedRange<Int> {
         switch self {
         case .now: 0...0

@@ -3,7 +3,8 @@ import RelayModel
 extension FormatParser {
     typealias Arithmetic = RecordPredicate.ArithmeticOperator
 
-    /// Binary operators by binding strength; `**` binds to the right.
+    /// Returns the binary operator at the current token with its binding strength. Only `**` is
+    /// right-associative.
     private func arithmeticOperator() -> (symbol: Arithmetic, strength: Int)? {
         switch token.kind {
         case .symbol("|"): (.bitOr, 2)
@@ -29,7 +30,7 @@ extension FormatParser {
 
     /// Reads operands joined by operators that bind at least as strongly as `minimum`.
     ///
-    /// A predicate in parentheses comes back as it is.
+    /// A predicate in parentheses is returned as a predicate.
     mutating func operation(minimum: Int = 1) throws(PredicateError) -> Phrase {
         var left = try unary()
         while let (symbol, strength) = arithmeticOperator(), strength >= minimum {
@@ -100,7 +101,7 @@ extension FormatParser {
         try postfix(of: try atom())
     }
 
-    /// Reads `.name`, `.@count`, `[index]` after a phrase.
+    /// Reads any `.name`, `.@count` and `[index]` after a phrase.
     private mutating func postfix(of base: Phrase) throws(PredicateError) -> Phrase {
         guard token.isSymbol(".") || token.isSymbol("[") else { return base }
         let value = try expression(base)
@@ -129,7 +130,7 @@ extension FormatParser {
         return Phrase(content: .expression(result), height: height + 1, start: base.start)
     }
 
-    /// Reads what follows a point.
+    /// Reads the member after a point.
     private mutating func member() throws(PredicateError) -> [RecordPredicate.RecordPath.Component]
     {
         switch token.kind {
@@ -158,7 +159,7 @@ extension FormatParser {
             ?? .member("@\(word)")
     }
 
-    /// Reads `[index]`; the second value is the height of the index.
+    /// Reads `[index]`. The second value is the height of the index expression.
     private mutating func index() throws(PredicateError) -> (
         RecordPredicate.RecordPath.Component, Int
     ) {

@@ -1,14 +1,14 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// Reads an NSPredicate format.
+    /// Creates a predicate from an NSPredicate format.
     ///
-    /// Beyond Apple's grammar it reads what ``canonicalText`` needs: `#"any key"`, the rule set
-    /// after a colon in the option brackets (`==[c:realm]`), a quantifier before the right side
-    /// under Realm's rules, and `CAST` of constants to further types.
+    /// In addition to Apple's grammar it accepts what ``canonicalText`` writes: `#"any key"`, the
+    /// rule set after a colon in the option brackets (`==[c:realm]`), a quantifier before the right
+    /// side under Realm's rules, and `CAST` of constants to more types.
     ///
-    /// Arguments are the values of `%@`, `%K` and the like in textual order; `$0`, `$1` … name them
-    /// by their place instead.
+    /// Arguments are the values of `%@`, `%K` and similar placeholders, in the order of the text.
+    /// `$0`, `$1` … refer to them by position instead.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`.
     public init(format: String, arguments: [FieldValue] = []) throws(PredicateError) {
@@ -24,15 +24,16 @@ extension RecordPredicate {
     }
 }
 
-/// Reads an NSPredicate format by precedence climbing.
+/// A parser for NSPredicate formats, by precedence climbing.
 ///
-/// A `(` may open a predicate or an expression. Instead of trying both, which would cost twice as
-/// much at each level, everything is read as a ``Phrase`` that turns out to be one or the other.
+/// A `(` may open a predicate or an expression. Trying both would double the cost at each level. So
+/// the parser reads everything as a ``Phrase``, which turns out to be one or the other.
 struct FormatParser {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
 
-    /// What has been read: a predicate or an expression, and how high its tree is.
+    /// A part of the text that has been read: a predicate or an expression, with the height of its
+    /// tree.
     struct Phrase {
         enum Content {
             case node(Node)
@@ -44,18 +45,18 @@ struct FormatParser {
     }
 
     var lexer: FormatLexer
-    /// The token under consideration.
+    /// The current token.
     var token: FormatToken
-    /// The end of the token before it.
+    /// The end of the previous token.
     var previousEnd = 0
     let arguments: [FieldValue]
-    /// The number of arguments that have been consumed in order.
+    /// The number of arguments that placeholders have consumed in order.
     var consumed = 0
-    /// Whether an argument was named by its place.
+    /// Whether the text refers to an argument by its position.
     var namesPositions = false
-    /// What its text has room for still.
+    /// The remaining room for the canonical text.
     var room = TextRoom()
-    /// How deep the text is nested at this token.
+    /// The depth of nesting at the current token.
     var nesting = 0
 
     init(_ text: String, arguments: [FieldValue]) throws(PredicateError) {
@@ -114,7 +115,7 @@ struct FormatParser {
             .parse, reason, at: token.span, found: token.found, expected: expected, hint: hint)
     }
 
-    /// The span from `start` to the end of the last token consumed.
+    /// Returns the span from `start` to the end of the last consumed token.
     func span(from start: Int) -> SourceSpan {
         SourceSpan(offset: start, length: max(previousEnd - start, 0))
     }
@@ -127,7 +128,7 @@ struct FormatParser {
         try checkDepth(nesting)
     }
 
-    /// Refuses trees and texts that are too deep to be walked by recursion.
+    /// Throws if a tree or a text is too deep to be walked by recursion.
     func checkDepth(_ depth: Int) throws(PredicateError) {
         guard depth <= Limits.maximumPredicateDepth else {
             throw unexpected(
@@ -151,7 +152,7 @@ struct FormatParser {
         }
     }
 
-    /// What may have been meant by the word where an operator is missing.
+    /// A hint for the word at a place where an operator is missing.
     private var hintForOperator: String {
         guard case .word(let word) = token.kind else {
             return Self.meantBySigns[token.found] ?? "compare it with something: … == YES"
@@ -161,7 +162,7 @@ struct FormatParser {
         case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
         case "IS": hintForIs
         default:
-            // A word that is right stands where a comparison is missing, as in `a AND b`.
+            // A correctly spelt word here means that a comparison is missing, as in `a AND b`.
             if let meant = NearestWord.to(word, among: Self.wordsAfterValue),
                 meant != word.uppercased()
             {
@@ -172,7 +173,7 @@ struct FormatParser {
         }
     }
 
-    /// What may have been meant by what stands behind the end.
+    /// A hint for text after the end of the predicate.
     private var hintForRest: String? {
         if ["ORDER", "SORT", "LIMIT", "GROUP"].contains(token.keyword) {
             return "a condition says which records are meant, not their order or number"
@@ -184,7 +185,7 @@ struct FormatParser {
             ? #"a quotation mark within a text is written \' or \""# : nil
     }
 
-    /// What SQL's `IS` is written as, by what follows it.
+    /// A hint for SQL's `IS`, which depends on the next word.
     private var hintForIs: String {
         var rest = lexer
         return switch (try? rest.next())?.keyword {
@@ -228,7 +229,7 @@ extension FormatParser {
         }
     }
 
-    /// Reads operands joined by one operator, as many as there are, into one flat node.
+    /// Reads all operands that are joined by the same operator into one flat node.
     private mutating func chain(
         keyword: String, symbol: String,
         operand: (inout FormatParser) throws(PredicateError) -> Phrase,
@@ -343,7 +344,7 @@ extension FormatParser {
         "GEOWITHIN": .geoWithin, "UTI-EQUALS": .typeEquals,
     ]
 
-    /// Reads `[cd]`, `[c:realm]` or `[:realm]`, if they follow.
+    /// Reads options such as `[cd]`, `[c:realm]` or `[:realm]`, if there are any.
     private mutating func options(
         of comparison: inout RecordPredicate.Comparison
     ) throws(PredicateError) {

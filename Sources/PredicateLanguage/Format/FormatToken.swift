@@ -1,10 +1,10 @@
 import RelayModel
 
-/// A word, number, text or symbol of an NSPredicate format.
+/// A token of an NSPredicate format: a word, number, text or symbol.
 struct FormatToken: Equatable {
-    /// What it is.
+    /// The kind of the token.
     var kind: Kind
-    /// Where it stands.
+    /// The place of the token in the text.
     var span: SourceSpan
 
     enum Kind: Equatable {
@@ -18,7 +18,7 @@ struct FormatToken: Equatable {
         case string(String)
         /// An identifier, perhaps a keyword.
         case word(String)
-        /// `#word` or `#"any text"`: a key, whatever it spells.
+        /// A key, written `#word` or `#"any text"`. It is a key even if it spells a keyword.
         case key(String)
         /// `@word`.
         case at(String)
@@ -32,7 +32,7 @@ struct FormatToken: Equatable {
         case symbol(String)
     }
 
-    /// How an argument is read.
+    /// The type that a placeholder requires of its argument.
     enum Conversion: Equatable {
         case value
         case key
@@ -52,7 +52,7 @@ struct FormatToken: Equatable {
         if case .symbol(let symbol) = kind { symbol == text } else { false }
     }
 
-    /// How error messages name it.
+    /// The token as error messages name it.
     var found: String {
         switch kind {
         case .end: "the end of the text"
@@ -70,10 +70,10 @@ struct FormatToken: Equatable {
     }
 }
 
-/// Cuts an NSPredicate format into tokens.
+/// A lexer that splits an NSPredicate format into tokens.
 ///
-/// Offsets count UTF-8 bytes. The lexer keeps no memory of what it has read, so it may be set back
-/// to any token's offset.
+/// Offsets count UTF-8 bytes. The lexer has no state besides its position, so it can be set back to
+/// the offset of any token.
 struct FormatLexer {
     let bytes: [UInt8]
     var position = 0
@@ -89,7 +89,7 @@ struct FormatLexer {
 
     /// Reads the next token.
     ///
-    /// - Throws: ``PredicateError`` of the stage `parse` at what is no token.
+    /// - Throws: ``PredicateError`` of the stage `parse` at text that is not a token.
     mutating func next() throws(PredicateError) -> FormatToken {
         while position < bytes.count, bytes[position].isBlank {
             position += 1
@@ -118,7 +118,7 @@ struct FormatLexer {
         }
     }
 
-    /// Makes a token of the bytes from `start` to here.
+    /// Creates a token of the bytes from `start` to the current position.
     func token(_ kind: FormatToken.Kind, from start: Int) -> FormatToken {
         FormatToken(kind: kind, span: SourceSpan(offset: start, length: position - start))
     }
@@ -136,8 +136,8 @@ struct FormatLexer {
 }
 
 extension FormatLexer {
-    /// Reads an identifier: a letter or `_`, then letters, digits and `_`; letters and digits of
-    /// any script, and the marks that belong to them.
+    /// Reads an identifier: a letter or `_`, then letters, digits and `_`. Letters and digits may
+    /// be of any script, and include their combining marks.
     mutating func identifier() -> String? {
         let start = position
         while let length = identifierLength(isFirst: position == start) {
@@ -149,7 +149,8 @@ extension FormatLexer {
         return word
     }
 
-    /// `UTI-EQUALS` and `UTI-CONFORMS-TO` are the only words with hyphens.
+    /// Extends the word `UTI` to `UTI-EQUALS` or `UTI-CONFORMS-TO`, which are the only words with
+    /// hyphens.
     private mutating func uniformType(from start: Int) -> String {
         for suffix in ["-EQUALS", "-CONFORMS-TO"] {
             let end = position + suffix.utf8.count
@@ -163,7 +164,7 @@ extension FormatLexer {
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// The length of the next character, if it may stand in an identifier.
+    /// Returns the length of the next character, if an identifier may contain it.
     private func identifierLength(isFirst: Bool) -> Int? {
         let first = byte(position)
         switch first {
@@ -264,7 +265,7 @@ extension FormatLexer {
         return token(.symbol(one), from: start)
     }
 
-    /// What is probably meant by a sign that other programs, languages or keyboards write.
+    /// Returns a hint for a sign that other programs, languages or keyboards write.
     private static func hint(for sign: String) -> String? {
         switch sign {
         case "“", "”", "„", "‘", "’", "«", "»": "a text stands between straight quotes: \"text\""

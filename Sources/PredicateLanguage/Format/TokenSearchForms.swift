@@ -1,14 +1,14 @@
 import RelayModel
 
 extension RecordPredicate.Comparison {
-    /// The search for words in all texts of a record that this is in another of CloudKit's
-    /// spellings; `nil` if it is none.
+    /// Returns the token search that this comparison is another of CloudKit's spellings of, or
+    /// `nil` if it is none. A token search looks for words in all texts of a record.
     ///
     /// CloudKit reads `ANY tokenize:using:('some words', 'Cdl') IN allTokens`, the same with ALL,
-    /// and TOKENMATCHES with its sides exchanged or with such a list. No record has a field of that
-    /// name: as comparisons of one they would never hold.
+    /// and TOKENMATCHES with its sides exchanged or with such a list. No record has a field named
+    /// `allTokens`, so as ordinary comparisons they would never hold.
     ///
-    /// - Throws: ``PredicateError`` if it has more words than a condition has room for.
+    /// - Throws: ``PredicateError`` if the search has more words than a condition has room for.
     func tokenSearch(
         within room: inout TextRoom
     ) throws(PredicateError) -> RecordPredicate.Node? {
@@ -33,7 +33,7 @@ extension RecordPredicate.Comparison {
                 try room.take(phrase.utf8.count, at: span)
                 let words = TokenSearch.words(of: phrase)
                 try room.take(words.count * TextRoom.termBytes, at: span)
-                // Of stop words alone there is nothing to be found.
+                // A search for stop words alone finds nothing.
                 return words.isEmpty ? whole : .and(words.map { .comparison(search(for: $0)) })
             }
         default: return nil

@@ -1,18 +1,18 @@
 package import RelayModel
 
-// What comparisons under Minapp's rules see of values, for an index that wants to look up what
-// they would find.
+// Values as comparisons under Minapp's rules see them, for an index that looks up what a comparison
+// would find.
 
 extension IndexedText {
-    /// The moment that a text stands for where Minapp compares it with a date.
+    /// Returns the date that a text represents where Minapp compares it with a date.
     package static func moment(of text: String) -> Timestamp? {
         InternetDate.read(text)
     }
 }
 
 extension FieldValue {
-    /// The value that a path of plain member names leads to, as a comparison under Minapp's rules
-    /// sees it; lists are not passed.
+    /// Returns the value at a path of plain member names, as a comparison under Minapp's rules sees
+    /// it. The path does not go through lists.
     package func minappValue(at names: [String]) -> FieldValue {
         names.reduce(self) { $0.member($1) }
     }

@@ -1,10 +1,11 @@
 import RelayModel
 
-/// A moment as ISO 8601 text with an offset, as Minapp writes dates.
+/// Dates as ISO 8601 text with an offset, as Minapp writes them.
 enum InternetDate {
-    /// Reads `2018-09-01T18:31:02.631000+08:00`; the fraction may be left out, `Z` is UTC.
+    /// Reads a date such as `2018-09-01T18:31:02.631000+08:00`. The fraction is optional, and `Z`
+    /// means UTC.
     ///
-    /// Returns `nil` for everything else, a date without time or offset included.
+    /// Returns `nil` for any other text, including a date without a time or an offset.
     static func read(_ text: String) -> Timestamp? {
         Timestamp(iso8601: text, with: [.seconds, .offset])
     }

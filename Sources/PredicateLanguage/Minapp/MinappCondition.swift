@@ -2,25 +2,26 @@ public import RelayModel
 
 /// A condition as Minapp's clients build it, in its wire form.
 ///
-/// All of Minapp's operators can be written; which of them a subscription may use is judged by
-/// ``RecordPredicate/init(where:schema:)``.
+/// It can use all of Minapp's operators. ``RecordPredicate/init(where:schema:)`` decides which of
+/// them a subscription may use.
 public struct MinappCondition: Sendable, Hashable {
-    /// The wire form.
+    /// The condition in its wire form.
     public let json: JSONValue
 
-    /// How `compare` relates a field to a value; the raw value is the wire's operator.
+    /// The relation between a field and a value. The raw value is the operator's name in the wire
+    /// form.
     public enum Relation: String, Sendable, Hashable, CaseIterable {
-        /// Equal.
+        /// The field equals the value.
         case equalTo = "$eq"
-        /// Not equal.
+        /// The field does not equal the value.
         case notEqualTo = "$ne"
-        /// Less.
+        /// The field is less than the value.
         case lessThan = "$lt"
-        /// Less or equal.
+        /// The field is less than or equal to the value.
         case lessThanOrEqualTo = "$lte"
-        /// Greater.
+        /// The field is greater than the value.
         case greaterThan = "$gt"
-        /// Greater or equal.
+        /// The field is greater than or equal to the value.
         case greaterThanOrEqualTo = "$gte"
     }
 
@@ -32,14 +33,15 @@ public struct MinappCondition: Sendable, Hashable {
         self.json = json
     }
 
-    /// A field compared with a value; a record is given by its ID.
+    /// Compares a field with a value. A record is given by its ID.
     public static func compare(
         _ field: String, _ relation: Relation, _ value: JSONValue
     ) -> Self {
         Self(field, relation.rawValue, value)
     }
 
-    /// A search with a regular expression, `/pattern/flags`; without slashes it is all pattern.
+    /// Searches with a regular expression, written `/pattern/flags`. Without slashes, the whole
+    /// text is the pattern.
     public static func matches(_ field: String, _ expression: String) -> Self {
         guard expression.hasPrefix("/"), let end = expression.lastIndex(of: "/"),
             end > expression.startIndex
@@ -51,51 +53,51 @@ public struct MinappCondition: Sendable, Hashable {
         return Self([field: .object(object)])
     }
 
-    /// A text that has `part` in it.
+    /// Requires a text that contains `part`.
     public static func contains(_ field: String, _ part: String) -> Self {
         Self(field, "$contains", .string(part))
     }
 
-    /// A text that has `part` in it, in whatever case.
+    /// Requires a text that contains `part`, ignoring case.
     public static func icontains(_ field: String, _ part: String) -> Self {
         Self(field, "$icontains", .string(part))
     }
 
-    /// A value between two bounds, both included.
+    /// Requires a value between two bounds, both included.
     public static func range(
         _ field: String, _ lower: JSONValue, _ upper: JSONValue
     ) -> Self {
         Self(field, "$range", .array([lower, upper]))
     }
 
-    /// A value that is one of a list.
+    /// Requires a value that is in a list.
     public static func inList(_ field: String, _ values: [JSONValue]) -> Self {
         Self(field, "$in", .array(values))
     }
 
-    /// A value that is none of a list.
+    /// Requires a value that is not in a list.
     public static func notInList(_ field: String, _ values: [JSONValue]) -> Self {
         Self(field, "$nin", .array(values))
     }
 
-    /// A list that has all of some elements.
+    /// Requires a list that contains all the given elements.
     public static func arrayContains(_ field: String, _ values: [JSONValue]) -> Self {
         Self(field, "$all", .array(values))
     }
 
-    /// A field that is null, or is not.
+    /// Requires a field to be null, or not to be null.
     public static func isNull(_ field: String, _ isNull: Bool = true) -> Self {
         Self(field, "$isnull", .bool(isNull))
     }
 
-    /// A field that is there, or is not.
+    /// Requires a field to exist, or not to exist.
     public static func exists(_ field: String, _ exists: Bool = true) -> Self {
         Self(field, "$exists", .bool(exists))
     }
 
-    /// An object that has a key.
+    /// Requires an object that has a key.
     ///
-    /// - Throws: ``PredicateError`` if the key names a member of a member.
+    /// - Throws: ``PredicateError`` if the key contains a dot, and so names a member of a member.
     public static func hasKey(_ field: String, _ key: String) throws(PredicateError) -> Self {
         guard !key.contains(".") else {
             throw PredicateError(
@@ -105,24 +107,25 @@ public struct MinappCondition: Sendable, Hashable {
         return Self(field, "$has_key", .string(key))
     }
 
-    /// A place inside a polygon of `[longitude, latitude]` points, the first repeated at the end.
+    /// Requires a location inside a polygon of `[longitude, latitude]` points. The last point
+    /// repeats the first.
     public static func within(_ field: String, polygon: [[Double]]) -> Self {
         Self(field, "$within", geometry("Polygon", .array([.array(polygon.map(point))])))
     }
 
-    /// A polygon that takes in a point.
+    /// Requires a polygon that contains a point.
     public static func include(_ field: String, point: [Double]) -> Self {
         Self(field, "$intersects", geometry("Point", self.point(point)))
     }
 
-    /// A place in a circle; `radius` is kilometres.
+    /// Requires a location in a circle. `radius` is in kilometres.
     public static func withinCircle(
         _ field: String, center: [Double], radius: Double
     ) -> Self {
         Self(field, "$center", ["radius": .number(radius), "coordinates": point(center)])
     }
 
-    /// A place in a ring; the distances are metres.
+    /// Requires a location in a ring. The distances are in metres.
     public static func withinRegion(
         _ field: String, center: [Double], minimum: Double = 0, maximum: Double? = nil
     ) -> Self {
@@ -133,12 +136,12 @@ public struct MinappCondition: Sendable, Hashable {
         return Self(field, "$nearsphere", .object(object))
     }
 
-    /// All of the conditions.
+    /// Requires all of the conditions.
     public static func and(_ conditions: [MinappCondition]) -> Self {
         Self(["$and": .array(conditions.map(\.json))])
     }
 
-    /// Any of the conditions.
+    /// Requires any of the conditions.
     public static func or(_ conditions: [MinappCondition]) -> Self {
         Self(["$or": .array(conditions.map(\.json))])
     }

@@ -1,17 +1,17 @@
 import RelayModel
 
-/// Judges comparisons by Minapp's rules.
+/// Evaluates comparisons by Minapp's rules.
 ///
-/// A value of another kind than the condition's is not equal and has no order; of a list any
-/// element counts; a date may come as ISO 8601 text, and a text names a record, a UUID or an object
-/// ID.
+/// A value of another kind than the constant is not equal to it, and has no order with it. Any
+/// element of a list may satisfy a comparison. A date may be an ISO 8601 text in the record. A text
+/// in the condition can name a record, a UUID or an object ID.
 struct MinappEvaluator {
     /// The record.
     let record: FieldValue
     /// The value of `now()`.
     var now: Timestamp?
 
-    /// Judges one comparison, and says what its two sides were.
+    /// Evaluates one comparison. Returns whether it holds, and the values of its two sides.
     func judge(
         _ comparison: RecordPredicate.Comparison
     ) throws(EvaluationError) -> Judgement {
@@ -50,12 +50,12 @@ struct MinappEvaluator {
         return StrictOrder.holds(comparator, seen(value, against: wanted), wanted)
     }
 
-    /// The value in the kind of what it is compared with, where the kinds say the same.
+    /// Returns the value converted to the kind of the constant, where both kinds can represent it.
     private static func seen(_ value: FieldValue, against wanted: FieldValue) -> FieldValue {
         switch (value, wanted) {
         case (.string(let text), .timestamp):
             InternetDate.read(text).map(FieldValue.timestamp) ?? value
-        // Such a condition has no other word for them.
+        // A Minapp condition can write these values only as texts.
         case (.reference, .string), (.uuid, .string), (.objectID, .string):
             .string(value.plainText)
         default: value
@@ -63,7 +63,7 @@ struct MinappEvaluator {
     }
 }
 
-/// A comparison as Minapp judges it.
+/// A comparison under Minapp's rules.
 final class MinappComparison: ForeignComparison {
     private let source: RecordPredicate.Comparison
 

@@ -1,13 +1,13 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// Reads a subscription's condition in Minapp's wire form: `{"price": {"$lt": 100}}`, joined by
-    /// `$and` and `$or`.
+    /// Creates a predicate from a subscription's condition in Minapp's wire form: `{"price":
+    /// {"$lt": 100}}`, joined by `$and` and `$or`.
     ///
     /// A subscription may compare texts (`$eq`, `$ne`), numbers and dates (`$eq`, `$ne`, `$lt`,
-    /// `$lte`, `$gt`, `$gte`) and booleans (`$eq`, `$ne`). A date is ISO 8601 text with an offset;
-    /// where no schema says otherwise, such a text is a date. Several fields in one object, or
-    /// operators on one field, must all hold; `{}` is every record.
+    /// `$lte`, `$gt`, `$gte`) and booleans (`$eq`, `$ne`). A date is an ISO 8601 text with an
+    /// offset. Such a text is always a date, unless the schema says otherwise. Several fields in
+    /// one object, or several operators on one field, must all hold. `{}` means every record.
     ///
     /// - Throws: ``PredicateError`` whose reason begins with `invalid options`, Minapp's message.
     public init(where json: JSONValue, schema: RecordSchema? = nil) throws(PredicateError) {
@@ -15,7 +15,7 @@ extension RecordPredicate {
     }
 }
 
-/// Reads Minapp's conditions.
+/// A reader for Minapp's conditions.
 struct MinappReader {
     typealias Node = RecordPredicate.Node
     typealias Comparator = RecordPredicate.Comparator
@@ -100,12 +100,13 @@ struct MinappReader {
         guard let known = schema.fields[field] else {
             throw invalid("there is no field \(field)", path)
         }
-        // Of a list any element counts.
+        // Any element of a list may satisfy a comparison.
         if case .list(let element) = known.type { return element }
         return known.type
     }
 
-    /// The value in the kind that the field has, or that it shows by itself.
+    /// Returns the value as the field's type, or as the type that the JSON shows if the field's
+    /// type is not known.
     private func value(
         _ json: JSONValue, for type: RecordSchema.FieldType?, _ path: String
     ) throws(PredicateError) -> FieldValue {
@@ -144,7 +145,7 @@ struct MinappReader {
         }
     }
 
-    /// What a text was meant as that is to have an order.
+    /// Returns a hint on what a text was meant as, if it is compared by order.
     private static func hint(forOrderOf value: FieldValue) -> String? {
         guard case .string(let text) = value else { return nil }
         if Double(text) != nil { return "a number stands without quotes" }

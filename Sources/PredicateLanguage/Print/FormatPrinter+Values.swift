@@ -64,7 +64,7 @@ extension FormatPrinter {
         output += ", \"\(RecordPredicate.CastType.reference.rawValue)\")"
     }
 
-    /// Seconds after 2001 with six decimals, or nine where six would lose something.
+    /// Returns seconds since 2001 with six decimals, or with nine if six are not exact.
     private static func seconds(of moment: Timestamp) -> String {
         var seconds = Int128(moment.seconds) - Int128(Timestamp.secondsTo2001)
         var nanoseconds = Int64(moment.nanoseconds)
@@ -87,7 +87,7 @@ extension FormatPrinter {
     mutating func printText(_ text: String) {
         output += "\""
         defer { output += "\"" }
-        // Most texts have nothing to escape, and go in one piece many times as fast.
+        // Most texts have nothing to escape. Appending them as a whole is many times faster.
         guard text.utf8.contains(where: Self.needsEscape) else { return output += text }
         for scalar in text.unicodeScalars {
             switch scalar {

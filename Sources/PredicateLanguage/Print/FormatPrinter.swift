@@ -1,18 +1,18 @@
 import RelayModel
 
 extension RecordPredicate {
-    /// Apple's canonical text of the predicate, with arguments folded in.
+    /// Apple's canonical text of the predicate, in which arguments are replaced by their values.
     ///
-    /// Two predicates with the same text are the same subscription, and reading the text gives an
-    /// equal predicate. It runs in the length of the text.
+    /// Predicates with the same text are equal, and parsing the text results in an equal predicate.
+    /// The cost is linear in the length of the text.
     public var canonicalText: String {
         var printer = FormatPrinter()
         printer.print(root)
         return printer.output
     }
 
-    /// Where each comparison stands in the canonical text, from the left, in bytes of UTF-8; those
-    /// inside another comparison are a part of it.
+    /// The ranges of the comparisons in the canonical text, from left to right, in UTF-8 bytes. A
+    /// comparison inside another one is part of that range.
     package var comparisonPlaces: [Range<Int>] {
         var printer = FormatPrinter()
         printer.places = []
@@ -41,13 +41,14 @@ extension RecordPredicate.Expression {
 
 /// Writes predicates in Apple's canonical form.
 struct FormatPrinter {
-    /// What has been written.
+    /// The text written so far.
     var output = ""
-    /// Whose comparison is being written; booleans are spelled out where they are not numbers.
+    /// The rules of the comparison that is being written. Apple's rules write booleans as numbers,
+    /// others as words.
     var rules = RecordPredicate.RuleSet.apple
-    /// Where comparisons were written, where somebody wants to know.
+    /// The ranges of the comparisons written so far, if they are wanted.
     var places: [Range<Int>]?
-    /// How many comparisons surround the next one.
+    /// The number of comparisons around the current one.
     var depth = 0
 
     static func text(of value: FieldValue) -> String {
@@ -173,7 +174,7 @@ struct FormatPrinter {
         }
     }
 
-    /// Writes what a path is applied to.
+    /// Writes the expression to which a path is applied.
     private mutating func printBase(_ base: RecordPredicate.Expression) {
         switch base {
         case .arithmetic, .negative, .complement, .constant(.integer), .constant(.double):
@@ -220,7 +221,7 @@ struct FormatPrinter {
         }
     }
 
-    /// Writes a key: bare where it can only be read as one, else after `#`.
+    /// Writes a key without a prefix if it can only be read as a key, else after `#`.
     private mutating func printKey(_ name: String, isFirst: Bool) {
         if name.utf8.first == UInt8(ascii: "@") {
             let word = String(name.dropFirst())

@@ -1,6 +1,6 @@
-/// Words of NSPredicate formats: what a key must not be written like, and what reads as one.
+/// Words of NSPredicate formats: reserved words, and misspelt operators.
 enum FormatWords {
-    /// Words that are no keys unless `#` stands before them.
+    /// Words that are keys only after `#`.
     static let reserved: Set<String> = [
         "AND", "OR", "NOT", "ANY", "ALL", "SOME", "NONE", "IN", "BETWEEN", "LIKE", "MATCHES",
         "CONTAINS", "BEGINSWITH", "ENDSWITH", "TRUE", "FALSE", "YES", "NO", "NULL", "NIL", "SELF",
@@ -9,8 +9,8 @@ enum FormatWords {
         "TERNARY", "FUNCTION", "TOKENMATCHES",
     ]
 
-    /// The operator that a misspelt word means; any other word is the name of a member, which may
-    /// begin with `@` in JSON.
+    /// Returns the operator that a misspelt word means. Any other word is the name of a member,
+    /// which may begin with `@` in JSON.
     static func operatorMeant(by word: String) -> String? {
         if RecordPredicate.CollectionOperator(rawValue: word) != nil { return nil }
         switch word.lowercased() {

@@ -2,22 +2,22 @@ public import RelayModel
 
 /// The fields that predicates read, each with a place of its own.
 ///
-/// Looking a field up by its name costs more than most comparisons. Where many predicates are
-/// tried on one record, or a few on many, a layout that they share lets each field be looked up
-/// once: ``row(of:)`` puts the values in place, and
-/// ``PreparedPredicate/evaluate(on:variables:now:)-(FieldRow,_,_)`` takes them from there.
+/// Looking up a field by its name costs more than most comparisons. Where many predicates are
+/// evaluated on one record, or a few on many records, they can share a layout, so that each field
+/// is looked up once. ``row(of:)`` puts a record's values in their places, and
+/// ``PreparedPredicate/evaluate(on:variables:now:)-(FieldRow,_,_)`` reads them there.
 public struct FieldLayout: Sendable, Hashable {
-    /// The paths by their places.
+    /// The paths of the fields, by place.
     private(set) var paths: [FieldPath] = []
     private var places: [FieldPath: Int] = [:]
 
-    /// Creates a layout of no fields; preparing predicates with it adds theirs.
+    /// Creates a layout without fields. Preparing a predicate with it adds the predicate's fields.
     public init() {}
 
-    /// How many fields have a place.
+    /// The number of fields that have a place.
     public var count: Int { paths.count }
 
-    /// The place of a field, a new one if it has none yet.
+    /// Returns the place of a field, and adds one if the field has none yet.
     mutating func place(of path: FieldPath) -> Int {
         if let place = places[path] { return place }
         paths.append(path)
@@ -25,9 +25,9 @@ public struct FieldLayout: Sendable, Hashable {
         return paths.count - 1
     }
 
-    /// Puts the values of a record in place.
+    /// Returns the values of a record in their places.
     ///
-    /// - Complexity: one look-up for each field of the layout.
+    /// - Complexity: One look-up for each field of the layout.
     public func row(of fields: RecordFields) -> FieldRow {
         FieldRow(fields: fields, values: paths.map { $0.value(in: fields) })
     }
@@ -35,12 +35,12 @@ public struct FieldLayout: Sendable, Hashable {
 
 /// The values of a record in the places of a ``FieldLayout``.
 ///
-/// It belongs to the predicates that were prepared with that layout; fields that the layout got
-/// later are looked up by name.
+/// A row is for predicates that were prepared with that layout. Fields that were added to the
+/// layout after the row was created are looked up by name.
 public final class FieldRow: Sendable {
     /// The record.
     public let fields: RecordFields
-    /// The value in each place; `nil` where a path passes something else than members.
+    /// The value in each place, or `nil` if a path goes through something other than members.
     let values: [FieldValue?]
 
     init(fields: RecordFields, values: [FieldValue?]) {
@@ -49,12 +49,12 @@ public final class FieldRow: Sendable {
     }
 }
 
-/// Where a program finds the values of fields.
+/// A record from which a program reads the values of fields.
 protocol FieldSource {
     /// The record.
     var fields: RecordFields { get }
-    /// The value in a place of a program whose places have these paths; `nil` where the path passes
-    /// something else than members.
+    /// Returns the value in a place of a program, or `nil` if the path goes through something other
+    /// than members. `paths` are the paths of the program's places.
     func value(at place: Int32, _ paths: [FieldPath]) -> FieldValue?
 }
 
@@ -76,7 +76,7 @@ struct NamedFields: FieldSource {
     }
 }
 
-/// A path of plain member names, of one at least.
+/// A path of one or more plain member names.
 struct FieldPath: Sendable, Hashable {
     let name: String
     let rest: [String]
@@ -87,8 +87,8 @@ struct FieldPath: Sendable, Hashable {
         rest = Array(names.dropFirst())
     }
 
-    /// The value there, nil if a member is missing; `nil` if the path passes something else than
-    /// members, which the evaluator has to judge.
+    /// Returns the value at the path, which is nil if a member is missing. Returns `nil` if the
+    /// path goes through something other than members, which only the evaluator can follow.
     @inline(__always)
     func value(in fields: RecordFields) -> FieldValue? {
         let value = fields[name] ?? .null

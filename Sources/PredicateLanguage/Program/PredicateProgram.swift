@@ -1,13 +1,13 @@
 import RelayModel
 
-/// A predicate as a flat list of steps, each of which says where to go on when it holds and when
-/// not: AND, OR and NOT are in the jumps.
+/// A predicate compiled to a flat list of steps. Each step has two targets, one for a true
+/// comparison and one for a false one. The jumps express AND, OR and NOT.
 ///
-/// The evaluator stays the truth. A step answers only for kinds of values that it knows, and
-/// leaves every other case, all errors among them, to the evaluator.
+/// The evaluator defines the result. A step only decides about the kinds of values that it knows.
+/// It leaves all other cases, including all errors, to the evaluator.
 final class PredicateProgram: Sendable {
     private let parts: ProgramParts
-    /// The first step, or an end.
+    /// The index of the first step, or an end.
     private let entry: Int32
 
     init(_ parts: ProgramParts, entry: Int32) {
@@ -39,8 +39,8 @@ final class PredicateProgram: Sendable {
         return at == ProgramStep.end.holds ? .true : .false
     }
 
-    /// What the most frequent steps say of the values that they are made for, which are read where
-    /// they stand.
+    /// Returns the result of the most frequent steps for the kinds of values they are made for. The
+    /// values are not copied.
     @inline(__always)
     private func quickVerdict(
         of step: ProgramStep, on source: some FieldSource
@@ -65,7 +65,7 @@ final class PredicateProgram: Sendable {
         return .unsure
     }
 
-    /// What a step says without the evaluator.
+    /// Returns the result of a step without the evaluator, or `unsure`.
     @inline(never)
     private func fullVerdict(
         of step: ProgramStep, on source: some FieldSource
@@ -79,7 +79,7 @@ final class PredicateProgram: Sendable {
         return judge(step, value)
     }
 
-    /// Lets the evaluator judge a comparison, and says where to go on.
+    /// Evaluates a comparison with the evaluator, and returns the next step.
     @inline(never)
     private func evaluate(
         _ step: ProgramStep, _ fields: RecordFields, _ variables: RecordFields?, _ now: Timestamp?
@@ -226,16 +226,16 @@ final class PredicateProgram: Sendable {
     }
 }
 
-/// What a program consists of.
+/// The contents of a program.
 struct ProgramParts: Sendable {
     var steps: [ProgramStep] = []
-    /// The places of the fields.
+    /// The paths of the fields, by place.
     var paths: [FieldPath] = []
-    /// The comparisons, as the evaluator wants them.
+    /// The comparisons, prepared for the evaluator.
     var comparisons: [PreparedComparison] = []
-    /// Texts that others are compared with as they are.
+    /// Constant texts that are compared as they are.
     var plainTexts: [String] = []
-    /// Texts that others are compared with under options.
+    /// Constant texts that are compared under options.
     var texts: [PreparedText] = []
     var needles: [TextNeedle] = []
     var members: [ConstantMembers] = []
