@@ -1,9 +1,9 @@
 public import RelayModel
 
-/// A predicate made ready to be evaluated many times: regular expressions are compiled, texts to be
-/// searched for are folded, lists are sorted, and the comparisons stand in a flat program.
+/// A predicate that is prepared for many evaluations: regular expressions are compiled, texts to
+/// search for are folded, lists are sorted, and the comparisons are compiled to a flat program.
 ///
-/// It is immutable and may be used from any thread.
+/// It is immutable, and any thread may use it.
 ///
 /// ```swift
 /// let condition = try RecordPredicate(rql: #"title TEXT 'water' OR year > 1900"#)
@@ -16,15 +16,15 @@ public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate
     private let root: PreparedNode
-    /// The flat form; empty for a predicate with assignments, whose comparisons depend on each
-    /// other, and for one whose evaluations are counted.
+    /// The flat program. It is empty for a predicate with assignments, whose comparisons depend on
+    /// each other, and for a predicate whose evaluations are metered.
     private let program: PredicateProgram
     private let assigns: Bool
-    /// What evaluations may take.
+    /// The estimated cost of an evaluation.
     public let weight: EvaluationWeight
 
-    /// Prepares a predicate for rows of a layout, which gets a place for each field that its flat
-    /// form reads.
+    /// Creates a prepared predicate for rows of a layout, to which it adds each field that its flat
+    /// program reads.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     init(
@@ -37,16 +37,17 @@ public struct PreparedPredicate: Sendable {
         let weight = EvaluationWeight(predicate.root)
         self.assigns = assigns
         self.weight = weight
-        // A quarter of the room that a long one takes.
+        // An unused program would take a quarter of the memory of a long predicate.
         program =
             assigns || weight.isMetered
             ? PredicateProgram(ProgramParts(), entry: ProgramStep.end.fails)
             : ProgramCompiler.compile(root, layout: &layout)
     }
 
-    /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.
+    /// Evaluates the predicate on a record, from left to right until the outcome is known.
     ///
-    /// Variables are the values of `$name` by name, without the `$`; `now` is the value of `now()`.
+    /// `variables` are the values of `$name`, by name without the `$`. `now` is the value of
+    /// `now()`.
     public func evaluate(
         on fields: RecordFields, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
@@ -56,7 +57,7 @@ public struct PreparedPredicate: Sendable {
         return program.outcome(on: NamedFields(fields: fields), variables: variables, now: now)
     }
 
-    /// Evaluates the predicate on a row of the layout that it was prepared with.
+    /// Evaluates the predicate on a row of the layout with which it was prepared.
     public func evaluate(
         on row: FieldRow, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
@@ -66,7 +67,7 @@ public struct PreparedPredicate: Sendable {
         return program.outcome(on: row, variables: variables, now: now)
     }
 
-    /// Evaluates the predicate on a bare value, which `SELF` then names.
+    /// Evaluates the predicate on a single value, which `SELF` then names.
     public func evaluate(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {
@@ -76,8 +77,8 @@ public struct PreparedPredicate: Sendable {
         return reference(onValue: value, variables: variables, now: now)
     }
 
-    /// Evaluates the predicate by the slow evaluator, which is the truth that every faster way is
-    /// tested against.
+    /// Evaluates the predicate with the slow evaluator. It defines the outcome, and all faster ways
+    /// are tested against it.
     public func reference(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {
@@ -85,11 +86,11 @@ public struct PreparedPredicate: Sendable {
         return counted(onValue: value, variables: variables, now: now, steps: &steps)
     }
 
-    /// Evaluates the predicate on a record, and adds to `steps` what it took, for whoever bounds
-    /// the sum over many evaluations.
+    /// Evaluates the predicate on a record, and adds the number of steps to `steps`, for callers
+    /// that bound the sum over many evaluations.
     ///
-    /// Of a predicate that is not ``weight``'s ``EvaluationWeight/isMetered`` it is an estimate
-    /// that grows with the record.
+    /// If the predicate's ``weight`` is not ``EvaluationWeight/isMetered``, the number is an
+    /// estimate that grows with the record.
     public func evaluate(
         on fields: RecordFields, variables: RecordFields? = nil, now: Timestamp? = nil,
         steps: inout Int
@@ -114,7 +115,7 @@ public struct PreparedPredicate: Sendable {
         return outcome
     }
 
-    /// Evaluates the predicate and tells how it came to its outcome.
+    /// Evaluates the predicate, and returns the comparisons that led to the outcome.
     public func trace(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> EvaluationTrace {

@@ -1,7 +1,7 @@
 import RelayModel
 
-/// Makes a ``PredicateProgram`` of a prepared predicate, from its end to its beginning, so that
-/// every step knows where it goes on.
+/// Compiles a prepared predicate to a ``PredicateProgram``. It works from the end to the beginning,
+/// so that the targets of each step are known.
 struct ProgramCompiler {
     private var layout: FieldLayout
     private var parts = ProgramParts()
@@ -10,7 +10,7 @@ struct ProgramCompiler {
         self.layout = layout
     }
 
-    /// Compiles `root`, and gives its fields places in `layout`.
+    /// Compiles `root`, and adds its fields to `layout`.
     static func compile(_ root: PreparedNode, layout: inout FieldLayout) -> PredicateProgram {
         var compiler = ProgramCompiler(layout: layout)
         let entry = compiler.compile(root, ProgramStep.end.holds, ProgramStep.end.fails)
@@ -19,7 +19,8 @@ struct ProgramCompiler {
         return PredicateProgram(compiler.parts, entry: entry)
     }
 
-    /// Compiles a node that goes on at one of two places, and returns where it begins.
+    /// Compiles a node with the steps that follow a true and a false outcome. Returns the node's
+    /// first step.
     private mutating func compile(
         _ node: PreparedNode, _ onTrue: Int32, _ onFalse: Int32
     ) -> Int32 {
@@ -45,7 +46,7 @@ struct ProgramCompiler {
         }
     }
 
-    /// Gives a step a test, if there is one for such a comparison.
+    /// Gives a step a test, if there is one for its comparison.
     private mutating func shape(_ step: inout ProgramStep, _ comparison: PreparedComparison) {
         let source = comparison.source
         guard source.rules != .firebase, source.rightQuantifier == nil else { return }
@@ -90,10 +91,11 @@ struct ProgramCompiler {
         FieldPath(path).map { Int32(layout.place(of: $0)) }
     }
 
-    /// How lists are taken; `nil` where that depends on more than the value.
+    /// Returns how a comparison applies to the elements of a list, or `nil` if that depends on more
+    /// than the value.
     private static func spread(of source: RecordPredicate.Comparison) -> ProgramSpread? {
         switch (source.rules, source.quantifier) {
-        // Two lists without a quantifier are compared element by element.
+        // Without a quantifier, two lists are compared element by element.
         case (.realm, nil):
             source.comparator == .between || source.comparator == .in ? .whole : .anyOrItself
         case (.apple, nil): .whole
@@ -109,7 +111,7 @@ struct ProgramCompiler {
 
     // MARK: Tests
 
-    /// The test of a field against a constant.
+    /// Returns the test of a field that is compared with a constant on its right.
     private mutating func test(
         _ comparison: PreparedComparison, _ value: FieldValue
     ) -> ProgramTest? {
@@ -137,7 +139,7 @@ struct ProgramCompiler {
         }
     }
 
-    /// The test of a field that stands on the right of a constant.
+    /// Returns the test of a field that is compared with a constant on its left.
     private mutating func flippedTest(
         _ comparison: PreparedComparison, _ value: FieldValue
     ) -> ProgramTest? {
@@ -189,7 +191,8 @@ struct ProgramCompiler {
         return .needle(Int32(parts.needles.count - 1), place)
     }
 
-    /// A pattern of a plain text and stars at its ends is a search for the text.
+    /// Returns the test of a LIKE pattern. If the pattern is a plain text with stars only at its
+    /// ends, it is a search for the text.
     private mutating func like(
         _ text: String, _ comparison: PreparedComparison
     ) -> ProgramTest? {

@@ -1,7 +1,7 @@
 import RelayModel
 
-/// Two numeric expressions that are compared, in postfix order: the last two numbers that remain
-/// are the sides.
+/// Two numeric expressions to compare, in postfix order. The last two numbers on the stack are the
+/// two sides.
 struct ProgramFormula: Sendable {
     /// One instruction.
     enum Item: Sendable {
@@ -12,12 +12,13 @@ struct ProgramFormula: Sendable {
         case negate
     }
 
-    /// How many numbers may wait at once; expressions that need more are left to the evaluator.
+    /// The maximum height of the stack. The evaluator handles expressions that need more.
     static let maximumHeight = 8
 
     private let items: [Item]
 
-    /// Flattens two expressions of numbers and fields, or returns `nil` if there is more in them.
+    /// Creates a formula of two expressions, or returns `nil` if they contain anything but numbers,
+    /// fields and basic arithmetic.
     init?(
         _ left: PreparedExpression, _ right: PreparedExpression,
         place: (RecordPredicate.RecordPath) -> Int32?
@@ -30,7 +31,7 @@ struct ProgramFormula: Sendable {
         self.items = items
     }
 
-    /// Appends an expression, and returns how many numbers it lets wait at once.
+    /// Appends an expression, and returns the stack height that it needs.
     private static func append(
         _ expression: PreparedExpression, to items: inout [Item],
         _ place: (RecordPredicate.RecordPath) -> Int32?
@@ -60,8 +61,8 @@ struct ProgramFormula: Sendable {
         return 1
     }
 
-    /// Computes the two sides and compares them; unsure where a value is no number, or a result
-    /// is an error.
+    /// Computes and compares the two sides. Returns `unsure` if a value is not a number, or a
+    /// result is an error.
     @inline(__always)
     func judge(_ order: ProgramOrder, _ value: (Int32) -> FieldValue?) -> ProgramVerdict {
         var stack = InlineArray<8, Number>(repeating: .integer(0))
@@ -99,7 +100,7 @@ struct ProgramFormula: Sendable {
         }
     }
 
-    /// The result, or `nil` where it does not fit or integers are divided by zero.
+    /// Returns the result, or `nil` if an integer operation overflows or divides by zero.
     @inline(__always)
     private static func apply(
         _ symbol: RecordPredicate.ArithmeticOperator, _ left: Number, _ right: Number

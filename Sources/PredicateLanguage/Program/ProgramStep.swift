@@ -1,10 +1,10 @@
 import RelayModel
 
-/// What a step can say without the evaluator.
+/// The result of a step without the evaluator.
 enum ProgramVerdict {
     case yes
     case no
-    /// The values are of kinds that the step does not know: the evaluator judges.
+    /// The step does not know values of these kinds, so the evaluator must decide.
     case unsure
 
     @inline(__always)
@@ -13,32 +13,34 @@ enum ProgramVerdict {
     }
 }
 
-/// One comparison of a program, and where it goes on.
+/// One comparison of a program, with the steps that follow it.
 ///
-/// A step holds no reference, so that nothing is counted while a program runs.
+/// A step contains no references, so running a program needs no reference counting.
 struct ProgramStep: Sendable {
-    /// Where a program ends with an outcome.
+    /// The targets at which a program ends, for each outcome.
     static let end = (holds: Int32(-1), fails: Int32(-2))
 
-    /// What is asked of the value.
+    /// The test of the value.
     var test: ProgramTest
-    /// How a list is taken.
+    /// How the test applies to a list.
     var spread: ProgramSpread
-    /// Whether a value that is no collection is tested as it is.
+    /// Whether a value that is not a collection is tested directly.
     var takesScalars: Bool { place >= 0 && (spread == .whole || spread == .anyOrItself) }
-    /// The place of the value in the layout; negative if the evaluator finds the values itself.
+    /// The place of the value in the layout. It is negative if the evaluator reads the values
+    /// itself.
     var place: Int32
-    /// The step that follows if the comparison holds.
+    /// The next step if the comparison holds.
     var onTrue: Int32
-    /// The step that follows if it does not.
+    /// The next step if the comparison does not hold.
     var onFalse: Int32
-    /// Which comparison it is.
+    /// The index of the comparison.
     var comparison: Int32
 }
 
-/// What a step asks of a value; numbers are here, all else is in the program under an index.
+/// The test of a value. Numbers and dates are stored here; other constants are stored in the
+/// program, and the test has their index.
 enum ProgramTest: Sendable {
-    /// Nothing: the evaluator judges.
+    /// No test: the evaluator decides.
     case evaluated
     case integer(Int64, ProgramOrder)
     case double(Double, ProgramOrder)
@@ -54,32 +56,33 @@ enum ProgramTest: Sendable {
     case formula(Int32, ProgramOrder)
 }
 
-/// Which elements of a list must pass.
+/// The elements of a list that must pass a test.
 enum ProgramSpread: Sendable {
-    /// A list is not taken apart.
+    /// The list is tested as a whole.
     case whole
-    /// Any; what is no list stands for itself (Realm without a quantifier).
+    /// Any element, or the value itself if it is not a list (Realm without a quantifier).
     case anyOrItself
     case any
     case all
     case none
 }
 
-/// Which results of comparing two values satisfy a comparison.
+/// The results of comparing two values that satisfy a comparison.
 struct ProgramOrder: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let less = ProgramOrder(rawValue: 1)
     static let equal = ProgramOrder(rawValue: 2)
     static let greater = ProgramOrder(rawValue: 4)
-    /// One of the two is NaN.
+    /// One of the two values is NaN.
     static let unordered = ProgramOrder(rawValue: 8)
-    /// The value is nil, and what it is compared with is not.
+    /// The value is nil, and the constant is not.
     static let missing = ProgramOrder(rawValue: 16)
-    /// Not a result but a rule: booleans are the numbers 1 and 0.
+    /// Not a result but a rule: booleans count as the numbers 1 and 0.
     static let countsBooleans = ProgramOrder(rawValue: 32)
 
-    /// What satisfies a comparator; `nil` if it is none of the six.
+    /// Creates the results that satisfy a comparator, or returns `nil` if it is not one of the six
+    /// comparators of equality and order.
     init?(_ comparator: RecordPredicate.Comparator, _ rules: RecordPredicate.RuleSet) {
         switch comparator {
         case .equal: self = .equal
@@ -97,7 +100,7 @@ struct ProgramOrder: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The same with the sides exchanged.
+    /// The results that satisfy the comparison with its sides exchanged.
     var flipped: ProgramOrder {
         var flipped = subtracting([.less, .greater])
         if contains(.less) { flipped.insert(.greater) }
@@ -105,7 +108,7 @@ struct ProgramOrder: OptionSet, Sendable {
         return flipped
     }
 
-    /// Whether only equality is asked for, or only its contrary.
+    /// Whether the comparison is for equality or inequality.
     var isEquality: Bool { contains(.less) == contains(.greater) }
 
     @inline(__always)

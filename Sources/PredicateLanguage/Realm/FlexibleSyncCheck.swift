@@ -1,13 +1,13 @@
 import RelayModel
 
 extension RealmQuery {
-    /// Refuses what Realm's Flexible Sync refuses in the query of a subscription.
+    /// Checks that the query uses only what Realm's Flexible Sync allows in a subscription.
     ///
-    /// That is: SORT, DISTINCT and LIMIT; aggregates, but for `@count` of a list field; fields of
-    /// embedded objects and links; two lists compared; and, with a schema, fields that are not
-    /// queryable, and a query that does not hold each indexed queryable field to constants with
-    /// `==` or `IN`, joined by AND at the top. Arithmetic, GEOWITHIN and TEXT pass: the
-    /// documentation does not name them.
+    /// Flexible Sync refuses SORT, DISTINCT and LIMIT, aggregates other than `@count` of a list
+    /// field, fields of embedded objects and links, and comparisons of two lists. With a schema, it
+    /// also refuses fields that are not queryable, and a query that does not compare each indexed
+    /// queryable field with constants by `==` or `IN` in a top-level AND. Arithmetic, GEOWITHIN and
+    /// TEXT are allowed, because the documentation does not mention them.
     ///
     /// - Throws: ``PredicateError`` of the stage `check`.
     public func checkSubscription(schema: RecordSchema? = nil) throws(PredicateError) {
@@ -23,7 +23,8 @@ extension RealmQuery {
         }
     }
 
-    /// Every indexed queryable field must be held to constants by a member of the outermost AND.
+    /// Checks that a member of the outermost AND compares each indexed queryable field with
+    /// constants.
     private func checkIndexedFields(of schema: RecordSchema) throws(PredicateError) {
         let members = predicate.root.joinedByAnd
         let indexed = schema.fields.filter(\.value.isIndexedQueryable).keys.sorted()
@@ -40,7 +41,7 @@ extension RealmQuery {
 }
 
 extension RecordPredicate.Node {
-    /// Whether this compares the field with constants by `==` or `IN`.
+    /// Returns whether this compares the field with constants by `==` or `IN`.
     func holdsToConstants(_ field: String) -> Bool {
         guard case .comparison(let comparison) = self, comparison.quantifier == nil,
             case .path(let path) = comparison.left, path.fieldName == field
@@ -54,7 +55,7 @@ extension RecordPredicate.Node {
     }
 }
 
-/// Judges single comparisons by Flexible Sync's table.
+/// Checks single comparisons against the rules of Flexible Sync.
 struct FlexibleSyncCheck {
     let schema: RecordSchema?
 
@@ -108,7 +109,7 @@ struct FlexibleSyncCheck {
         }
     }
 
-    /// Whether a field is a list; without a schema it may be.
+    /// Returns whether a field may be a list. Without a schema, every field may be one.
     private func isList(_ name: String) -> Bool {
         switch schema?.fields[name]?.type {
         case nil, .list, .mixed: true
@@ -116,7 +117,8 @@ struct FlexibleSyncCheck {
         }
     }
 
-    /// `{"a", "b"} IN genres` and `ANY {…} != ANY genres` compare two lists.
+    /// Refuses comparisons of two lists, such as `{"a", "b"} IN genres` and `ANY {…} != ANY
+    /// genres`.
     private func checkLists(
         _ comparison: RecordPredicate.Comparison
     ) throws(PredicateError) {

@@ -1,16 +1,16 @@
 import RelayModel
 
-/// An area on the sphere that RQL's GEOWITHIN asks about.
+/// An area on the sphere, for RQL's GEOWITHIN.
 enum GeographicShape {
-    /// A box between two corners, edges included; it crosses the 180th meridian when its west is
-    /// east of its east.
+    /// A box between two corners, including its edges. It crosses the 180th meridian if the
+    /// longitude of its western corner is greater than that of its eastern corner.
     case box(southWest: Location, northEast: Location)
-    /// What lies within an angle, in radians, of a centre.
+    /// A circle of all points within an angle of its centre. The radius is in radians.
     case circle(center: Location, radius: Double)
-    /// A ring of great-circle edges around an area of at most a hemisphere, and holes in it.
+    /// A ring of great-circle edges around an area of at most a hemisphere, with holes.
     case polygon(outer: SphericalRing, holes: [SphericalRing])
 
-    /// Reads the shape from the call that stands for it in the tree, or says what is wrong.
+    /// Reads the shape from its call in the tree. Returns the flaw if the call is not a shape.
     static func read(_ expression: RecordPredicate.Expression) -> Result<Self, Flaw> {
         if case .constant(let value) = expression, let shape = Self.expression(of: value) {
             return read(shape)
@@ -26,8 +26,8 @@ enum GeographicShape {
         }
     }
 
-    /// The call for a shape that is one value: a text in RQL's spelling, as Realm takes it, or a
-    /// GeoJSON polygon.
+    /// Returns the call for a shape that is given as one value: a text in RQL's notation, as Realm
+    /// accepts it, or a GeoJSON polygon.
     static func expression(of value: FieldValue) -> RecordPredicate.Expression? {
         switch value {
         case .string(let text):
@@ -48,12 +48,12 @@ enum GeographicShape {
         }
     }
 
-    /// Why an expression is not a shape.
+    /// The reason why an expression is not a shape.
     struct Flaw: Error {
         let reason: String
     }
 
-    /// Refuses constants that can never be a shape; what contains a variable is not judged.
+    /// Throws for constants that cannot be a shape. Expressions with variables are not checked.
     static func check(
         _ expression: RecordPredicate.Expression, at span: SourceSpan
     ) throws(PredicateError) {
@@ -106,7 +106,8 @@ enum GeographicShape {
     private static let badPoint = Flaw(
         reason: "a point is [longitude, latitude], -180 to 180 and -90 to 90 degrees")
 
-    /// The place that a value means: a location, `[longitude, latitude]`, or a GeoJSON point.
+    /// Returns the location that a value represents: a location, `[longitude, latitude]`, or a
+    /// GeoJSON point.
     static func location(_ value: FieldValue?) -> Location? {
         switch value {
         case .location(let place): return place
@@ -122,7 +123,7 @@ enum GeographicShape {
         }
     }
 
-    /// Whether a place lies inside.
+    /// Returns whether a location lies inside the shape.
     func contains(_ place: Location) -> Bool {
         switch self {
         case .box(let southWest, let northEast):

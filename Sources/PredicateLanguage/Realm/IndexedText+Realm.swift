@@ -1,35 +1,35 @@
 package import RelayModel
 
-// What comparisons under Realm's rules see of values, for an index that wants to look up what
-// they would find.
+// Values as comparisons under Realm's rules see them, for an index that looks up what a comparison
+// would find.
 
 extension IndexedText {
-    /// A text, or data, as Realm's comparisons search it: code points, or bytes taken for code
-    /// points, folded one by one where case is ignored.
+    /// Returns a text or binary data as Realm's comparisons search it: its code points, or its
+    /// bytes as code points, each folded on its own if case is ignored.
     package static func realmText(_ value: FieldValue, ignoringCase: Bool) -> String {
         var scalars = String.UnicodeScalarView()
         for unit in RealmText(value, ignoringCase ? .ignoringCase : []).units {
-            // Units are code points of texts or bytes.
+            // Units are code points of texts, or bytes.
             if let scalar = Unicode.Scalar(unit) { scalars.append(scalar) }
         }
         return String(scalars)
     }
 }
 
-/// A step of a path that always leads somewhere by Realm's rules, if only to nil.
+/// A component of a path that is never an error by Realm's rules. Its value may be nil.
 package enum RealmStep: Sendable, Hashable, Codable {
-    /// The member of that name, of each element where it is asked of a list.
+    /// The member with the given name. Applied to a list, it is that member of each element.
     case member(String)
-    /// `["key"]` of a dictionary.
+    /// The value of a dictionary's key: `["key"]`.
     case key(String)
-    /// `[n]` of a list.
+    /// The element of a list at an index: `[n]`.
     case index(Int64)
-    /// `[FIRST]`.
+    /// The first element: `[FIRST]`.
     case first
-    /// `[LAST]`.
+    /// The last element: `[LAST]`.
     case last
 
-    /// The step in a path.
+    /// The step as a component of a path.
     var component: RecordPredicate.RecordPath.Component {
         switch self {
         case .member(let name): .member(name)
@@ -40,7 +40,8 @@ package enum RealmStep: Sendable, Hashable, Codable {
         }
     }
 
-    /// `nil` for a step that may have an evaluation error, or asks for more than one value.
+    /// Creates a step, or returns `nil` for a component that may be an error, or that has more than
+    /// one value.
     init?(_ component: RecordPredicate.RecordPath.Component) {
         switch component {
         case .member(let name): self = .member(name)
@@ -54,7 +55,7 @@ package enum RealmStep: Sendable, Hashable, Codable {
 }
 
 extension RecordPredicate.RecordPath {
-    /// The steps, if the path never has an evaluation error by Realm's rules.
+    /// The steps of the path, if it is never an error by Realm's rules.
     package var realmSteps: [RealmStep]? {
         let steps = components.compactMap { RealmStep($0) }
         return steps.count == components.count ? steps : nil
@@ -62,35 +63,35 @@ extension RecordPredicate.RecordPath {
 }
 
 extension FieldValue {
-    /// The value that a path of plain member names leads to, as a comparison under Realm's rules
-    /// sees it: a list where the path passes one.
+    /// Returns the value at a path of plain member names, as a comparison under Realm's rules sees
+    /// it. The value is a list if the path goes through one.
     package func realmValue(at names: [String]) -> FieldValue {
         realmValue(at: names.map { RealmStep.member($0) })
     }
 
-    /// The value that a path leads to, as a comparison under Realm's rules sees it.
+    /// Returns the value at a path, as a comparison under Realm's rules sees it.
     package func realmValue(at steps: [RealmStep]) -> FieldValue {
         let path = RecordPredicate.RecordPath(steps.map(\.component))
-        // None of these steps ever has an evaluation error.
+        // None of these steps can be an error.
         return (try? RealmEvaluator(record: self).operand(.path(path)).fieldValue) ?? .null
     }
 
-    /// The record name of the link that an object with these members may stand for by Realm's
-    /// rules.
+    /// Returns the record name of the link that an object with these members may represent by
+    /// Realm's rules.
     package static func linkName(_ members: RecordFields) -> String? {
         (members["recordName"] ?? members["_id"])?.primaryKeyText
     }
 }
 
 extension FieldValue {
-    /// The elements of a set in the order in which comparisons take them, so that IN, which
-    /// compares two lists element by element, has the same answer in every process.
+    /// Returns the elements of a set in the order in which comparisons go through them. IN compares
+    /// two lists element by element, so the order must be the same in every process.
     package static func realmElements(of values: Set<FieldValue>) -> [FieldValue] {
         values.inOrder
     }
 
-    /// The places that GEOWITHIN looks at where any of them will do: a list may be two coordinates,
-    /// and may be of places.
+    /// The locations that GEOWITHIN examines, any of which may satisfy it. A list may be two
+    /// coordinates, or a list of locations.
     package var realmPlaces: [Location] {
         let values: [FieldValue] =
             switch RealmEvaluator.lifted(self) {
@@ -102,10 +103,10 @@ extension FieldValue {
 }
 
 extension RecordPredicate.Expression {
-    /// Circles in one of which each place lies that the shape of GEOWITHIN has inside.
+    /// Circles that together contain every location inside the shape of GEOWITHIN.
     ///
-    /// `nil` for what is no shape yet, for a box wider than half the Earth, and for a polygon that
-    /// takes nearly as much.
+    /// It is `nil` if the expression is not a shape, for a box wider than half the Earth, and for a
+    /// polygon of nearly that size.
     package var realmCircles: [(centre: Location, metres: Double)]? {
         guard case .success(let shape) = GeographicShape.read(self) else { return nil }
         switch shape {
@@ -120,7 +121,8 @@ extension RecordPredicate.Expression {
                     longitude: middle > 180 ? middle - 360 : middle),
                 let northWest = Location(latitude: northEast.latitude, longitude: west)
             else { return nil }
-            // Of so narrow a box nothing is farther away than the corners; a metre for rounding.
+            // In a box of at most that width, no point is farther from the centre than the corners.
+            // One metre is added for rounding.
             let farthest = max(centre.metres(to: southWest), centre.metres(to: northWest))
             return [(centre, farthest + 1)]
         case .polygon(let outer, _):
@@ -128,7 +130,7 @@ extension RecordPredicate.Expression {
                 return nil
             }
             let metres = radius * Functions.earthRadius + 1
-            // What lies inside one whose edges cross may be at the other side of the Earth.
+            // The inside of a polygon with crossing edges may be on the opposite side of the Earth.
             return [(centre, metres), (opposite, metres)]
         }
     }

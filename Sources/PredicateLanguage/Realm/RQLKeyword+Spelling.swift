@@ -1,5 +1,5 @@
 extension RQLKeyword {
-    /// The words that are read in whatever case.
+    /// The keywords that are not case-sensitive.
     private static let foldedSpellings: [String: RQLKeyword] = [
         "and": .and, "or": .or, "truepredicate": .truePredicate,
         "falsepredicate": .falsePredicate, "between": .between, "beginswith": .beginsWith,
@@ -11,7 +11,7 @@ extension RQLKeyword {
         "desc": .descending,
     ]
 
-    /// The words that are read in these spellings only.
+    /// The keywords that have only these spellings.
     private static let exactSpellings: [String: RQLKeyword] = [
         "not": .not, "NOT": .not, "any": .any, "ANY": .any, "some": .any, "SOME": .any,
         "all": .all, "ALL": .all, "none": .none, "NONE": .none, "in": .isIn, "IN": .isIn,
@@ -19,14 +19,15 @@ extension RQLKeyword {
         "SIZE": .size,
     ]
 
-    /// Finds the keyword spelled `word`; which spellings count differs from word to word.
+    /// Creates the keyword that is spelt `word`. Some keywords are not case-sensitive, and others
+    /// have only some spellings.
     init?(spelling word: String) {
         guard let found = Self.exactSpellings[word] ?? Self.foldedSpellings[word.lowercased()]
         else { return nil }
         self = found
     }
 
-    /// The spelling that errors show.
+    /// The spelling in error messages.
     var spelling: String {
         switch self {
         case .and: "AND"

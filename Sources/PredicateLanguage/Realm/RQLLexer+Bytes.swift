@@ -1,4 +1,4 @@
-/// How the lexer looks at bytes.
+/// Access to bytes, and the classes of bytes.
 extension RQLLexer {
     func byte(at position: Int) -> UInt8? {
         position < bytes.count ? bytes[position] : nil
@@ -12,8 +12,8 @@ extension RQLLexer {
         bytes[index...].starts(with: text.utf8)
     }
 
-    /// Where the name that begins at `start` ends; a blank inside a name is `\ `, `\n`, `\r`
-    /// or `\t`.
+    /// Returns the end of the name that begins at `start`. A blank in a name is written `\ `, `\n`,
+    /// `\r` or `\t`.
     func endOfName(from start: Int) -> Int {
         var cursor = start
         while let byte = byte(at: cursor) {
@@ -30,7 +30,7 @@ extension RQLLexer {
         return cursor
     }
 
-    /// The name that is written `raw`.
+    /// Returns the name whose notation is `raw`.
     static func decodingBlanks(_ raw: String) -> String {
         guard raw.utf8.contains(UInt8(ascii: "\\")) else { return raw }
         var decoded: [UInt8] = []
@@ -57,7 +57,8 @@ extension RQLLexer {
         byte.isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
     }
 
-    /// An ASCII letter, `_`, `$` or any part of a character beyond ASCII.
+    /// Returns whether a byte can begin a name: an ASCII letter, `_`, `$` or any byte of a
+    /// non-ASCII character.
     static func beginsName(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
             || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$") || byte >= 0x80

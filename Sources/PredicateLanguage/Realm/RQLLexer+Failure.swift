@@ -1,4 +1,4 @@
-/// The lexer's errors.
+/// The errors of the lexer.
 extension RQLLexer {
     func failure(
         from start: Int, to end: Int, expected: String, hint: String?
@@ -10,7 +10,7 @@ extension RQLLexer {
             expected: expected, hint: hint)
     }
 
-    /// An error at a byte that begins no token, with the nearest spelling that does.
+    /// Returns an error at a byte with which no token begins, with a hint at a similar token.
     func unexpectedByte() -> PredicateError {
         let hint: String? =
             switch bytes[index] {

@@ -1,8 +1,9 @@
 import RelayModel
 
-/// Numbers, dates and the constants that begin with a letter.
+/// Numbers, dates and constants that begin with a letter.
 extension RQLLexer {
-    /// The number or date that begins here, if one does; a sign is part of it.
+    /// Returns the number or date that begins here, or `nil` if there is none. A sign is part of a
+    /// number.
     mutating func number() throws(PredicateError) -> RQLToken.Kind? {
         if let date = try date() { return .constant(.timestamp(date), isNatural: false) }
         let start = index
@@ -43,7 +44,8 @@ extension RQLLexer {
         return Double(literal).map { .constant(.double($0), isNatural: false) }
     }
 
-    /// A leading zero means octal; what does not fit 64 bits becomes the nearest double.
+    /// Reads an integer. A leading zero means octal. An integer of more than 64 bits becomes the
+    /// nearest double.
     private mutating func integer(
         start: Int, digits: Int, end: Int
     ) throws(PredicateError) -> RQLToken.Kind {
@@ -93,7 +95,8 @@ extension RQLLexer {
 
     // MARK: Dates
 
-    /// `2017-12-01@12:07:53:505`, with `@` or `T`, the nanoseconds optional, in UTC.
+    /// Reads a date in UTC such as `2017-12-01@12:07:53:505`. The separator is `@` or `T`, and the
+    /// nanoseconds are optional.
     private mutating func date() throws(PredicateError) -> Timestamp? {
         var cursor = index
         var parts: [Int] = []
@@ -132,7 +135,7 @@ extension RQLLexer {
         guard (1900...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
             parts[3] < 24, parts[4] < 60, parts[5] < 61
         else { return nil }
-        // Realm counts a day beyond the end of its month on into the next one.
+        // Realm counts a day beyond the end of its month as a day of the next month.
         let date = CivilDate(year: Int64(year), month: Int64(month), day: Int64(day))
         let second = Int64(parts[3] * 3600 + parts[4] * 60 + parts[5])
         let nanoseconds = parts.count > 6 ? parts[6] : 0
@@ -142,7 +145,7 @@ extension RQLLexer {
 
     // MARK: Constants that begin with a letter
 
-    /// The constant that begins here, if it is longer than the name that does.
+    /// Returns the constant that begins here, if it is longer than the name that begins here.
     mutating func specialConstant(
         longerThan nameEnd: Int
     ) throws(PredicateError) -> RQLToken.Kind? {
@@ -191,7 +194,8 @@ extension RQLLexer {
         return .constant(.bytes(decoded), isNatural: false)
     }
 
-    /// `T1512130073:505`: seconds and nanoseconds since 1970, both with the same sign.
+    /// Reads a date such as `T1512130073:505`: seconds and nanoseconds since 1970, both with the
+    /// same sign.
     private mutating func moment() throws(PredicateError) -> Timestamp? {
         guard let (seconds, middle) = signedInteger(from: index + 1),
             byte(at: middle) == UInt8(ascii: ":"),
@@ -219,7 +223,7 @@ extension RQLLexer {
     }
 
     private func endOfTypedKey(nameEnd: Int) -> Int? {
-        // Both parts are of 64 bits.
+        // Both parts have at most 64 bits.
         guard byte(at: nameEnd) == UInt8(ascii: ":"), (2...17).contains(nameEnd - index),
             bytes[(index + 1)..<nameEnd].allSatisfy(Self.isHexDigit)
         else { return nil }

@@ -1,14 +1,14 @@
 import RelayModel
 
-/// Cuts a text of the Realm Query Language into tokens; the longest match wins.
+/// A lexer that splits a text of the Realm Query Language into tokens. The longest match wins.
 struct RQLLexer {
     let bytes: [UInt8]
     var index = 0
 
-    /// Cuts all of `text`; the last token is ``RQLToken/Kind/end``.
+    /// Splits the whole text into tokens. The last one is ``RQLToken/Kind/end``.
     ///
     /// - Throws: ``PredicateError`` at the first place where no token begins.
-    /// - Complexity: O(*n*) in the text's bytes.
+    /// - Complexity: O(*n*) in the number of bytes.
     static func tokens(of text: String) throws(PredicateError) -> [RQLToken] {
         var lexer = RQLLexer(bytes: Array(text.utf8))
         var tokens: [RQLToken] = []
@@ -55,7 +55,8 @@ struct RQLLexer {
         return .name(Self.decodingBlanks(raw))
     }
 
-    /// The word constants: `true` and `false` in two spellings each, the others in whatever case.
+    /// Returns the constant that a word spells. `true` and `false` have two spellings each; the
+    /// other words are not case-sensitive.
     private static func constantWord(_ word: String) -> FieldValue? {
         switch word {
         case "true", "TRUE": return .bool(true)
@@ -71,7 +72,8 @@ struct RQLLexer {
         }
     }
 
-    /// `+inf`, `-Infinity`, `-nan`: a sign is part of these constants.
+    /// Reads a signed constant such as `+inf`, `-Infinity` or `-nan`. The sign is part of the
+    /// constant.
     private mutating func signedWord() -> RQLToken.Kind? {
         guard let sign = byte(at: index), sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"),
             let first = byte(at: index + 1), Self.beginsName(first)
@@ -109,7 +111,8 @@ struct RQLLexer {
         return member
     }
 
-    /// The longest symbol here; ``RQLSymbol`` lists longer ones first.
+    /// Reads the longest symbol that begins here. The loop finds it because ``RQLSymbol`` lists
+    /// longer symbols first.
     private mutating func symbol() -> RQLSymbol? {
         for symbol in RQLSymbol.allCases where starts(with: symbol.rawValue) {
             index += symbol.rawValue.utf8.count
@@ -118,7 +121,7 @@ struct RQLLexer {
         return nil
     }
 
-    /// `O` and digits, or `L`, hexadecimal digits, a colon and hexadecimal digits.
+    /// Returns whether a word is an object key of the form `O` and digits.
     private static func isObjectKey(_ word: ArraySlice<UInt8>) -> Bool {
         word.first == UInt8(ascii: "O") && (2...20).contains(word.count)
             && word.dropFirst().allSatisfy(\.isDigit)
@@ -126,8 +129,8 @@ struct RQLLexer {
 
     // MARK: Text constants
 
-    /// The characters between the quotes as they are written: realm-core validates escapes and
-    /// does not decode them.
+    /// Reads a text constant, and returns the characters between the quotes unchanged. Like
+    /// realm-core, it validates escapes but does not decode them.
     private mutating func text(quotedBy quote: UInt8) throws(PredicateError) -> String {
         let start = index
         index += 1

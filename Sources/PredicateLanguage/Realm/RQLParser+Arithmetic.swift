@@ -1,7 +1,7 @@
 import RelayModel
 
 extension RQLParser {
-    /// Reads an arithmetic symbol and what follows it.
+    /// Reads an arithmetic operator and its right operand.
     mutating func arithmetic(
         _ left: Part, _ symbol: RecordPredicate.ArithmeticOperator,
         right read: (inout RQLParser) throws(PredicateError) -> Part

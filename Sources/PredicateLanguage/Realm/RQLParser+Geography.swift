@@ -1,8 +1,8 @@
 import RelayModel
 
-/// GEOWITHIN and its shapes.
+/// Parsing of GEOWITHIN and its shapes.
 extension RQLParser {
-    /// What follows `path GEOWITHIN`.
+    /// Reads the shape after `path GEOWITHIN`.
     mutating func geoWithin(_ left: Operand) throws(PredicateError) -> Node {
         guard left.shape == .path else {
             throw PredicateError(
@@ -17,7 +17,7 @@ extension RQLParser {
         return .comparison(comparison)
     }
 
-    /// A shape, or an argument that is one.
+    /// Reads a shape, or an argument that is a shape.
     mutating func shape() throws(PredicateError) -> Expression {
         let function: RecordPredicate.Function
         switch current.kind {
@@ -84,7 +84,7 @@ extension RQLParser {
         return .list(points)
     }
 
-    /// `[longitude, latitude]`, with an altitude that has no part in it.
+    /// Reads `[longitude, latitude]`. An altitude is allowed, and ignored.
     private mutating func point() throws(PredicateError) -> Expression {
         try expect(.openBracket)
         let longitude = try coordinate(named: "a longitude")

@@ -1,10 +1,10 @@
 import RelayModel
 
-/// Paths and subqueries.
+/// Parsing of paths and subqueries.
 extension RQLParser {
     typealias Component = RecordPredicate.RecordPath.Component
 
-    /// A path with the operators that may end it.
+    /// Reads a path, with the operators that may end it.
     mutating func path() throws(PredicateError) -> Operand {
         let start = current
         var root = try pathRoot()
@@ -15,7 +15,7 @@ extension RQLParser {
         return operand
     }
 
-    /// A path in the making.
+    /// A path while it is being read.
     struct PathDraft {
         var variable: String?
         var components: [Component] = []
@@ -50,8 +50,9 @@ extension RQLParser {
         return draft
     }
 
-    /// What the variable is called in the tree; a `$name` that no subquery introduces stays a
-    /// variable without a value, where the canonical text can show it.
+    /// Returns the name of the variable in the tree, or `nil` if `name` is not a variable. A
+    /// `$name` that no subquery introduces becomes a variable without a value, if the canonical
+    /// text can contain its name.
     private func variable(written name: String) -> String? {
         guard name.hasPrefix("$"), name.utf8.count > 1 else { return nil }
         if let known = variables.last(where: { $0.written == name }) { return known.name }
@@ -59,7 +60,7 @@ extension RQLParser {
         return Identifiers.isIdentifier(bare) ? bare : nil
     }
 
-    /// The name of a property, if the token can be one.
+    /// Returns the name of a property, if the token can be one.
     private func memberName(_ token: RQLToken) -> String? {
         switch token.kind {
         case .name(let name): name
@@ -75,7 +76,7 @@ extension RQLParser {
             ? .variable(variable) : .member(of: .variable(variable), path)
     }
 
-    /// Reads one more step, if there is one.
+    /// Reads one more component, if there is one.
     private mutating func nextComponent(
         of draft: inout PathDraft
     ) throws(PredicateError) -> Bool {
@@ -144,7 +145,7 @@ extension RQLParser {
         try expect(.closeBracket)
     }
 
-    /// `$Kn`: the steps of the key path that is the argument.
+    /// Reads `$Kn`, and returns the components of the key path that is its argument.
     private mutating func keyPathArgument() throws(PredicateError) -> [Component] {
         guard case .keyPathArgument(let number) = current.kind else {
             throw unexpected(expected: "a key path argument such as $K0")
@@ -167,7 +168,7 @@ extension RQLParser {
 
     // MARK: Subqueries
 
-    /// `SUBQUERY(path, $name, query).@count`.
+    /// Reads `SUBQUERY(path, $name, query).@count`.
     mutating func subquery() throws(PredicateError) -> Operand {
         let start = current
         advance()

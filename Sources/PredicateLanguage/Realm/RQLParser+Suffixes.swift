@@ -1,8 +1,8 @@
 import RelayModel
 
-/// What may follow a query.
+/// Parsing of the suffixes after a query.
 extension RQLParser {
-    /// SORT, DISTINCT and LIMIT, as often as they come.
+    /// Reads any number of SORT, DISTINCT and LIMIT suffixes.
     mutating func suffixes() throws(PredicateError) -> [RealmQuery.Suffix] {
         var suffixes: [RealmQuery.Suffix] = []
         while true {

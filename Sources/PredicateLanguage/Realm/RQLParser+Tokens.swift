@@ -1,13 +1,13 @@
 import RelayModel
 
-/// How the parser walks the tokens, and its errors.
+/// Access to the tokens, and the errors of the parser.
 extension RQLParser {
     var current: RQLToken { tokens[position] }
 
-    /// The end of the token before the current one.
+    /// The end of the previous token.
     var lastEnd: Int { position == 0 ? 0 : tokens[position - 1].end }
 
-    /// Goes on to the next token; the last one stays.
+    /// Advances to the next token. At the last token it does nothing.
     mutating func advance() {
         if position < tokens.count - 1 { position += 1 }
     }
@@ -19,7 +19,7 @@ extension RQLParser {
         advance()
     }
 
-    /// Refuses anything after the query.
+    /// Throws if anything follows the query.
     func expectEnd() throws(PredicateError) {
         guard current.kind == .end else {
             throw unexpected(
@@ -27,7 +27,7 @@ extension RQLParser {
         }
     }
 
-    /// Enters one more level; the caller leaves it again.
+    /// Enters one more level of nesting. The caller must leave it again.
     mutating func descend() throws(PredicateError) {
         depth += 1
         guard depth <= Limits.maximumPredicateDepth else { throw tooDeep(at: span(of: current)) }
@@ -43,7 +43,7 @@ extension RQLParser {
         SourceSpan(offset: token.offset, length: token.length)
     }
 
-    /// The text of a token, cut to what an error can show.
+    /// Returns the text of a token, cut to the length that an error can show.
     func spelling(of token: RQLToken) -> String {
         let bytes = text.utf8.dropFirst(token.offset).prefix(token.length)
         return token.length > 60
@@ -63,7 +63,7 @@ extension RQLParser {
             hint: hint ?? Self.hint(for: token) ?? hintForEquals(before: token))
     }
 
-    /// What was meant by a sign of equality too many, as in `===`.
+    /// Returns a hint for an extra equals sign, as in `===`.
     private func hintForEquals(before token: RQLToken) -> String? {
         guard token.kind == .symbol(.singleEqual), position > 0, lastEnd == token.offset else {
             return nil
@@ -75,8 +75,7 @@ extension RQLParser {
         }
     }
 
-    /// What may have been meant where an operator is missing: by who writes SQL, or by a word
-    /// before that was to be a keyword.
+    /// A hint for a missing operator: a word of SQL, or a misspelt keyword before this token.
     var hintForOperator: String? {
         switch current.kind {
         case .keyword(.not): return "NOT stands before the comparison: NOT a IN {1, 2}"
@@ -87,7 +86,7 @@ extension RQLParser {
         }
     }
 
-    /// What a word may have been meant as that stands where an operator is missing.
+    /// Returns a hint for a word at a place where an operator is missing.
     private static func meant(by name: String) -> String? {
         let word = name.uppercased()
         return switch word {
@@ -115,7 +114,7 @@ extension RQLParser {
 }
 
 extension RQLToken {
-    /// Whether `[c]` may follow.
+    /// Whether `[c]` may follow the token.
     var takesCaseOption: Bool {
         switch kind {
         case .symbol(.equal), .symbol(.singleEqual), .symbol(.notEqual), .symbol(.lessGreater),

@@ -1,8 +1,8 @@
 import RelayModel
 
-/// Constants, arguments, lists and what stands in parentheses.
+/// Parsing of constants, arguments, lists and parentheses.
 extension RQLParser {
-    /// One operand without arithmetic, or a condition in parentheses.
+    /// Reads one operand without arithmetic, or a condition in parentheses.
     mutating func value() throws(PredicateError) -> Part {
         let start = current
         switch start.kind {
@@ -45,7 +45,7 @@ extension RQLParser {
             shape: shape)
     }
 
-    /// A quantifier and the path, list or argument that it belongs to.
+    /// Reads a quantifier, and the path, list or argument after it.
     private mutating func quantified() throws(PredicateError) -> Operand {
         let start = current
         let quantifier: Quantifier =
@@ -89,7 +89,7 @@ extension RQLParser {
 
     // MARK: Constants
 
-    /// The constant that stands here, if one does.
+    /// Reads the constant at the current token, or returns `nil` if there is none.
     mutating func constant() throws(PredicateError) -> Expression? {
         let token = current
         switch token.kind {
@@ -107,9 +107,9 @@ extension RQLParser {
         }
     }
 
-    /// A link to the record whose name is the key: `O12`, or `L3:12` in hexadecimal digits.
+    /// Returns a link to the record whose name is the key: `O12`, or `L3:12` in hexadecimal digits.
     ///
-    /// The number of the type means something inside one Realm file only, and is left out.
+    /// The number of the type is ignored, because it has a meaning only within one Realm file.
     private func link(to token: RQLToken) throws(PredicateError) -> FieldValue {
         let parts = spelling(of: token).dropFirst().split(separator: ":")
         let key = parts.last.flatMap { UInt64($0, radix: parts.count == 2 ? 16 : 10) }
@@ -123,7 +123,7 @@ extension RQLParser {
 
     private var next: RQLToken { tokens[min(position + 1, tokens.count - 1)] }
 
-    /// `$n`: its value, or a variable while no arguments are known.
+    /// Reads `$n`. Returns its value, or a variable if there are no arguments.
     mutating func argument() throws(PredicateError) -> Expression {
         guard case .argument(let number) = current.kind else {
             throw unexpected(expected: "an argument such as $0")
@@ -143,7 +143,7 @@ extension RQLParser {
             at: span(of: token), expected: "as many arguments as the query names")
     }
 
-    /// `obj("Type", key)`: a reference to the record of that name.
+    /// Reads `obj("Type", key)`, a reference to the record with that name.
     private mutating func object() throws(PredicateError) -> Expression {
         advance()
         try expect(.openParenthesis)
@@ -164,7 +164,7 @@ extension RQLParser {
         return .constant(.reference(RecordReference(RecordID(recordName: name))))
     }
 
-    /// `binary("text")` or `binary(B64"…")`.
+    /// Reads `binary("text")` or `binary(B64"…")`.
     private mutating func binary() throws(PredicateError) -> Expression {
         advance()
         try expect(.openParenthesis)
@@ -181,7 +181,7 @@ extension RQLParser {
 
     // MARK: Lists
 
-    /// `{constant, …}`; properties are not allowed in it.
+    /// Reads `{constant, …}`. Properties are not allowed in such a list.
     mutating func list() throws(PredicateError) -> Operand {
         let start = current
         advance()

@@ -1,42 +1,43 @@
 import RelayModel
 
-/// Reads the tokens of a Realm query into the predicate tree, by realm-core's grammar.
+/// A parser that turns the tokens of a Realm query into the predicate tree, by realm-core's
+/// grammar.
 ///
-/// A parenthesis may open a condition or an expression; both are read by the same functions, which
-/// return a ``Part``, so that no text is ever read twice.
+/// A parenthesis may open a condition or an expression. The same functions read both and return a
+/// ``Part``, so that no text is read twice.
 struct RQLParser {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
     typealias Comparison = RecordPredicate.Comparison
     typealias Quantifier = RecordPredicate.Quantifier
 
-    /// What a piece of text turned out to be.
+    /// A part of the text that has been read.
     enum Part {
-        /// A condition on its own.
+        /// A condition.
         case condition(Node)
-        /// Something that has a value.
+        /// An expression that has a value.
         case operand(Operand)
     }
 
-    /// An expression with what the grammar wants to know of it.
+    /// An expression, with the properties that the grammar needs to know.
     struct Operand {
         var expression: Expression
         var quantifier: Quantifier?
         var span: SourceSpan
-        /// How deep the expression is nested.
+        /// The depth of nesting of the expression.
         var depth = 1
-        /// What may stand beside it.
+        /// The grammatical kind of the expression, which decides what may follow it.
         var shape = Shape.value
 
-        /// The grammar's kinds of expressions.
+        /// The kinds of expressions in the grammar.
         enum Shape {
             /// A constant, path, list, aggregate or subquery.
             case value
             /// A list in braces.
             case list
-            /// A path that GEOWITHIN may follow.
+            /// A path, after which GEOWITHIN is allowed.
             case path
-            /// Arithmetic or a parenthesis.
+            /// Arithmetic, or an expression in parentheses.
             case compound
         }
     }
@@ -46,9 +47,9 @@ struct RQLParser {
     let arguments: [FieldValue]
     var position = 0
     var depth = 0
-    /// What its text has room for still.
+    /// The remaining room for the canonical text.
     var room = TextRoom()
-    /// The variables of the subqueries around, innermost last: as written, and in the tree.
+    /// The variables of the enclosing subqueries, innermost last: as written, and as in the tree.
     var variables: [(written: String, name: String)] = []
 
     init(tokens: [RQLToken], text: String, arguments: [FieldValue]) {
@@ -59,7 +60,7 @@ struct RQLParser {
 
     // MARK: Conditions
 
-    /// A whole condition.
+    /// Reads a whole condition.
     mutating func query() throws(PredicateError) -> Node {
         let part = try disjunction()
         return try condition(part)
@@ -108,10 +109,10 @@ struct RQLParser {
         token.kind == .keyword(.and) || token.kind == .symbol(.doubleAmpersand)
     }
 
-    /// What was read as a condition.
+    /// Returns a part as a condition, or throws at the current token, which follows the part.
     ///
-    /// It looks at the token behind: a part that is read in the call itself would be read after the
-    /// parser was copied for it, and the error would stand at the part's beginning.
+    /// Callers must read the part before the call. If it were read as the argument, the parser
+    /// would be copied for the call first, and the error would be at the beginning of the part.
     private func condition(_ part: Part) throws(PredicateError) -> Node {
         switch part {
         case .condition(let node): return node
@@ -191,7 +192,8 @@ struct RQLParser {
         }
     }
 
-    /// A pattern takes its length times the text's to try.
+    /// Limits the length of a constant pattern, because matching takes its length times that of the
+    /// text.
     private func checkPattern(
         _ comparison: Comparison, at span: SourceSpan
     ) throws(PredicateError) {

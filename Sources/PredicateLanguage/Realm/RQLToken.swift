@@ -2,25 +2,26 @@ import RelayModel
 
 /// A token of the Realm Query Language, with its place in the text.
 struct RQLToken: Sendable, Hashable {
-    /// What the token is.
+    /// The kind of the token.
     let kind: Kind
-    /// Where it begins, in UTF-8 bytes.
+    /// The offset of the token's first byte, in UTF-8.
     let offset: Int
-    /// How many UTF-8 bytes it takes.
+    /// The number of UTF-8 bytes of the token.
     let length: Int
 
-    /// The first byte after the token.
+    /// The offset of the first byte after the token.
     var end: Int { offset + length }
 
-    /// What a token can be.
+    /// The kinds of tokens.
     enum Kind: Sendable, Hashable {
-        /// A word that the grammar knows.
+        /// A keyword of the grammar.
         case keyword(RQLKeyword)
         /// The name of a property, with its escapes decoded.
         case name(String)
-        /// A constant; `isNatural` when it is written in digits only, as an index or a limit is.
+        /// A constant. `isNatural` is true if it consists of digits only, as an index or a limit
+        /// must.
         case constant(FieldValue, isNatural: Bool)
-        /// An object constant by its internal key (`O12`, `L3:12`).
+        /// An object constant, by its internal key (`O12`, `L3:12`).
         case objectKey
         /// A value argument, `$0`.
         case argument(Int)
@@ -35,7 +36,7 @@ struct RQLToken: Sendable, Hashable {
     }
 }
 
-/// The words of the grammar, whichever way they may be spelled.
+/// The keywords of the grammar, independent of their spelling.
 enum RQLKeyword: Sendable, Hashable {
     case and, or, not
     case any, all, none
@@ -46,7 +47,7 @@ enum RQLKeyword: Sendable, Hashable {
     case sort, distinct, limit, ascending, descending
     case first, last, size
 
-    /// Whether the word may also be the name of a property.
+    /// Whether the keyword may also be the name of a property.
     var mayBeName: Bool {
         switch self {
         case .isIn, .between, .contains, .beginsWith, .endsWith, .like, .text, .sort, .distinct,
@@ -71,7 +72,8 @@ enum RQLMember: String, Sendable, Hashable, CaseIterable {
     case values = "@values"
 }
 
-/// The symbols.
+/// The symbols of the grammar. Longer symbols come before their beginnings, so that the lexer finds
+/// the longest one.
 enum RQLSymbol: String, Sendable, Hashable, CaseIterable {
     case caseOption = "[c]"
     case equal = "=="

@@ -1,9 +1,9 @@
 import RelayModel
 
-/// Arithmetic by Realm's rules: of integers when both are, otherwise of doubles; nil and what is no
-/// number give nil.
+/// Arithmetic by Realm's rules: in integers if both sides are integers, else in doubles. The result
+/// is nil if a side is nil or not a number.
 enum RealmArithmetic {
-    /// Applies an operator to two sides; a list is taken element by element.
+    /// Applies an operator to two sides. Lists are processed element by element.
     static func apply(
         _ symbol: RecordPredicate.ArithmeticOperator, _ left: RealmEvaluator.Operand,
         _ right: RealmEvaluator.Operand
@@ -56,7 +56,7 @@ enum RealmArithmetic {
         case .subtract: result = left.subtractingReportingOverflow(right)
         case .multiply: result = left.multipliedReportingOverflow(by: right)
         case .divide:
-            // Realm answers a division by zero with the extreme integer of the dividend's sign.
+            // In Realm, a division by zero results in the extreme integer with the dividend's sign.
             if right == 0 { return left < 0 ? .min : .max }
             result = left.dividedReportingOverflow(by: right)
         default: throw .wrongKind(operation: symbol.rawValue, found: "a Realm query")

@@ -1,4 +1,4 @@
-/// A comparison as Realm judges it, with what can be made of its constants.
+/// A comparison under Realm's rules, with everything that can be computed from its constants.
 final class RealmComparison: ForeignComparison {
     private let source: RecordPredicate.Comparison
     private let test: RealmEvaluator.Test
@@ -17,7 +17,7 @@ final class RealmComparison: ForeignComparison {
 }
 
 extension Preparation {
-    /// What Realm's queries need, whose comparisons all follow Realm's rules.
+    /// The preparation for Realm's queries, whose comparisons all follow Realm's rules.
     static let ofRealm = Preparation(
         foreign: { RealmComparison($0) }, engine: NoRegularExpressions())
 }

@@ -1,9 +1,10 @@
 import RelayModel
 
-/// What Realm refuses whatever the types of the fields are.
+/// Checks that do not depend on the types of the fields.
 enum RealmConstants {
     typealias Comparison = RecordPredicate.Comparison
 
+    /// Throws if Realm refuses a comparison whatever the types of its fields are.
     static func check(_ comparison: Comparison) throws(PredicateError) {
         let sides = [comparison.left, comparison.right]
         if sides.contains(where: \.namesType) { try checkTypeNames(sides, comparison.span) }
@@ -28,7 +29,7 @@ enum RealmConstants {
             found: comparison.comparator.rawValue, expected: "== or !=")
     }
 
-    /// A value is of no type but these.
+    /// Throws if a constant compared with `@type` is not the name of a type.
     private static func checkTypeNames(
         _ sides: [RecordPredicate.Expression], _ span: SourceSpan
     ) throws(PredicateError) {

@@ -1,9 +1,13 @@
 import RelayModel
 
-/// `@count`, `@sum` and their kin.
+/// Collection operators such as `@count` and `@sum`.
 extension RealmEvaluator {
-    /// `@count`: of a list its elements, of texts behind a list the size of each, of nil 0, of a
-    /// link 1, and of what has no size nil.
+    /// Applies `@count`.
+    ///
+    /// The count of a collection is the number of its elements, that of a text or binary data its
+    /// length in bytes, that of nil 0, and that of a link 1. Other values have no count, and become
+    /// nil. After a list, texts and lists of plain values are counted one by one, and all other
+    /// elements together.
     static func count(_ stand: inout Stand) {
         if stand.isFanned, stand.values.contains(where: \.hasByteCount) {
             stand.values = stand.values.map { value in
@@ -39,7 +43,8 @@ extension RealmEvaluator {
         stand.values = [.integer(Int64(count))]
     }
 
-    /// `@links`: what links to an object, as its member `@links` says: type, property, objects.
+    /// Applies `@links`, which reads the member `@links` of each object. That member holds the
+    /// objects that link to it, by type and property.
     static func links(_ stand: inout Stand) throws(EvaluationError) {
         stand.open()
         var links: [FieldValue] = []
@@ -49,8 +54,8 @@ extension RealmEvaluator {
         stand.values = links
     }
 
-    /// `@links.@count`: how many objects link to an object, by whatever property; behind a list, to
-    /// all of its objects together.
+    /// Applies `@links.@count`, the number of objects that link to an object by any property. After
+    /// a list, the links to all its objects are counted together.
     static func countLinks(_ stand: inout Stand) throws(EvaluationError) {
         try links(&stand)
         var count = 0
@@ -71,7 +76,7 @@ extension RealmEvaluator {
         return members["@links"] ?? .null
     }
 
-    /// `@min`, `@max`, `@sum` or `@avg`, with the member that may follow.
+    /// Applies `@min`, `@max`, `@sum` or `@avg`, with the member that may follow.
     func aggregate(
         _ symbol: RecordPredicate.CollectionOperator,
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, _ stand: inout Stand
@@ -111,8 +116,8 @@ extension RealmEvaluator {
         stand.values = [try aggregate(symbol, elements, isUnordered: stand.isUnordered)]
     }
 
-    /// The last bits of a sum hang on the order in which its numbers are added, so those that have
-    /// none get one.
+    /// Computes an aggregate. The last bits of a sum depend on the order in which its numbers are
+    /// added, so numbers without an order are sorted first.
     private func aggregate(
         _ symbol: RecordPredicate.CollectionOperator, _ elements: [FieldValue], isUnordered: Bool
     ) throws(EvaluationError) -> FieldValue {
@@ -132,7 +137,7 @@ extension RealmEvaluator {
         }
     }
 
-    /// The sum of the numbers; what is not a number does not count.
+    /// Returns the sum of all numbers. Other values are ignored.
     private static func sum(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
         var total = FieldValue.integer(0)
         for value in values where value.numberAsDouble != nil {
@@ -143,19 +148,19 @@ extension RealmEvaluator {
 }
 
 extension FieldValue {
-    /// Whether this is a list of plain values, which Realm counts and sums for each object that
-    /// has one, other than lists of links, which it counts together.
+    /// Whether this is a list of plain values. Realm counts and sums such a list for each object
+    /// that has one, but counts lists of links together.
     var isPlainList: Bool {
         elements?.contains { !$0.isNull && $0.memberValues == nil } ?? false
     }
 
-    /// Whether Realm sums this by itself where several objects have one: a list of plain values, or
-    /// a dictionary.
+    /// Whether Realm aggregates this separately for each of several objects: a list of plain
+    /// values, or a dictionary.
     var hasOwnAggregate: Bool {
         if case .map = self { true } else { isPlainList }
     }
 
-    /// The names of a dictionary's members as texts.
+    /// The names of a dictionary's members, as texts.
     var memberNames: [FieldValue] {
         if case .map(let members) = self { members.namesInOrder.map(FieldValue.string) } else { [] }
     }

@@ -1,8 +1,8 @@
 import RelayModel
 
-/// The values of expressions.
+/// Evaluation of expressions.
 extension RealmEvaluator {
-    /// What an expression is of the record.
+    /// Evaluates an expression on the record.
     func operand(_ expression: Expression) throws(EvaluationError) -> Operand {
         try meter?.charge(StepMeter.part)
         switch expression {
@@ -35,7 +35,7 @@ extension RealmEvaluator {
         }
     }
 
-    /// A value; a list becomes what is compared element by element.
+    /// Returns a value as an operand. A list is compared element by element.
     static func lifted(_ value: FieldValue) -> Operand {
         switch value {
         case .list(let values): .list(values)
@@ -49,7 +49,7 @@ extension RealmEvaluator {
         return value
     }
 
-    /// How many elements satisfy the condition of a subquery.
+    /// Returns the number of elements that satisfy the condition of a subquery.
     private func count(
         _ list: Expression, _ variable: String, _ node: Node
     ) throws(EvaluationError) -> Int64 {
@@ -71,15 +71,15 @@ extension RealmEvaluator {
 
     // MARK: Paths
 
-    /// Where a walk along a path has come to.
+    /// The state of a walk along a path.
     struct Stand {
         var values: [FieldValue]
-        /// Whether a list was passed, so that there may be any number of values.
+        /// Whether the path went through a list, so that there may be any number of values.
         var isFanned = false
-        /// Whether a set or dictionary was passed, whose elements have no order of their own.
+        /// Whether the path went through a set or dictionary, whose elements have no order.
         var isUnordered = false
 
-        /// Opens lists, so that their elements stand side by side.
+        /// Replaces lists by their elements.
         mutating func open() {
             var isOpen = true
             for value in values {
@@ -94,7 +94,7 @@ extension RealmEvaluator {
             values = values.flatMap { $0.elementsInOrder ?? [$0] }
         }
 
-        /// Opens lists and dictionaries; what is neither is passed over.
+        /// Replaces lists and dictionaries by their elements, and drops all other values.
         mutating func openMembers() {
             isFanned = true
             isUnordered = isUnordered || values.contains { $0.hasNoOrder }
@@ -155,7 +155,7 @@ extension RealmEvaluator {
         }
     }
 
-    /// A link that is nil leads to nil; behind a list it is passed over.
+    /// Follows a member. The member of nil is nil, but after a list nil values are dropped.
     private static func member(_ name: String, _ stand: inout Stand) {
         stand.open()
         if !stand.isFanned, stand.values.count == 1 {
@@ -168,14 +168,14 @@ extension RealmEvaluator {
         }
     }
 
-    /// Whether a member's name may ask for the lengths of a list's texts, in whatever case, as
-    /// Realm reads it at the end of a path.
+    /// Returns whether a member's name can mean the lengths of a list's texts. Realm reads `length`
+    /// at the end of a path so, ignoring case.
     static func asksLength(_ name: String) -> Bool {
         name.utf8.count == 6 && name.lowercased() == "length"
     }
 
-    /// `list.length`: of each text or data in a list how many bytes it has, and of nil none; of
-    /// objects it is a member of that name.
+    /// Applies `list.length`: the number of bytes of each text or binary value in a list, which is
+    /// 0 for nil. In a list of objects it is a member of that name.
     private static func length(_ name: String, _ stand: inout Stand) {
         stand.open()
         let hasObjects = stand.values.contains { if case .map = $0 { true } else { false } }
@@ -197,8 +197,8 @@ extension RealmEvaluator {
 
     // MARK: Operators on collections
 
-    /// Applies an operator, takes what belongs to it from `rest`, and says whether it was the end
-    /// of the path.
+    /// Applies an operator, and removes the components that belong to it from `rest`. Returns
+    /// whether it ends the path.
     private func apply(
         _ symbol: RecordPredicate.CollectionOperator,
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, to stand: inout Stand

@@ -1,9 +1,9 @@
 import RelayModel
 
-/// Judges comparisons by Realm's rules.
+/// Evaluates comparisons by Realm's rules.
 ///
-/// Lists without a quantifier mean ANY, booleans are no numbers, kinds that cannot be compared do
-/// not match, and an empty needle is found in every text.
+/// A list without a quantifier means ANY of its elements. Booleans are not numbers. Values of kinds
+/// that cannot be compared do not match. An empty needle is found in every text.
 struct RealmEvaluator {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
@@ -12,11 +12,11 @@ struct RealmEvaluator {
 
     /// The record.
     let record: FieldValue
-    /// The values of variables, without `$`.
+    /// The values of variables, by name without `$`.
     var variables: RecordFields
     /// The value of `now()`.
     let now: Timestamp?
-    /// What counts the steps of a condition that could take too many.
+    /// Counts the steps of a condition that could take too many.
     let meter: StepMeter?
 
     init(
@@ -29,12 +29,12 @@ struct RealmEvaluator {
         self.meter = meter
     }
 
-    /// A side of a comparison: one value, or what came from a list.
+    /// A side of a comparison: a single value, or the values of a list.
     enum Operand {
         case single(FieldValue)
         case list([FieldValue])
 
-        /// Whether this is one value that a link cannot be compared with.
+        /// Whether this is a single value with which a link cannot be compared.
         var isScalar: Bool {
             switch self {
             case .list, .single(.null), .single(.map), .single(.reference): false
@@ -42,7 +42,7 @@ struct RealmEvaluator {
             }
         }
 
-        /// The value for a trace.
+        /// The value as a trace shows it.
         var fieldValue: FieldValue {
             switch self {
             case .single(let value): value
@@ -51,9 +51,9 @@ struct RealmEvaluator {
         }
     }
 
-    /// Whether the record satisfies a part of a predicate.
+    /// Returns whether the record satisfies a part of a predicate.
     ///
-    /// - Throws: ``EvaluationError`` if there is no answer.
+    /// - Throws: ``EvaluationError`` if the evaluation has no outcome.
     func holds(_ node: Node) throws(EvaluationError) -> Bool {
         switch node {
         case .constant(let value): return value
@@ -68,9 +68,9 @@ struct RealmEvaluator {
         }
     }
 
-    /// Judges one comparison, and says what its two sides were.
+    /// Evaluates one comparison. Returns whether it holds, and the values of its two sides.
     ///
-    /// `test` is what the comparison asks of two values, where that has been prepared.
+    /// `test` is the prepared test of two values, if there is one.
     func judge(
         _ comparison: Comparison, test: Test? = nil
     ) throws(EvaluationError) -> Judgement {
@@ -109,7 +109,7 @@ struct RealmEvaluator {
         }
     }
 
-    /// How many of `values` must pass; without a quantifier, one.
+    /// Returns whether enough of `values` pass the test. Without a quantifier, one is enough.
     private func holds(
         _ quantifier: Quantifier?, _ values: [FieldValue], _ test: (FieldValue) -> Bool
     ) -> Bool {
@@ -120,7 +120,8 @@ struct RealmEvaluator {
         }
     }
 
-    /// Two lists without a quantifier, not both empty, are compared element by element.
+    /// Compares two lists without a quantifier element by element. At least one of them is not
+    /// empty.
     private func holdsPairwise(
         _ test: Test, _ left: [FieldValue], _ right: [FieldValue]
     ) -> Bool {
@@ -130,8 +131,8 @@ struct RealmEvaluator {
         return left.count == right.count && zip(left, right).allSatisfy { test.holds($0, $1) }
     }
 
-    /// A dictionary against a scalar, or under a quantifier, stands for its values; nil under a
-    /// quantifier for an empty list.
+    /// Returns the values that a side represents. A dictionary that is compared with a scalar, or
+    /// is under a quantifier, represents its values. Nil under a quantifier is an empty list.
     private func side(
         _ operand: Operand, _ quantifier: Quantifier?, against other: Operand
     ) throws(EvaluationError) -> Operand {
@@ -204,7 +205,7 @@ struct RealmEvaluator {
         }
     }
 
-    /// A shape with the values of its variables.
+    /// Returns a shape in which variables are replaced by their values.
     private func resolved(_ expression: Expression) throws(EvaluationError) -> Expression {
         switch expression {
         case .call(let function, let arguments):

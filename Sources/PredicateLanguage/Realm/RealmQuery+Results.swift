@@ -1,11 +1,11 @@
 public import RelayModel
 
 extension RealmQuery {
-    /// The records that the query finds, as places in `records`, in the order that its suffixes
-    /// give them.
+    /// Returns the indices in `records` of the records that the query finds, in the order of its
+    /// suffixes.
     ///
-    /// - Throws: ``EvaluationError`` if there is no answer for one of the records.
-    /// - Complexity: O(*n* log *n*) in the records, if the query sorts them.
+    /// - Throws: ``EvaluationError`` if the evaluation of one of the records has no outcome.
+    /// - Complexity: O(*n* log *n*) in the number of records, if the query sorts them.
     public func results(in records: [RecordFields]) throws(EvaluationError) -> [Int] {
         var found: [Int] = []
         let prepared = try prepared()
@@ -42,7 +42,7 @@ extension RealmQuery {
         for index in found {
             rows.append((index, try values(of: keys.map(\.path), in: records[index])))
         }
-        // The standard library's sort is stable, as Realm's is.
+        // The standard library's sort is stable, like Realm's.
         rows.sort { one, other in
             for (key, (first, second)) in zip(keys, zip(one.values, other.values)) {
                 let (left, right) = key.order == .ascending ? (first, second) : (second, first)

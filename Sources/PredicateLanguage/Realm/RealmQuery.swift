@@ -1,49 +1,48 @@
 public import RelayModel
 
-/// A query of the Realm Query Language: a predicate, and how its results are arranged.
+/// A query of the Realm Query Language: a predicate, and the arrangement of its results.
 public struct RealmQuery: Sendable, Hashable {
-    /// Which records are found.
+    /// The condition for the records to find.
     public let predicate: RecordPredicate
-    /// What is done with them, from left to right.
+    /// The steps that arrange the results, from left to right.
     public let suffixes: [Suffix]
 
     /// A step that arranges results.
     public enum Suffix: Sendable, Hashable {
-        /// `SORT(path ASC, …)`: the records in that order; equal ones keep theirs.
+        /// `SORT(path ASC, …)`: sorts the records. Equal records keep their order.
         case sort([SortKey])
-        /// `DISTINCT(path, …)`: the first record of each combination of values.
+        /// `DISTINCT(path, …)`: keeps the first record of each combination of values.
         case distinct([RecordPredicate.RecordPath])
-        /// `LIMIT(n)`: the first n records.
+        /// `LIMIT(n)`: keeps the first n records.
         case limit(Int)
     }
 
     /// One criterion of a sort.
     public struct SortKey: Sendable, Hashable {
-        /// The value to sort by.
+        /// The path of the value to sort by.
         public var path: RecordPredicate.RecordPath
-        /// Which end comes first.
+        /// The direction of the order.
         public var order: SortOrder
     }
 
-    /// Which end of an order comes first.
+    /// The direction of an order.
     public enum SortOrder: Sendable, Hashable {
-        /// The least value first.
+        /// From the least value to the greatest.
         case ascending
-        /// The greatest value first.
+        /// From the greatest value to the least.
         case descending
     }
 
-    /// Reads a query.
+    /// Creates a query from its text.
     ///
-    /// An argument that is not among `arguments` stays a variable, if `arguments` is empty: the
-    /// query can then be checked, and has no answer until the variable has a value.
+    /// If `arguments` is empty, placeholders become variables. The query can then be checked, but
+    /// its evaluation has no outcome until the variables have values.
     ///
     /// - Parameters:
-    ///   - text: the query; 256 kB at most, nested 200 levels at most.
-    ///   - arguments: the values of `$0`, `$1` …; those of `$K0` … must be key paths as text.
-    /// - Throws: ``PredicateError`` of the stage `parse`, or `check` where an argument does not
-    ///   fit.
-    /// - Complexity: O(*n*) in the text's bytes.
+    ///   - text: the query, of at most 256 KB and 200 levels of nesting.
+    ///   - arguments: the values of `$0`, `$1` …. The values of `$K0` … must be key paths as texts.
+    /// - Throws: ``PredicateError`` of the stage `parse`, or `check` if an argument does not fit.
+    /// - Complexity: O(*n*) in the number of bytes.
     public init(parsing text: String, arguments: [FieldValue] = []) throws(PredicateError) {
         guard text.utf8.count <= Limits.maximumPredicateBytes else {
             throw PredicateError(
@@ -60,10 +59,10 @@ public struct RealmQuery: Sendable, Hashable {
 }
 
 extension RecordPredicate {
-    /// Reads a condition in the Realm Query Language.
+    /// Creates a predicate from a condition in the Realm Query Language.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a subscription cannot
-    ///   have, such as `SORT`.
+    ///   contain, such as `SORT`.
     public init(rql text: String, arguments: [FieldValue] = []) throws(PredicateError) {
         let query = try RealmQuery(parsing: text, arguments: arguments)
         guard query.suffixes.isEmpty else {
