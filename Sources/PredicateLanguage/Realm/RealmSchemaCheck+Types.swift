@@ -49,7 +49,8 @@ extension RealmSchemaCheck {
         }
     }
 
-    /// One side of arithmetic, which with what is no number makes nothing of every record.
+    /// Returns the type of an operand of arithmetic. Throws if it is not a number, because the
+    /// result would be nil for every record.
     private func number(
         _ operand: Expression, _ variables: Variables
     ) throws(PredicateError) -> SideType {
@@ -132,7 +133,8 @@ extension RealmSchemaCheck {
         }
     }
 
-    /// Takes `length` behind a list of texts or data, which is how long each of them is.
+    /// Applies `length` to a list of texts or binary data, where it is the length of each element.
+    /// Returns `false` if the component means something else.
     private func measures(
         _ component: RecordPredicate.RecordPath.Component, _ side: inout SideType
     ) -> Bool {
@@ -209,7 +211,8 @@ extension RealmSchemaCheck {
         }
     }
 
-    /// What links to a record is known where the record type has a member `@links`.
+    /// Applies `@links`. The incoming links of a record are known only if its type has a member
+    /// `@links`.
     private func links(_ side: inout SideType, at span: SourceSpan) throws(PredicateError) {
         open(&side)
         if case .map(let fields?) = side.element, fields["@links"] == nil {
@@ -240,7 +243,7 @@ extension RealmSchemaCheck {
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>,
         _ side: inout SideType, at span: SourceSpan
     ) throws(PredicateError) {
-        // Of each object's dictionary behind a list, where a list of objects has none itself.
+        // A dictionary after a list is aggregated for each object; a list of objects is not.
         let isDictionary = if case .map = side.element { true } else { false }
         open(&side)
         var isKnown = side.isList

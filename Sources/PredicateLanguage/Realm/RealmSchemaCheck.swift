@@ -1,8 +1,9 @@
 import RelayModel
 
 extension RealmQuery {
-    /// Refuses what cannot be meant of records with this schema: unknown fields, kinds that can
-    /// never be compared, quantifiers before what is no list, aggregates of what has none.
+    /// Checks that the query fits records with the given schema. It refuses unknown fields,
+    /// comparisons of types that can never be compared, quantifiers before values that are not
+    /// lists, and aggregates of values that have none.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` at the first such place.
     public func check(against schema: RecordSchema) throws(PredicateError) {
@@ -20,15 +21,15 @@ extension RealmQuery {
     }
 }
 
-/// Judges the comparisons of a Realm query by the types of their sides.
+/// Checks the comparisons of a Realm query by the types of their sides.
 struct RealmSchemaCheck {
     typealias Expression = RecordPredicate.Expression
     typealias Comparison = RecordPredicate.Comparison
     typealias FieldType = RecordSchema.FieldType
 
-    /// The fields of the record, those included that every record has.
+    /// The fields of the record, including the system fields.
     let fields: [String: RecordSchema.Field]
-    /// What was said of the record type.
+    /// The schema of the record type.
     let schema: RecordSchema
 
     init(schema: RecordSchema) {
@@ -38,23 +39,23 @@ struct RealmSchemaCheck {
         ) { own, _ in own }
     }
 
-    /// What is known of one side before any record is seen.
+    /// The properties of one side that are known without a record.
     struct SideType {
-        /// The type of the value, or of the elements.
+        /// The type of the value, or of the elements of a list.
         var element: FieldType
-        /// Whether there is a list of them.
+        /// Whether the side is a list.
         var isList = false
-        /// Whether it is a list property of plain values, by itself.
+        /// Whether the side is a list property of plain values, without any operator.
         var isPlainList = false
         /// The value, if the side is a constant.
         var constant: FieldValue?
-        /// Whether the side names kinds.
+        /// Whether the side is a path that ends in `@type`.
         var namesType = false
-        /// The type whose kinds it names, if it does.
+        /// The type of the value to which `@type` is applied, if it is.
         var named: FieldType?
     }
 
-    /// The types of the variables of the subqueries around.
+    /// The types of the variables of the enclosing subqueries.
     typealias Variables = [String: FieldType]
 
     func check(
@@ -98,7 +99,8 @@ struct RealmSchemaCheck {
         }
     }
 
-    /// The type of the right side, where a word that is no field was often meant as a text.
+    /// Returns the type of the right side. If it fails, the error hints that an unknown word on
+    /// this side was often meant as a text.
     private func typeOfRight(
         _ comparison: Comparison, _ variables: Variables
     ) throws(PredicateError) -> SideType {
@@ -167,7 +169,8 @@ struct RealmSchemaCheck {
         }
     }
 
-    /// A place is a location, coordinates in a list, or an object of GeoJSON.
+    /// Throws unless a side can be a location: a location, a list of coordinates, or a GeoJSON
+    /// object.
     private func checkPlace(_ side: SideType, at span: SourceSpan) throws(PredicateError) {
         switch side.element {
         case .location, .map, .list, .mixed: return
@@ -201,7 +204,7 @@ struct RealmSchemaCheck {
         }
     }
 
-    /// How a constant is written that is of another kind than the field beside it.
+    /// Returns a hint on how to write a constant of the field's type.
     private static func hint(_ left: SideType, _ right: SideType) -> String? {
         let side = left.constant == nil ? left : right
         switch (side.element, left.constant ?? right.constant) {
@@ -216,8 +219,8 @@ struct RealmSchemaCheck {
         }
     }
 
-    /// Refuses a list of constants none of which is ever compared with the other side; of several
-    /// kinds some may be, and nil with everything.
+    /// Throws if no constant of a list can be compared with the other side. One that can be
+    /// compared is enough, and nil can be compared with everything.
     private func checkMembers(
         _ values: [FieldValue], _ side: SideType, _ comparison: Comparison
     ) throws(PredicateError) {
@@ -231,8 +234,8 @@ struct RealmSchemaCheck {
             "\(side.element.word) is compared with \(kind.word)", at: comparison.span)
     }
 
-    /// Whether a record, or who made it, is asked for: by a text or a reference, whichever kind the
-    /// relay's own field has.
+    /// Returns whether a comparison of a text with a reference is about a system field. Clients may
+    /// name a record or a user either way, whichever type the system field has.
     private func isOfRecordName(
         _ comparison: Comparison, _ left: SideType, _ right: SideType
     ) -> Bool {
@@ -268,7 +271,7 @@ struct RealmSchemaCheck {
         try checkTypeName(comparison, right, left.constant)
     }
 
-    /// Refuses the name of a kind that no value of a field has.
+    /// Throws if `@type` is compared with the name of a kind that no value of the field has.
     private func checkTypeName(
         _ comparison: Comparison, _ side: SideType, _ name: FieldValue?
     ) throws(PredicateError) {
@@ -290,7 +293,7 @@ struct RealmSchemaCheck {
 }
 
 extension RecordPredicate.Comparator {
-    /// Whether both sides are texts or data.
+    /// Whether both sides must be texts or binary data.
     var isAboutText: Bool {
         switch self {
         case .beginsWith, .endsWith, .contains, .like, .tokenMatches: true
@@ -300,7 +303,7 @@ extension RecordPredicate.Comparator {
 }
 
 extension RecordSchema.FieldType {
-    /// Whether it is one value that can be nothing else.
+    /// Whether a value of this type is always a single value.
     var isScalar: Bool {
         switch self {
         case .list, .map, .mixed: false
@@ -308,7 +311,7 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// Whether it stands for another object.
+    /// Whether a value of this type represents another object.
     var isLink: Bool {
         switch self {
         case .reference, .map: true
@@ -316,7 +319,7 @@ extension RecordSchema.FieldType {
         }
     }
 
-    /// Whether Realm compares values of the two types.
+    /// Returns whether Realm can compare values of the two types.
     func isComparable(with other: Self) -> Bool {
         switch (self, other) {
         case (.mixed, _), (_, .mixed), (.map, _), (_, .map), (.list, _), (_, .list): true

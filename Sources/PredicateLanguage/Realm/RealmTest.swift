@@ -1,14 +1,14 @@
 import RelayModel
 
 extension RealmEvaluator {
-    /// What a comparison asks of two single values.
+    /// The test of a comparison on two single values.
     struct Test {
         let comparator: RecordPredicate.Comparator
         private let ignoresCase: Bool
         private let comparesTypes: Bool
-        /// The right side, if it is a constant text or data.
+        /// The right side, if it is a constant text or binary data.
         private let needle: RealmText?
-        /// The same as a pattern.
+        /// The right side as a LIKE pattern, if it is constant.
         private let pattern: LikePattern?
 
         init(_ comparison: Comparison) {
@@ -42,7 +42,8 @@ extension RealmEvaluator {
             return RealmText(left, .ignoringCase) == (needle ?? RealmText(right, .ignoringCase))
         }
 
-        /// A nil needle is found everywhere, in nil too; only nil is LIKE nil.
+        /// Compares texts. A nil needle is found in every text, and in nil too. Only nil is LIKE
+        /// nil.
         private func holdsForTexts(_ text: FieldValue, _ needle: FieldValue) -> Bool {
             if needle.isNull { return comparator == .like ? text.isNull : true }
             guard text.hasByteCount, needle.hasByteCount else { return false }

@@ -1,8 +1,8 @@
 import RelayModel
 
-/// A text or data as Realm compares it: as code points, or as bytes.
+/// A text or binary data as Realm compares it: as code points, or as bytes.
 struct RealmText: Equatable {
-    /// The code points of a text, folded one by one if case is ignored; the bytes of data.
+    /// The code points of a text or the bytes of data, each folded on its own if case is ignored.
     let units: [UInt32]
 
     init(_ value: FieldValue, _ options: RecordPredicate.TextOptions) {
@@ -19,7 +19,8 @@ struct RealmText: Equatable {
         }
     }
 
-    /// The one code point that a code point folds to; those that fold to several stay.
+    /// Returns the code point to which a code point folds. A code point that would fold to several
+    /// stays unchanged.
     private static func folded(_ scalar: Unicode.Scalar) -> UInt32 {
         if scalar.isASCII {
             let isUpper = (0x41...0x5A).contains(scalar.value)
@@ -29,9 +30,9 @@ struct RealmText: Equatable {
         return mapped.count == 1 ? mapped.first?.value ?? scalar.value : scalar.value
     }
 
-    /// Whether `needle` is a part of this.
+    /// Returns whether `needle` is a part of this text.
     ///
-    /// - Complexity: O(*n* + *m*), whatever the two are (Knuth, Morris and Pratt).
+    /// - Complexity: O(*n* + *m*) for all texts (Knuth, Morris and Pratt).
     func contains(_ needle: RealmText) -> Bool {
         let wanted = needle.units
         guard !wanted.isEmpty else { return true }
@@ -46,11 +47,11 @@ struct RealmText: Equatable {
         return false
     }
 
-    /// Realm's full-text search: every word of the needle is a word of the text, and none of those
-    /// after a `-` is; a word ending in `*` is a prefix.
+    /// Evaluates Realm's full-text search: every word of the needle is a word of the text, and no
+    /// word after a `-` is. A word that ends in `*` is a prefix.
     ///
-    /// Neither case nor the marks on Latin letters count, but for the ring of `å`. What is asked
-    /// for without a letter or digit is in no text.
+    /// Case and the diacritics of Latin letters are ignored, except for the ring of `å`. A term
+    /// without letters and digits is in no text.
     func hasWords(of needle: RealmText) -> Bool {
         let words = Set(Self.words(in: units[...]))
         let terms = needle.units.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
@@ -67,13 +68,13 @@ struct RealmText: Equatable {
             }
     }
 
-    /// The words among code points, as a search compares them.
+    /// Returns the words among code points, in the form in which a search compares them.
     private static func words(in units: ArraySlice<UInt32>) -> [[UInt32]] {
         var words: [[UInt32]] = []
         var word: [UInt32] = []
         for unit in units {
             if let last = word.last, (0x300...0x36F).contains(unit) {
-                // As if the letter were composed: of Latin ones the mark is left out.
+                // The letter is treated as if it were composed: Latin letters lose the mark.
                 if last == 0x61, unit == 0x30A {
                     word[word.count - 1] = 0xE5
                 } else if last >= 0x80 {
@@ -95,14 +96,14 @@ struct RealmText: Equatable {
         return (0xE0...0xFF).contains(small) ? plainLetters[Int(small - 0xE0)] : small
     }
 
-    /// The letters from `à` to `ÿ` without their marks, as Realm's index has them.
+    /// The letters from `à` to `ÿ` without their diacritics, as Realm's index stores them.
     private static let plainLetters: [UInt32] =
         "aaaaa\u{E5}\u{E6}ceeeeiiii\u{F0}nooooo\u{F7}\u{F8}uuuuy\u{FE}y".unicodeScalars
         .map(\.value)
 }
 
 extension Unicode.Scalar {
-    /// Whether this is part of a word for a full-text search.
+    /// Whether this is part of a word in a full-text search.
     var isWord: Bool {
         properties.isAlphabetic || properties.numericType != nil
     }

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// The kinds that RQL's `@type` tells apart.
+/// The kinds of values that RQL's `@type` distinguishes.
 enum RealmTypeName: String, CaseIterable {
     case null
     case bool
@@ -16,12 +16,12 @@ enum RealmTypeName: String, CaseIterable {
     case set
     case object
     case location
-    /// Any number.
+    /// An integer or a double.
     case numeric
     /// A list, set or dictionary.
     case collection
 
-    /// The kind of a value.
+    /// Creates the kind of a value.
     init(of value: FieldValue) {
         self =
             switch value {
@@ -42,7 +42,8 @@ enum RealmTypeName: String, CaseIterable {
             }
     }
 
-    /// The kind that a name in a query means, in whatever case; `nil` if it means none.
+    /// Creates the kind that a query names, ignoring case, or returns `nil` if there is no such
+    /// kind.
     init?(queried name: String) {
         let name = name.lowercased()
         guard let kind = Self(rawValue: name) ?? Self.synonyms[name] else {
@@ -69,7 +70,7 @@ enum RealmTypeName: String, CaseIterable {
         }
     }
 
-    /// Whether two names of kinds mean the same, or one includes the other.
+    /// Returns whether two names mean the same kind, or one kind includes the other.
     static func areAlike(_ left: FieldValue, _ right: FieldValue) -> Bool {
         guard case .string(let one) = left, case .string(let other) = right,
             let first = RealmTypeName(queried: one), let second = RealmTypeName(queried: other)
@@ -79,9 +80,9 @@ enum RealmTypeName: String, CaseIterable {
 }
 
 extension RealmTypeName {
-    /// Whether what a field of this type holds may be of the kind; it may hold nothing.
+    /// Returns whether a field of this type may hold a value of the kind. Every field may be nil.
     ///
-    /// Numbers and booleans stand for each other, as data and its text do.
+    /// A number field may hold a boolean and the reverse. Binary data may be stored as its text.
     func mayBe(of type: RecordSchema.FieldType) -> Bool {
         switch type {
         case .integer, .double, .boolean:

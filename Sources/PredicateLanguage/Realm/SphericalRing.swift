@@ -24,7 +24,7 @@ struct SphericalPoint {
             z: sin(latitude))
     }
 
-    /// The angle between two points, in radians; exact for near points too.
+    /// Returns the angle to another point, in radians. It is accurate for close points too.
     func angle(to other: SphericalPoint) -> Double {
         let cross = self.cross(other)
         return atan2(cross.length, dot(other))
@@ -42,7 +42,7 @@ struct SphericalPoint {
             z: x * other.y - y * other.x)
     }
 
-    /// The angle at this point from `first` to `second`, counterclockwise, in (-pi, pi].
+    /// Returns the angle at this point from `first` to `second`, counterclockwise, in (-pi, pi].
     func turn(from first: SphericalPoint, to second: SphericalPoint) -> Double {
         let normal = dot(first.cross(second))
         let along = first.dot(second) - dot(first) * dot(second)
@@ -51,8 +51,8 @@ struct SphericalPoint {
 }
 
 private extension SphericalPoint {
-    /// The direction that S2, by which Realm goes, takes at a point where it needs any
-    /// (`S2::Ortho`).
+    /// The reference direction at a point, which is the one that S2 uses (`S2::Ortho`). Realm's
+    /// geography is based on S2.
     var reference: SphericalPoint {
         let (x, y, z) = (abs(self.x), abs(self.y), abs(self.z))
         var axis = (x: 0.012, y: 0.0053, z: 0.00457)
@@ -67,10 +67,11 @@ private extension SphericalPoint {
     }
 }
 
-/// A closed line of great-circle edges; its inside is the smaller of the two areas beside it.
+/// A closed line of great-circle edges. Its inside is the smaller of the two areas that it
+/// separates.
 struct SphericalRing {
     private let corners: [SphericalPoint]
-    /// 1 if the inside lies to the left, -1 if to the right.
+    /// 1 if the inside is to the left of the edges, -1 if it is to the right.
     private let orientation: Double
 
     init(_ places: some Sequence<Location>) {
@@ -78,12 +79,13 @@ struct SphericalRing {
         orientation = Self.signedArea(corners) < 0 ? -1 : 1
     }
 
-    /// Whether a point lies inside; of the points on an edge some do, corners among them.
+    /// Returns whether a point lies inside. Some of the points on an edge and some corners count as
+    /// inside.
     ///
-    /// The edges are seen to turn once around a point inside, counterclockwise when the inside is
-    /// to the left; they turn the other way around the antipode of a point inside.
+    /// Seen from a point inside, the edges make one full turn: counterclockwise if the inside is to
+    /// the left, else clockwise. Seen from the antipode of such a point, they turn the other way.
     ///
-    /// - Complexity: O(*n*) in the corners.
+    /// - Complexity: O(*n*) in the number of corners.
     func contains(_ point: SphericalPoint) -> Bool {
         var turned = 0.0
         for (index, corner) in corners.enumerated() {
@@ -93,9 +95,10 @@ struct SphericalRing {
         return turned * orientation > .pi
     }
 
-    /// Whether a corner lies inside, as it does where the point's own direction goes inwards.
+    /// Returns whether a corner counts as inside: it does if its reference direction points to the
+    /// inside.
     ///
-    /// So of the shapes around a corner, none of which is over another, one has it.
+    /// So if several shapes meet at a corner without overlapping, exactly one of them contains it.
     private func ownsCorner(at index: Int) -> Bool {
         let corner = corners[index]
         let next = corners[(index + 1) % corners.count]
@@ -108,10 +111,10 @@ struct SphericalRing {
         return isLeft == (orientation > 0)
     }
 
-    /// A circle around all corners, which all edges lie in as well; `nil` if it is nearly a
-    /// hemisphere.
+    /// A circle that contains all corners and edges, or `nil` if it would be nearly a hemisphere.
     ///
-    /// Around a point that lies neither in it nor opposite of it the edges do not turn.
+    /// Seen from a point that lies neither in the circle nor opposite it, the edges make no full
+    /// turn.
     var circle: (centre: Location, radius: Double)? {
         let middle = SphericalPoint(
             x: corners.reduce(0) { $0 + $1.x }, y: corners.reduce(0) { $0 + $1.y },
@@ -128,7 +131,8 @@ struct SphericalRing {
     /// 80 degrees.
     private static let widest = 80 * Double.pi / 180
 
-    /// The area to the left of the line, less a hemisphere if it is more than one.
+    /// Returns the area to the left of the line, reduced to at most a hemisphere in either
+    /// direction.
     private static func signedArea(_ corners: [SphericalPoint]) -> Double {
         guard let first = corners.first else { return 0 }
         var area = 0.0
@@ -142,8 +146,8 @@ struct SphericalRing {
         return area
     }
 
-    /// The area of a triangle, positive if its corners run counterclockwise (Van Oosterom and
-    /// Strackee 1983).
+    /// Returns the area of a triangle. It is positive if the corners are counterclockwise (Van
+    /// Oosterom and Strackee 1983).
     private static func excess(
         _ a: SphericalPoint, _ b: SphericalPoint, _ c: SphericalPoint
     ) -> Double {
@@ -152,7 +156,7 @@ struct SphericalRing {
 }
 
 extension Location {
-    /// The place at the other side of the Earth.
+    /// The location on the opposite side of the Earth.
     var opposite: Location? {
         Location(latitude: -latitude, longitude: longitude > 0 ? longitude - 180 : longitude + 180)
     }

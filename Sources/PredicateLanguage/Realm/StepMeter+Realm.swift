@@ -1,15 +1,15 @@
 import RelayModel
 
-// What walking and comparing take by Realm's rules.
+// The steps of paths and comparisons by Realm's rules.
 extension StepMeter {
-    /// Charges for a step of a path under Realm's rules, which takes many values at once and opens
-    /// the lists among them.
+    /// Charges for one step of a path under Realm's rules. A step processes many values at once,
+    /// and replaces lists by their elements.
     func charge(walking values: [FieldValue]) throws(EvaluationError) {
         var count = values.count
         for value in values {
             switch value {
             case .list(let inner): count += inner.count
-            // These are put in order where they are opened.
+            // The elements of sets are sorted when the sets are opened.
             case .set(let inner):
                 let ordered = min(inner.count, Set<FieldValue>.mostOrdered)
                 count += inner.count + ordered * (Self.ordering / Self.value)
@@ -20,7 +20,7 @@ extension StepMeter {
         try charge(Self.part + count * Self.value)
     }
 
-    /// Charges for putting the members of dictionaries in order.
+    /// Charges for sorting the members of dictionaries.
     func charge(ordering values: [FieldValue]) throws(EvaluationError) {
         var count = 0
         for case .map(let members) in values {
@@ -42,7 +42,7 @@ extension StepMeter {
         }
         let first = try extent(of: left)
         let second = try extent(of: right)
-        // Dictionaries among the elements stand for their values.
+        // Dictionaries among the elements are compared by their values.
         let count = first.collections > 1 ? first.values : left.count
         let others = second.collections > 1 ? second.values : right.count
         let isPairwise = comparison.quantifier == nil && comparison.rightQuantifier == nil
@@ -69,7 +69,7 @@ extension StepMeter {
         }
     }
 
-    /// Charges for the search of places in a shape.
+    /// Charges for testing locations against a shape.
     func charge(
         places: RealmEvaluator.Operand, in shape: RecordPredicate.Expression
     ) throws(EvaluationError) {
@@ -93,7 +93,7 @@ extension StepMeter {
 }
 
 extension RealmEvaluator.Operand {
-    /// How many values there are.
+    /// The number of values.
     var count: Int {
         switch self {
         case .single: 1

@@ -1,25 +1,27 @@
 import RelayModel
 
-/// What values take on the heap, in bytes: what the allocator gives out for them, reckoned rather
-/// too high than too low.
+/// The heap memory of values in bytes, as the allocator provides it. The estimates err on the high
+/// side.
 package enum HeapRoom {
-    /// A block of so many bytes, as glibc gives it out.
+    /// Returns the size of the block that glibc allocates for `bytes` bytes.
     static func block(_ bytes: Int) -> Int { max(32, (bytes + 23) & ~15) }
 
-    /// An object, or what an indirect case of an enumeration holds.
+    /// Returns the size of an object with `bytes` bytes of contents, or of the contents of an
+    /// indirect enumeration case.
     package static func object(_ bytes: Int) -> Int { block(16 + bytes) }
 
-    /// An array that has room for so many elements.
+    /// Returns the size of an array with a capacity of `count` elements.
     package static func array(_ count: Int, _ stride: Int) -> Int {
         count == 0 ? 0 : block(32 + count * stride)
     }
 
-    /// An array that has grown to so many elements: up to half of it is empty.
+    /// Returns the size of an array that has grown to `count` elements, of which up to half is
+    /// unused.
     package static func grownArray(_ count: Int, _ stride: Int) -> Int {
         array(count > 1 ? 2 * count : count, stride)
     }
 
-    /// A set, or a dictionary, of so many elements.
+    /// Returns the size of a set or dictionary with `count` elements.
     package static func table(_ count: Int, _ stride: Int) -> Int {
         guard count > 0 else { return 0 }
         var places = 2
@@ -27,14 +29,14 @@ package enum HeapRoom {
         return block(64 + places * stride + places / 8 + 8)
     }
 
-    /// A text of so many bytes; short ones lie in their place.
+    /// Returns the size of a text of `bytes` bytes. Short texts are stored inline.
     package static func text(_ bytes: Int) -> Int { bytes > 15 ? array(bytes + 1, 1) : 0 }
 
     static func text(_ text: String) -> Int { Self.text(text.utf8.count) }
 }
 
 extension FieldValue {
-    /// Bytes on the heap besides the value's own place.
+    /// The bytes on the heap, in addition to the value's inline storage.
     var heapRoom: Int {
         let stride = MemoryLayout<FieldValue>.stride
         switch self {

@@ -1,8 +1,8 @@
-// What a byte is in ASCII, for whoever reads a text of one of the dialects.
+// Classes of ASCII bytes, for the lexers of the dialects.
 extension UInt8 {
-    /// Whether it is one of the digits 0 to 9.
+    /// Whether the byte is one of the digits 0 to 9.
     var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 
-    /// Whether it is a blank, or ends a line.
+    /// Whether the byte is white space: a blank, a tab or a line break.
     var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }

@@ -4,10 +4,10 @@
     @_spi(_Unicode) import Swift
 #endif
 
-// Apple's SDKs do not have the standard library's own forms. Elsewhere Foundation's would take the
-// square of a text's length.
+// Apple's SDKs do not have the standard library's own forms. On other platforms, Foundation's forms
+// would take quadratic time in the length of the text.
 extension String {
-    /// The characters of the composed form (NFC).
+    /// The code points of the composed form (NFC).
     var composedScalars: some Sequence<Unicode.Scalar> {
         #if canImport(Darwin)
             precomposedStringWithCanonicalMapping.unicodeScalars
@@ -16,7 +16,7 @@ extension String {
         #endif
     }
 
-    /// The characters of the decomposed form (NFD).
+    /// The code points of the decomposed form (NFD).
     var decomposedScalars: some Sequence<Unicode.Scalar> {
         #if canImport(Darwin)
             decomposedStringWithCanonicalMapping.unicodeScalars

@@ -1,13 +1,13 @@
 /// The order of texts by the code points of their composed forms.
 ///
-/// That is not the order of Swift's texts, which puts a text before its own beginning where that
-/// ends with a syllable of Hangul, and is mistaken about some that are not composed.
+/// It differs from the order of Swift strings. Swift orders some texts before their own prefix if
+/// the prefix ends with a Hangul syllable, and orders some texts wrongly that are not composed.
 enum ComposedOrder {
     typealias Scalars = String.UnicodeScalarView
 
-    /// -1, 0 or 1 as `left` comes before, with or after `right`.
+    /// Returns -1, 0 or 1 for the order of `left` and `right`.
     ///
-    /// Cost: as far as the texts are the same, and one letter with its marks.
+    /// The cost is that of the common prefix, and of one letter with its marks.
     static func order(_ left: String, _ right: String) -> Int {
         if left.utf8Span.isKnownASCII, right.utf8Span.isKnownASCII {
             return left == right ? 0 : left < right ? -1 : 1
@@ -18,7 +18,7 @@ enum ComposedOrder {
             first.formIndex(after: &one)
             second.formIndex(after: &other)
         }
-        // A mark goes together with what stands before it, which is the same in both.
+        // A mark combines with the character before it, which is the same in both texts.
         var isApart = begins(first, one) && begins(second, other)
         while !isApart, one > first.startIndex {
             first.formIndex(before: &one)
@@ -34,17 +34,17 @@ enum ComposedOrder {
         return others.next() == nil ? 0 : -1
     }
 
-    /// Whether nothing at `index` goes together with what stands before it.
+    /// Returns whether the character at `index` does not combine with the one before it.
     private static func begins(_ scalars: Scalars, _ index: Scalars.Index) -> Bool {
         index == scalars.endIndex || begins(scalars[index])
     }
 
-    /// Marks go together with what stands before them, and so do the later parts of a syllable
-    /// that is written in parts.
+    /// Returns whether a character does not combine with the one before it. Marks do, and so do the
+    /// later parts of a syllable that is written in parts.
     static func begins(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return true }
         switch scalar.value {
-        // Of Hangul, and of Kirat Rai.
+        // The later parts of syllables in Hangul and Kirat Rai.
         case 0x1160...0x11FF, 0xD7B0...0xD7FF, 0x16D40...0x16D7F: return false
         default: break
         }
@@ -54,7 +54,7 @@ enum ComposedOrder {
         }
     }
 
-    /// The composed form of what a text has from some index on, made piece by piece.
+    /// The composed form of a text from an index on, produced piece by piece.
     private struct Pieces {
         let scalars: Scalars
         var index: Scalars.Index
@@ -75,7 +75,7 @@ enum ComposedOrder {
                 scalars.formIndex(after: &index)
                 isAlone = false
             }
-            // Nearly always; what is made takes a microsecond.
+            // This is nearly always so. Composing a piece takes a microsecond.
             if isAlone, let known = SingleFolding.composed(scalars[start]) { return known }
             let text = String(scalars[start..<index])
             piece = Array(text.composedScalars)[...]

@@ -1,9 +1,9 @@
-/// What other languages write in conditions, with what it is in the dialects that are texts.
+/// Hints for the notation of other languages, for the text dialects.
 enum ForeignWords {
-    /// How a list is written, for who writes it as SQL or JSON does.
+    /// The hint for a list that is written as in SQL or JSON.
     static let hintForList = "a list is written in braces: {1, 2}"
 
-    /// What is written between two values.
+    /// The hints for operators of other languages.
     static let operators: [String: String] = [
         "EQUALS": "equality is written ==", "STARTSWITH": "did you mean BEGINSWITH?",
         "ILIKE": "did you mean LIKE[c], which pays no regard to case?",

@@ -1,6 +1,6 @@
-/// Which characters may stand in an identifier of a format.
+/// The characters that an identifier of a format may contain.
 enum Identifiers {
-    /// Whether `scalar` may stand in an identifier.
+    /// Returns whether an identifier may contain `scalar`, either as its first character or later.
     static func allows(_ scalar: Unicode.Scalar, isFirst: Bool) -> Bool {
         if scalar == "_" { return true }
         switch scalar.properties.generalCategory {
@@ -12,7 +12,7 @@ enum Identifiers {
         }
     }
 
-    /// Whether `text` is one identifier.
+    /// Returns whether `text` is an identifier.
     static func isIdentifier(_ text: String) -> Bool {
         var isFirst = true
         for scalar in text.unicodeScalars {

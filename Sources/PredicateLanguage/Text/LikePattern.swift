@@ -1,48 +1,53 @@
-/// A pattern of `*` and `?`, matched by following all places in it at once, 64 to a word.
+/// A pattern with `*` and `?`. Matching tracks all reachable places of the pattern at once, 64 in a
+/// word.
 ///
-/// It takes room in proportion to its length. A mask of all places for each character would take
-/// the square of that where all characters are different, which is half a gigabyte for a condition
-/// of 250 kB: only characters at very many places have one.
+/// Its memory is proportional to the length of the pattern. A mask of all places for each character
+/// would take quadratic memory if all characters differ, which is half a gigabyte for a condition
+/// of 250 KB. So only characters with very many places have a mask.
 struct LikePattern: Sendable {
-    /// What a backslash makes plain.
+    /// The characters that a backslash escapes.
     enum Escaping {
-        /// Whatever follows; the backslash is gone (Realm).
+        /// Any character. The backslash is dropped (Realm).
         case anything
-        /// `*`, `?` and `\`; before anything else it stands for itself (NSPredicate).
+        /// `*`, `?` and `\`. Before any other character a backslash is a plain character
+        /// (NSPredicate).
         case signs
     }
 
-    /// A character of the pattern, and where it stands.
+    /// A character of the pattern, with its places.
     private struct Letter: Sendable {
         let unit: UInt32
         /// The row of ``masks`` with its places, or 0.
         var row: UInt32 = 0
-        /// Its places among ``rarePlaces``, where it has no row.
+        /// The range of its places in ``rarePlaces``, if it has no row.
         var start: UInt32
         var end: UInt32
     }
 
-    /// How many code points the pattern asks for.
+    /// The number of places, that is, of code points that the pattern matches outside `*`.
     private let count: Int
-    /// The characters that the pattern has, ascending.
+    /// The characters of the pattern, in ascending order.
     private let letters: [Letter]
-    /// The places of those that stand at few.
+    /// The places of the characters that have no row.
     private let rarePlaces: [UInt32]
-    /// Rows of as many words as the pattern has, in which a bit is a place: first, at which places
-    /// the next code point may be any; then, those and the places of a character at many.
+    /// Rows of bits, with one bit for each place of the pattern. The first row has the places at
+    /// which any code point is allowed. Each other row has those, and the places of one frequent
+    /// character.
     private let masks: [UInt64]
-    /// Which row of ``masks`` is that of a character of ASCII, where a look-up would cost more than
-    /// the rest; for patterns of one word, in which each character has a row.
+    /// The row of ``masks`` for each ASCII character, because a look-up would cost more than the
+    /// rest of the match. It exists only for patterns of one word, in which each character has a
+    /// row.
     private let asciiRows: [UInt8]
-    /// Places that a `*` lets stay while the text goes on.
+    /// The places at which a `*` lets the match stay while the text goes on.
     private let waitingPlaces: [UInt64]
 
-    /// Reads a pattern.
+    /// Creates a pattern from its code points.
     init(_ units: [UInt32], escaping: Escaping = .anything) {
         let words = units.count / 64 + 1
         var masks = [UInt64](repeating: 0, count: words)
         var waitingPlaces = masks
-        // Each with its place behind it, so that in order the places of one stand together.
+        // Each character with its place in the lower bits, so that sorting groups the places of a
+        // character.
         var exact: [UInt64] = []
         var place = 0
         for (unit, isPlain) in Self.read(units, escaping) {
@@ -93,14 +98,14 @@ struct LikePattern: Sendable {
         self.asciiRows = asciiRows
     }
 
-    /// Bytes that it takes on the heap, the same for equal patterns.
+    /// The bytes of the pattern on the heap, which are the same for equal patterns.
     var room: Int {
         HeapRoom.grownArray(letters.count, MemoryLayout<Letter>.stride)
             + HeapRoom.grownArray(rarePlaces.count, 4) + HeapRoom.grownArray(masks.count, 8)
             + HeapRoom.array(asciiRows.count, 1) + HeapRoom.array(waitingPlaces.count, 8)
     }
 
-    /// The units without their backslashes, and whether each was behind one.
+    /// Returns the code points without escaping backslashes, each with whether it was escaped.
     private static func read(
         _ units: [UInt32], _ escaping: Escaping
     ) -> [(unit: UInt32, isPlain: Bool)] {
@@ -123,9 +128,9 @@ struct LikePattern: Sendable {
         return result
     }
 
-    /// Whether the whole text fits.
+    /// Returns whether the pattern matches the whole text.
     ///
-    /// - Complexity: O(*n* · *m* / 64).
+    /// - Complexity: O(*n* · *m* / 64) in the lengths of the text and the pattern.
     func matches(_ text: some Sequence<UInt32>) -> Bool {
         let words = waitingPlaces.count
         if words == 1 { return matchesInOneWord(text) }
@@ -166,7 +171,7 @@ struct LikePattern: Sendable {
         return reached >> UInt64(count) & 1 == 1
     }
 
-    /// The character of the pattern that a code point is.
+    /// Returns the pattern's entry for a code point, or `nil` if the pattern does not contain it.
     private func letter(_ unit: UInt32) -> Letter? {
         var (low, high) = (0, letters.count)
         while low < high {

@@ -1,12 +1,12 @@
 import RelayModel
 
-/// A text that others are compared with for equality.
+/// A constant text, prepared for tests of equality with other texts.
 final class PreparedText: Sendable {
-    /// What two texts must have in common.
+    /// The forms of two texts that must be equal.
     private enum Measure {
-        /// Every byte.
+        /// The bytes of the texts.
         case bytes
-        /// The folded form, which is the text here.
+        /// The folded forms. `text` is already folded.
         case folded
     }
 
@@ -15,7 +15,8 @@ final class PreparedText: Sendable {
     private let measure: Measure
     private let options: RecordPredicate.TextOptions
 
-    /// Prepares to compare with `text`: by bytes where the options or the rules say so.
+    /// Creates a prepared text. Texts are compared by their bytes if the options or the rules
+    /// require it.
     init(
         _ text: String, _ options: RecordPredicate.TextOptions, _ rules: RecordPredicate.RuleSet
     ) {
@@ -27,7 +28,7 @@ final class PreparedText: Sendable {
         isASCII = self.text.utf8Span.isKnownASCII
     }
 
-    /// Whether `other` is the same text.
+    /// Returns whether `other` equals the text.
     func isEqual(to other: String) -> Bool {
         if measure == .bytes { return text == other && text.utf8.elementsEqual(other.utf8) }
         if isASCII, other.utf8Span.isKnownASCII {

@@ -1,18 +1,19 @@
-/// What compiles the patterns of MATCHES.
+/// An engine that compiles the patterns of MATCHES.
 ///
-/// The language knows ICU's syntax by name only: whoever prepares predicates says who runs their
-/// patterns. The relay has RE2, whose time is proportional to the text whatever the pattern is; an
-/// application can do without one (``NoRegularExpressions``).
+/// This module does not interpret ICU's syntax. The code that prepares predicates chooses the
+/// engine. The relay uses RE2, whose time is linear in the length of the text for every pattern. An
+/// application can do without an engine (``NoRegularExpressions``).
 public protocol RegularExpressionEngine: Sendable {
     /// Compiles a pattern in ICU's syntax.
     ///
-    /// - Throws: ``RegularExpressionRefusal`` if it is broken, or beyond what the engine runs.
+    /// - Throws: ``RegularExpressionRefusal`` if the pattern is malformed, or the engine does not
+    ///   support it.
     func compile(
         _ pattern: String, ignoringCase: Bool
     ) throws(RegularExpressionRefusal) -> any CompiledExpression
 
-    /// What compiles patterns that come from records, and not from the condition; by itself the
-    /// same.
+    /// The engine for patterns that come from records, and not from the condition. By default, it
+    /// is this engine.
     var ofRecords: any RegularExpressionEngine { get }
 }
 
@@ -21,36 +22,38 @@ extension RegularExpressionEngine {
     public var ofRecords: any RegularExpressionEngine { self }
 }
 
-/// A compiled pattern, which any number of threads may use at once.
+/// A compiled pattern, which any number of threads may use at the same time.
 public protocol CompiledExpression: AnyObject, Sendable {
-    /// What a byte of a text may take at worst, in the engine's instructions.
+    /// The worst-case cost of matching one byte of a text, in the engine's instructions.
     var size: Int { get }
 
-    /// Whether the whole of `text` matches; `nil` if it is too long for a pattern of this size.
+    /// Returns whether the pattern matches the whole of `text`, or `nil` if the text is too long
+    /// for a pattern of this size.
     func matchesWhole(_ text: String) -> Bool?
 }
 
-/// Why a regular expression is refused.
+/// The reason why a regular expression is refused.
 public struct RegularExpressionRefusal: Error, Hashable {
-    /// What is wrong with it, as the rest of a sentence that begins "the regular expression is
+    /// What is wrong with the expression. It completes the sentence "the regular expression is
     /// refused:".
     public var reason: String
-    /// Whether the same one may be taken later: then it is not at fault.
+    /// Whether the engine may accept the same expression later. Then the expression itself is not
+    /// at fault.
     public var passes: Bool
 
-    /// Refuses a regular expression.
+    /// Creates a refusal.
     public init(_ reason: String, passes: Bool = false) {
         self.reason = reason
         self.passes = passes
     }
 }
 
-/// No engine: every pattern of MATCHES is refused, everything else works.
+/// The absence of an engine: every pattern of MATCHES is refused, and everything else works.
 public struct NoRegularExpressions: RegularExpressionEngine {
-    /// Creates the engine that runs nothing.
+    /// Creates the engine.
     public init() {}
 
-    /// Refuses the pattern.
+    /// Throws for every pattern.
     public func compile(
         _: String, ignoringCase _: Bool
     ) throws(RegularExpressionRefusal) -> any CompiledExpression {

@@ -1,10 +1,11 @@
-/// Folds texts each of whose characters folds by itself, whatever stands beside it: most texts.
+/// Folds texts in which each character folds independently of its neighbours, which is true of most
+/// texts.
 ///
-/// Any other is taken apart, folded and composed by the standard library's forms, which takes a
-/// fifth of a second for a megabyte, and half a second for some.
+/// Any other text is decomposed, folded and composed with the standard library's forms. For a
+/// megabyte that takes a fifth of a second, and half a second for some texts.
 enum SingleFolding {
-    /// The folded form of a text, or the composed one if the options fold nothing; `nil` if one of
-    /// its characters may have to do with its neighbours, or comes to several.
+    /// Returns the folded form of a text, or the composed form if the options fold nothing. Returns
+    /// `nil` if a character may combine with its neighbours or fold to several characters.
     static func fold(_ text: String, _ options: RecordPredicate.TextOptions) -> String? {
         let ignoresCase = options.contains(.ignoringCase)
         let table = tables[number(of: options)]
@@ -27,8 +28,8 @@ enum SingleFolding {
         return String(folded)
     }
 
-    /// The composed form of a character with which no mark goes together; `nil` if it has to be
-    /// made.
+    /// Returns the composed form of a character that no mark follows, or `nil` if the tables do not
+    /// contain it.
     static func composed(_ scalar: Unicode.Scalar) -> Unicode.Scalar? {
         if scalar.isASCII || isItself(scalar.value) { return scalar }
         guard let place = place(of: scalar.value), let known = Unicode.Scalar(tables[0][place]),
@@ -39,7 +40,8 @@ enum SingleFolding {
 
     // MARK: Letters
 
-    /// What characters fold to by themselves, for each set of options; 0 for those that may not.
+    /// The folded form of each character for each set of options, or 0 if it may depend on
+    /// neighbours.
     private static let tables: [[UInt32]] = (0..<4).map { number in
         var options: RecordPredicate.TextOptions = []
         if number & 1 != 0 { options.insert(.ignoringCase) }
@@ -51,10 +53,11 @@ enum SingleFolding {
         letters.flatMap { range in range.map { single($0, options) } }
     }
 
-    /// Latin, Greek, Cyrillic, Armenian, Hebrew and Arabic letters, and what lies between them.
+    /// Latin, Greek, Cyrillic, Armenian, Hebrew and Arabic letters, and the characters between
+    /// them.
     private static let letters: [Range<UInt32>] = [0x80..<0x700, 0x1E00..<0x2000]
 
-    /// The place of a character in the tables.
+    /// Returns the index of a character in the tables.
     private static func place(of value: UInt32) -> Int? {
         switch value {
         case 0x80..<0x700: Int(value) - 0x80
@@ -76,8 +79,8 @@ enum SingleFolding {
         return first.value
     }
 
-    /// Whether it is no mark: of these characters nothing else goes together with what stands
-    /// before it.
+    /// Returns whether a character is not a mark. Among these characters, only marks combine with
+    /// the character before them.
     private static func standsAlone(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: false
@@ -87,8 +90,9 @@ enum SingleFolding {
 
     // MARK: What folds to itself
 
-    /// Whether it is of a block without case, without marks and without what is written in two
-    /// ways: punctuation, currencies, kana, ideographs, Hangul syllables, full-width digits, emoji.
+    /// Returns whether a character belongs to a block without case, without marks and without
+    /// alternative spellings: punctuation, currencies, kana, ideographs, Hangul syllables,
+    /// full-width digits, emoji.
     private static func isItself(_ value: UInt32) -> Bool {
         switch value {
         case 0x4E00...0x9FFF, 0xAC00...0xD7A3, 0x3041...0x3096, 0x309D...0x30FF, 0x3001...0x3029,

@@ -1,8 +1,9 @@
 /// Equality and order of texts under the options of a comparison.
 enum TextComparison {
-    /// Whether the texts are equal.
+    /// Returns whether the texts are equal under `options`.
     ///
-    /// Swift's own equality is canonical equivalence, which is what comparing composed forms means.
+    /// Swift's equality is canonical equivalence, which is the same as equality of the composed
+    /// forms.
     static func areEqual(
         _ left: String, _ right: String, _ options: RecordPredicate.TextOptions
     ) -> Bool {
@@ -14,7 +15,7 @@ enum TextComparison {
         return TextFolding.fold(left, options) == TextFolding.fold(right, options)
     }
 
-    /// -1, 0 or 1 as `left` comes before, with or after `right` by the code points of the composed
+    /// Returns -1, 0 or 1 for the order of `left` and `right` by the code points of their composed
     /// forms.
     static func order(
         _ left: String, _ right: String, _ options: RecordPredicate.TextOptions
@@ -46,49 +47,51 @@ enum TextComparison {
 }
 
 extension UInt8 {
-    /// The lower-case letter, if this is an upper-case one of ASCII.
+    /// The lower-case letter if this is an upper-case ASCII letter, else the byte itself.
     var asciiLowercased: UInt8 {
         self &- 0x41 < 26 ? self | 0x20 : self
     }
 }
 
-/// A text that is looked for in others: the right side of BEGINSWITH, ENDSWITH and CONTAINS.
+/// A text to search for in others: the right side of BEGINSWITH, ENDSWITH or CONTAINS.
 ///
-/// Searching takes time proportional to the two lengths (Knuth, Morris and Pratt).
+/// A search takes time proportional to the sum of the two lengths (Knuth, Morris and Pratt).
 final class TextNeedle: Sendable {
     /// The bytes of the folded form.
     private let bytes: [UInt8]
     private let options: RecordPredicate.TextOptions
-    /// For each prefix of ``bytes``, the length of its longest proper border; empty for short ones.
+    /// For each prefix of ``bytes``, the length of its longest proper border. Short needles have
+    /// none.
     private let borders: [Int]
 
-    /// Needles up to this length are searched for naively, which is faster.
+    /// The maximum length of needles for which a naive search is faster.
     private static let naiveLength = 16
 
-    /// Prepares to look for `text`.
+    /// Creates a needle from a text.
     init(_ text: String, _ options: RecordPredicate.TextOptions) {
         self.options = options
         bytes = Array(TextFolding.fold(text, options).utf8)
         borders = bytes.count > Self.naiveLength ? bytes.borders : []
     }
 
-    /// Whether there is nothing to look for, which is found nowhere.
+    /// Whether the needle is empty. An empty needle is found nowhere.
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// Where the needle must stand.
+    /// The part of a text in which the needle must be found.
     enum Place {
         case start
         case end
         case anywhere
     }
 
-    /// Whether `text` has the needle at `place`.
+    /// Returns whether `text` contains the needle at `place`.
     func isFound(in text: String, at place: Place) -> Bool {
         if bytes.isEmpty { return false }
         let utf8 = text.utf8Span
         if options.contains(.normalized) { return find(in: utf8.span, at: place, { $0 }) }
         if options.folds {
-            // ASCII has no marks, and its case is a bit: no folded copy is needed.
+            // ASCII has no marks, and upper and lower case differ in one bit, so no folded copy is
+            // needed.
             if utf8.isKnownASCII {
                 return options.contains(.ignoringCase)
                     ? find(in: utf8.span, at: place, { $0.asciiLowercased })
@@ -141,7 +144,7 @@ final class TextNeedle: Sendable {
 }
 
 extension Array where Element: Equatable {
-    /// For each beginning, how long the longest shorter beginning is that also ends it (Knuth,
+    /// For each prefix, the length of the longest shorter prefix that is also its suffix (Knuth,
     /// Morris and Pratt).
     var borders: [Int] {
         var borders = [Int](repeating: 0, count: count)
