@@ -12,8 +12,9 @@ public struct EvaluationWeight: Sendable, Hashable {
     /// Whether a loop over values may be nested in another one.
     public private(set) var hasProducts = false
 
-    /// The maximum number of unmetered passes. That many passes over a record of 1 MB stay within
-    /// the budget.
+    /// The maximum number of unmetered passes.
+    ///
+    /// That many passes over a record of 1 MB stay within the budget.
     static let mostPasses = 16
 
     /// Whether evaluations must be metered because some record could make them take too long.
@@ -36,8 +37,9 @@ public struct EvaluationWeight: Sendable, Hashable {
         }
     }
 
-    /// Returns an estimate of the steps of one evaluation of an unmetered condition. `reading` is
-    /// the value of ``reading(of:)`` for the record.
+    /// Returns an estimate of the steps of one evaluation of an unmetered condition.
+    ///
+    /// `reading` is the value of ``reading(of:)`` for the record.
     package func steps(reading: Int) -> Int {
         StepMeter.comparison + passes * (reading / 4)
     }
@@ -53,8 +55,10 @@ public struct EvaluationWeight: Sendable, Hashable {
     }
 
     /// Adds a comparison under Apple's rules and without options, by order, by equality or with a
-    /// list of constants, of a field with a constant. Pass `true` for `isSearch` if the comparison
-    /// searches for the constant inside the field instead.
+    /// list of constants, of a field with a constant.
+    ///
+    /// Pass `true` for `isSearch` if the comparison searches for the constant inside the field
+    /// instead.
     package mutating func addPlain(isSearch: Bool) {
         if isSearch { passes += RecordPredicate.Comparison.search }
     }

@@ -7,7 +7,9 @@ import RelayModel
 /// whichever evaluator runs, on whichever machine (docs/decisions/0036-a-budget-of-steps.md). A
 /// step is about 2 ns. Charges err on the high side.
 final class StepMeter {
-    /// The steps charged so far. It is beyond the limit once a charge has been refused.
+    /// The steps charged so far.
+    ///
+    /// It is beyond the limit once a charge has been refused.
     private(set) var taken = 0
     private let limit: Int
 
@@ -23,7 +25,9 @@ final class StepMeter {
     static let ordering = 128
     /// Steps for an element that a SUBQUERY binds.
     static let binding = 48
-    /// The maximum nesting depth of values. A record and a condition's text are always flatter.
+    /// The maximum nesting depth of values.
+    ///
+    /// A record and a condition's text are always flatter.
     static let maximumDepth = 512
 
     init(limit: Int = Limits.maximumEvaluationSteps) {

@@ -44,7 +44,9 @@ final class FoundationTranslation {
         self.fieldName = fieldName
     }
 
-    /// Translates a part to a condition. A plain value is compared with `true`.
+    /// Translates a part to a condition.
+    ///
+    /// A plain value is compared with `true`.
     func node(_ part: Any) throws(PredicateError) -> Node {
         if let condition = part as? any FoundationCondition {
             return try condition.node(self)
@@ -52,7 +54,9 @@ final class FoundationTranslation {
         return compare(try expression(part), .equal, .constant(.bool(true)))
     }
 
-    /// Translates a part to a value. A condition becomes `true` or `false`.
+    /// Translates a part to a value.
+    ///
+    /// A condition becomes `true` or `false`.
     func expression(_ part: Any) throws(PredicateError) -> Expression {
         if let operand = part as? any FoundationOperand {
             return try operand.expression(self)

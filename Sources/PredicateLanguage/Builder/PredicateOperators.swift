@@ -78,8 +78,9 @@ extension PredicateSubject {
         compare(.in, list, options)
     }
 
-    /// Tests whether the left side is one of the elements. Elements of different kinds are written
-    /// as `FieldValue`.
+    /// Tests whether the left side is one of the elements.
+    ///
+    /// Elements of different kinds are written as `FieldValue`.
     public func isIn(
         _ list: FieldValue..., options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
@@ -159,7 +160,9 @@ extension ArithmeticPredicateOperand {
         left.apply(.multiply, right)
     }
 
-    /// Returns the quotient. The quotient of two integers is truncated.
+    /// Returns the quotient.
+    ///
+    /// The quotient of two integers is truncated.
     public static func / (left: Self, right: some PredicateOperand) -> PredicateValue {
         left.apply(.divide, right)
     }
@@ -172,6 +175,8 @@ extension ArithmeticPredicateOperand {
 
 /// The literal `nil`, as in `$0.nick == nil`.
 public struct NilLiteral: ExpressibleByNilLiteral, Sendable {
-    /// Creates the literal. The compiler calls this for `nil`.
+    /// Creates the literal.
+    ///
+    /// The compiler calls this for `nil`.
     public init(nilLiteral: ()) {}
 }

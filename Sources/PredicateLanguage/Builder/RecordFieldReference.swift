@@ -27,13 +27,17 @@ public struct PredicateCondition: Sendable, Hashable {
         self.node = node
     }
 
-    /// Requires both conditions. A chain of conditions extends one AND, as in text.
+    /// Requires both conditions.
+    ///
+    /// A chain of conditions extends one AND, as in text.
     public static func && (left: Self, right: Self) -> Self {
         if case .and(let nodes) = left.node { return Self(.and(nodes + [right.node])) }
         return Self(.and([left.node, right.node]))
     }
 
-    /// Requires either condition. A chain of conditions extends one OR, as in text.
+    /// Requires either condition.
+    ///
+    /// A chain of conditions extends one OR, as in text.
     public static func || (left: Self, right: Self) -> Self {
         if case .or(let nodes) = left.node { return Self(.or(nodes + [right.node])) }
         return Self(.or([left.node, right.node]))
@@ -83,8 +87,9 @@ public struct RecordFieldReference: Sendable, Hashable, PredicateOperand {
         RecordFieldReference(components + [.element(.constant(.integer(Int64(index))))])
     }
 
-    /// Appends a collection operator such as `@count`. The path can continue after it:
-    /// `$0.kids.collection(.maximum).age`.
+    /// Appends a collection operator such as `@count`.
+    ///
+    /// The path can continue after it: `$0.kids.collection(.maximum).age`.
     public func collection(
         _ symbol: RecordPredicate.CollectionOperator
     ) -> RecordFieldReference {

@@ -1,8 +1,9 @@
 import RelayModel
 
 /// The kinds of value that a field may have for a comparison to hold, as far as NSPredicate's
-/// operators distinguish kinds. A value of any other kind does not match, or is an evaluation
-/// error, which is no match either.
+/// operators distinguish kinds.
+///
+/// A value of any other kind does not match, or is an evaluation error, which is no match either.
 struct AskedKinds: OptionSet, Sendable {
     let rawValue: UInt8
 

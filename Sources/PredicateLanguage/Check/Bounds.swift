@@ -13,8 +13,9 @@ struct Bounds<Value: Comparable> {
         return least.value == most.value && (least.isOpen || most.isOpen)
     }
 
-    /// Returns the only value that lies within these bounds and `others`. Returns `nil` if there is
-    /// no such single value, or if these bounds are free.
+    /// Returns the only value that lies within these bounds and `others`.
+    ///
+    /// Returns `nil` if there is no such single value, or if these bounds are free.
     func only(within others: Self) -> Value? {
         guard !isFree else { return nil }
         let all = narrowed(by: others)

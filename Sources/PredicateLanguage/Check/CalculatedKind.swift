@@ -35,8 +35,9 @@ enum CalculatedKind {
         }
     }
 
-    /// Returns whether a constant is of another kind than `type`. `nil` and collections never count
-    /// as of another kind.
+    /// Returns whether a constant is of another kind than `type`.
+    ///
+    /// `nil` and collections never count as of another kind.
     private static func isOther(_ value: FieldValue?, than type: FieldType?) -> Bool {
         guard let type, let value, let own = FieldType(of: value), own.isScalar else {
             return false

@@ -6,7 +6,9 @@ enum Candidates {
     static let most = 100
 
     /// Returns the values that are equal to `value` under NSPredicate's rules, or in other dialects
-    /// for a field of its kind. Returns `nil` if there may be values that are not known here.
+    /// for a field of its kind.
+    ///
+    /// Returns `nil` if there may be values that are not known here.
     static func equal(to value: FieldValue) -> [FieldValue]? {
         switch value {
         case .null, .timestamp, .uuid, .objectID, .bytes: [value]
@@ -36,8 +38,9 @@ enum Candidates {
         }
     }
 
-    /// Returns whether no other text is canonically equivalent to `text`. Some ASCII characters
-    /// have an equivalent: the Kelvin sign, for example, is equivalent to K.
+    /// Returns whether no other text is canonically equivalent to `text`.
+    ///
+    /// Some ASCII characters have an equivalent: the Kelvin sign, for example, is equivalent to K.
     private static func hasOneForm(_ text: String) -> Bool {
         text.utf8.count <= 1000
             && text.utf8.allSatisfy { $0 < 0x80 && !"K;`".utf8.contains($0) }
@@ -119,8 +122,9 @@ extension Contradiction {
         return found
     }
 
-    /// Returns whether a constant is of the kind of a field with a single value. Other dialects
-    /// than NSPredicate compare some kinds with others.
+    /// Returns whether a constant is of the kind of a field with a single value.
+    ///
+    /// Other dialects than NSPredicate compare some kinds with others.
     private static func isOfKind(_ value: FieldValue, _ kind: RecordSchema.FieldType) -> Bool {
         switch (value, kind) {
         case (.null, _), (.string, .string), (.integer, .integer), (.integer, .double),

@@ -31,8 +31,9 @@ extension Contradiction {
         }
     }
 
-    /// Returns whether a comparison has a side that is an error for every record. Its negation is
-    /// an error too.
+    /// Returns whether a comparison has a side that is an error for every record.
+    ///
+    /// Its negation is an error too.
     func isError(_ node: Node) -> Bool {
         guard case .comparison(let comparison) = node, comparison.rules == .apple,
             comparison.quantifier == nil
@@ -42,7 +43,9 @@ extension Contradiction {
     }
 
     /// Returns the values that a side can have if it is not an error, or `nil` if they are not
-    /// known. An empty list means that the side is always an error.
+    /// known.
+    ///
+    /// An empty list means that the side is always an error.
     private func fewValues(
         of side: Expression, _ rules: RecordPredicate.RuleSet
     ) -> [FieldValue]? {
@@ -62,8 +65,9 @@ extension Contradiction {
         }
     }
 
-    /// Returns whether a side is an element before the first one. Such an element of nil is nil; of
-    /// any other value it is an error.
+    /// Returns whether a side is an element before the first one.
+    ///
+    /// Such an element of nil is nil; of any other value it is an error.
     static func isBeforeFirst(_ side: Expression) -> Bool {
         guard case .path(let path) = side else { return false }
         var isFound = false
@@ -89,8 +93,9 @@ extension Contradiction {
         return FieldWish.number(value) == 0
     }
 
-    /// Returns whether a comparison of two constants holds. One that cannot be judged counts as
-    /// holding.
+    /// Returns whether a comparison of two constants holds.
+    ///
+    /// One that cannot be judged counts as holding.
     private func holds(
         _ comparison: Comparison, _ left: FieldValue, _ right: FieldValue
     ) -> Bool {

@@ -38,8 +38,8 @@ struct Contradiction {
         }
     }
 
-    /// Returns whether no record can satisfy a part of an AND. The parts of a nested AND are joined
-    /// with the others by `clash`, so they are not examined again at each depth.
+    /// Returns whether a part of an AND is impossible on its own; `clash` judges nested ANDs together
+    /// with the rest, so they are not examined again at each depth.
     private func isInPart(_ node: Node) -> Bool {
         guard case .and(let nodes) = node else { return isIn(node) }
         return nodes.contains(where: isInPart)
@@ -146,14 +146,13 @@ struct Contradiction {
 
     // MARK: Single comparisons
 
-    /// Returns whether one value of the left side must satisfy the comparison. An empty list
-    /// satisfies no such comparison.
+    /// Returns whether one value must satisfy the comparison, which no value of an empty list does.
     private static func isOfAny(_ comparison: Comparison) -> Bool {
         (comparison.quantifier ?? .any) == .any && comparison.rightQuantifier == nil
     }
 
-    /// Returns whether a comparison orders values against nil. Nothing is less or greater than nil.
-    /// Under NSPredicate's rules nothing lies between two bounds either if one of them is nil.
+    /// Returns whether a comparison orders values against nil, or, under NSPredicate's rules, asks
+    /// for values between bounds of which one is nil.
     private static func isOfNil(_ comparison: Comparison) -> Bool {
         guard isOfAny(comparison) else { return false }
         switch (comparison.comparator, comparison.rules) {
@@ -173,8 +172,7 @@ struct Contradiction {
         }
     }
 
-    /// Returns whether a comparison requires a value to be equal to NaN, or ordered against it. No
-    /// value is, not even NaN itself.
+    /// Returns whether a comparison is with NaN, to which nothing is equal, less or greater.
     private static func isOfNaN(_ comparison: Comparison) -> Bool {
         guard isOfAny(comparison), comparison.rules != .firebase else { return false }
         let right = comparison.right.literal
@@ -203,8 +201,9 @@ struct Contradiction {
     }
 
     /// Returns whether no value lies between the bounds, because the lower one is above the upper
-    /// one, or they are of different kinds. This holds for every left side, for example for an
-    /// element or a length.
+    /// one, or they are of different kinds.
+    ///
+    /// This holds for every left side, for example for an element or a length.
     private static func isOfNoRoom(_ comparison: Comparison) -> Bool {
         guard comparison.comparator == .between, isOfAny(comparison),
             case .list(let bounds)? = comparison.right.literal, bounds.count == 2
@@ -246,8 +245,7 @@ struct Contradiction {
         }
     }
 
-    /// Returns whether a search for the words of a value has no word to search for. A value that is
-    /// not a text has no words.
+    /// Returns whether a value has no words to search for, as every value that is not a text.
     private static func hasNoWord(_ value: FieldValue) -> Bool {
         guard case .string(let text) = value else { return true }
         return TokenSearch.words(of: text).isEmpty
@@ -260,8 +258,10 @@ struct Contradiction {
         }
     }
 
-    /// Returns whether a comparison uses `__defaultOwner__` for the current user. CloudKit's native
-    /// classes show the user's own name so, but records contain the name from the user token.
+    /// Returns whether a comparison uses `__defaultOwner__` for the current user.
+    ///
+    /// CloudKit's native classes show the user's own name so, but records contain the name from the
+    /// user token.
     static func isOfOneself(_ comparison: Comparison) -> Bool {
         guard comparison.comparator == .equal, isOfAny(comparison) else { return false }
         return isOneself(comparison.left, comparison.right)
@@ -337,8 +337,7 @@ struct Contradiction {
         return denied.contains { there.contains(Self.written($0)) }
     }
 
-    /// Returns a part as the bytes of its canonical text. Canonically equivalent texts count as
-    /// different, because some dialects compare texts by their bytes.
+    /// Returns the bytes of a part's canonical text, because some dialects compare texts by bytes.
     private static func written(_ node: Node) -> [UInt8] {
         Array(RecordPredicate(node).canonicalText.utf8)
     }

@@ -21,8 +21,9 @@ final class ContradictionEffort {
         left = most
     }
 
-    /// Spends the effort of `comparisons`, and returns whether there was enough left. If there was
-    /// not, all the remaining effort is used up.
+    /// Spends the effort of `comparisons`, and returns whether there was enough left.
+    ///
+    /// If there was not, all the remaining effort is used up.
     func allows(_ comparisons: Int) -> Bool {
         guard comparisons <= left else {
             left = 0
@@ -32,8 +33,9 @@ final class ContradictionEffort {
         return true
     }
 
-    /// Returns the size of `nodes` in comparisons, and spends that effort. Returns `nil` if not
-    /// enough is left.
+    /// Returns the size of `nodes` in comparisons, and spends that effort.
+    ///
+    /// Returns `nil` if not enough is left.
     func size(of nodes: [Node]) -> Int? {
         let before = left
         for node in nodes { spend(on: node) }

@@ -23,12 +23,18 @@ struct FieldWish {
     private var equal: FieldValue?
     private var others: [FieldValue] = []
     private var choice: [FieldValue]?
-    /// The number of values at the start of `choice` that do not fit. A value that one comparison
-    /// has ruled out stays ruled out, so later checks skip it. A list may have ten thousand values.
+    /// The number of values at the start of `choice` that do not fit.
+    ///
+    /// A value that one comparison has ruled out stays ruled out, so later checks skip it. A list
+    /// may have ten thousand values.
     private var ruledOut = 0
-    /// Bounds from comparisons that must hold. The value must be of the kind of the bounds.
+    /// Bounds from comparisons that must hold.
+    ///
+    /// The value must be of the kind of the bounds.
     private var asked = Orders()
-    /// Bounds from comparisons that must not hold. They apply only if the value is of their kind.
+    /// Bounds from comparisons that must not hold.
+    ///
+    /// They apply only if the value is of their kind.
     private var spared = Orders()
     /// The required prefixes of the text, and the required suffixes with their bytes reversed.
     private var beginnings: [[UInt8]] = []
@@ -38,8 +44,9 @@ struct FieldWish {
         self.isWhole = isWhole
     }
 
-    /// Adds the requirement of a comparison. Returns `false` if no value can satisfy all
-    /// requirements.
+    /// Adds the requirement of a comparison.
+    ///
+    /// Returns `false` if no value can satisfy all requirements.
     mutating func take(_ term: Term) -> Bool {
         switch term.comparator {
         case .equal:
@@ -75,8 +82,9 @@ struct FieldWish {
         return isPossible()
     }
 
-    /// Adds a comparison that must not hold. Returns `false` if no value can satisfy all
-    /// requirements.
+    /// Adds a comparison that must not hold.
+    ///
+    /// Returns `false` if no value can satisfy all requirements.
     mutating func refuse(_ term: Term) -> Bool {
         switch term.comparator {
         case .equal: others.append(term.value)
@@ -89,7 +97,9 @@ struct FieldWish {
         return isPossible()
     }
 
-    /// Returns a text that is equal only to its own bytes, or `nil`. An empty text does not count.
+    /// Returns a text that is equal only to its own bytes, or `nil`.
+    ///
+    /// An empty text does not count.
     private static func plainText(_ value: FieldValue) -> String? {
         guard case .string(let text) = value, !text.isEmpty, Candidates.isOfOneForm(value) else {
             return nil
@@ -97,7 +107,9 @@ struct FieldWish {
         return text
     }
 
-    /// Adds a required prefix. Returns `false` if it contradicts another one.
+    /// Adds a required prefix.
+    ///
+    /// Returns `false` if it contradicts another one.
     private static func add(_ bytes: [UInt8], to all: inout [[UInt8]]) -> Bool {
         all.append(bytes)
         return !all.contains { zip($0, bytes).contains { $0 != $1 } }
@@ -180,8 +192,9 @@ struct FieldWish {
         }
     }
 
-    /// Returns the value as a number that a double represents exactly. Returns `nil` for all other
-    /// values.
+    /// Returns the value as a number that a double represents exactly.
+    ///
+    /// Returns `nil` for all other values.
     static func number(_ value: FieldValue) -> Double? {
         switch value {
         case .integer(let number): number.magnitude <= 1 << 53 ? Double(number) : nil
@@ -191,8 +204,10 @@ struct FieldWish {
     }
 }
 
-/// The values of a list, in sets for fast lookup. The comparison of two values is that of
-/// `FieldWish.areOther`, without comparing each value with each.
+/// The values of a list, in sets for fast lookup.
+///
+/// The comparison of two values is that of `FieldWish.areOther`, without comparing each value with
+/// each.
 private struct WantedValues {
     private var numbers: Set<Double> = []
     private var moments: Set<Timestamp> = []

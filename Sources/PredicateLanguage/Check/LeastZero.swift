@@ -5,8 +5,9 @@ enum LeastZero {
     typealias Comparison = RecordPredicate.Comparison
     typealias Expression = RecordPredicate.Expression
 
-    /// Returns whether a comparison requires such an expression to be less than it can be. For
-    /// example, nothing lies within a circle whose radius is zero.
+    /// Returns whether a comparison requires such an expression to be less than it can be.
+    ///
+    /// For example, nothing lies within a circle whose radius is zero.
     static func isAskedForLess(_ comparison: Comparison) -> Bool {
         guard comparison.quantifier == nil, comparison.rightQuantifier == nil else { return false }
         if isOne(comparison.left, comparison.rules), let value = comparison.right.literal {

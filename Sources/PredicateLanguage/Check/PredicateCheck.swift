@@ -19,8 +19,9 @@ struct PredicateCheck {
     /// The number of the predicate's own comparisons that have been checked.
     var looked = 0
 
-    /// Checks a comparison against a schema by the rules of its dialect. Returns `false` if the
-    /// dialect has no rules of its own.
+    /// Checks a comparison against a schema by the rules of its dialect.
+    ///
+    /// Returns `false` if the dialect has no rules of its own.
     typealias ForeignCheck =
         @Sendable (Comparison, RecordSchema) throws(PredicateError) -> Bool
 
@@ -300,7 +301,9 @@ struct PredicateCheck {
 }
 
 extension FieldValue {
-    /// Classes of values. Only values of the same class can be ordered.
+    /// Classes of values.
+    ///
+    /// Only values of the same class can be ordered.
     enum OrderClass {
         case number
         case text

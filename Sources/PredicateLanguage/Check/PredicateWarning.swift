@@ -26,7 +26,9 @@ package struct PredicateWarning: Sendable, Hashable {
     package var reason: String
     /// What was probably meant, or what to do instead.
     package var hint: String?
-    /// The place in the condition's text. Its length is zero if there is none.
+    /// The place in the condition's text.
+    ///
+    /// Its length is zero if there is none.
     package var span: SourceSpan
 
     /// Creates a warning about the text at `span`.
@@ -187,10 +189,13 @@ extension RecordPredicate {
         return nil
     }
 
-    /// The dates that result if seconds of the years 1973 to 2128 are read as milliseconds. They
-    /// lie in January and February 1970.
+    /// The dates that result if seconds of the years 1973 to 2128 are read as milliseconds.
+    ///
+    /// They lie in January and February 1970.
     private static let secondsAsMilliseconds: ClosedRange<Int64> = 100_000...5_000_000
-    /// The end of the year 9999. Milliseconds since 1978, read as seconds, lie beyond it.
+    /// The end of the year 9999.
+    ///
+    /// Milliseconds since 1978, read as seconds, lie beyond it.
     ///
     /// Dates without an end are often written as one in the year 9999, or in 4001 as
     /// `Date.distantFuture` is.

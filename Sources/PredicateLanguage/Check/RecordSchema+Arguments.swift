@@ -6,8 +6,9 @@ extension RecordSchema {
     typealias CollectionOperator = RecordPredicate.CollectionOperator
     typealias Component = RecordPredicate.RecordPath.Component
 
-    /// Throws if `function` is not defined for the type of `argument`. `isOnly` says whether it is
-    /// the only argument.
+    /// Throws if `function` is not defined for the type of `argument`.
+    ///
+    /// `isOnly` says whether it is the only argument.
     func checkArgument(
         _ argument: Expression, _ type: FieldType?, of function: Function, isOnly: Bool
     ) throws(PredicateError) {
@@ -84,8 +85,9 @@ extension RecordSchema {
         }
     }
 
-    /// Returns the type of a collection operator's value, or `nil` if it is not known. `rest` is
-    /// the part of the path after the operator, which is applied to each element.
+    /// Returns the type of a collection operator's value, or `nil` if it is not known.
+    ///
+    /// `rest` is the part of the path after the operator, which is applied to each element.
     ///
     /// Throws if the operator is not defined for the type.
     func type(

@@ -47,8 +47,10 @@ extension RecordSchema {
     }
 
     /// Returns the operand of a CAST that is compared with nil, if the comparison asks for records
-    /// without a value. CAST of nil is nil for every target, so such records are found even if CAST
-    /// is not defined for the field's type.
+    /// without a value.
+    ///
+    /// CAST of nil is nil for every target, so such records are found even if CAST is not defined
+    /// for the field's type.
     private static func absent(_ comparison: Comparison, _ isNegated: Bool?) -> Expression? {
         let wanted: RecordPredicate.Comparator = isNegated == true ? .notEqual : .equal
         guard isNegated != nil, comparison.comparator == wanted, comparison.rules == .apple,
@@ -64,8 +66,9 @@ extension RecordSchema {
         return inner
     }
 
-    /// Returns the type of the right side. If it fails, the error hints that an unknown word on
-    /// this side was often meant as a text.
+    /// Returns the type of the right side.
+    ///
+    /// If it fails, the error hints that an unknown word on this side was often meant as a text.
     private func typeOfRight(_ comparison: Comparison) throws(PredicateError) -> FieldType? {
         do {
             return try type(of: comparison.right)

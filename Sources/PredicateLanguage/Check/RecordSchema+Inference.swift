@@ -1,8 +1,10 @@
 public import RelayModel
 
 extension RecordSchema {
-    /// Creates a schema from records. A field whose values are all of one kind has that kind. A
-    /// field with values of several kinds, or with none, is of mixed type.
+    /// Creates a schema from records.
+    ///
+    /// A field whose values are all of one kind has that kind. A field with values of several
+    /// kinds, or with none, is of mixed type.
     ///
     /// Embedded objects that do not all have the same members become dictionaries with unknown
     /// members.

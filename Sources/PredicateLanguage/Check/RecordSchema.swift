@@ -73,7 +73,9 @@ public struct RecordSchema: Sendable, Hashable {
         isOpen = false
     }
 
-    /// Creates a schema of known fields. Records may have others, about which nothing is known.
+    /// Creates a schema of known fields.
+    ///
+    /// Records may have others, about which nothing is known.
     ///
     /// A predicate is checked only where it uses one of these fields, or a system field.
     public init(knownOnly fields: [String: Field]) {
@@ -113,7 +115,9 @@ extension RecordSchema {
     }
 
     /// Throws if a path goes further into a reference among the system fields than to the record's
-    /// name. There is nothing else to read.
+    /// name.
+    ///
+    /// There is nothing else to read.
     func checkSystemPath(_ path: RecordPredicate.RecordPath) throws(PredicateError) {
         guard case .member(let name)? = path.components.first, fields[name] == nil,
             Self.systemFields[name] == .reference,

@@ -1,8 +1,9 @@
 import RelayModel
 
-/// Finds comparisons of the record itself with a value that is not a dictionary. The record is a
-/// dictionary. An author who compares it with a value, as one compares Core Data objects, means its
-/// name.
+/// Finds comparisons of the record itself with a value that is not a dictionary.
+///
+/// The record is a dictionary. An author who compares it with a value, as one compares Core Data
+/// objects, means its name.
 enum WholeRecord {
     /// Returns whether a comparison compares the record with a value that no dictionary equals.
     static func isMistaken(_ comparison: RecordPredicate.Comparison) -> Bool {

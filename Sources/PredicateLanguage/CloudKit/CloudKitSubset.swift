@@ -141,8 +141,9 @@ enum CloudKitSubset {
         }
     }
 
-    /// Checks that one side is a field and the other a value. Forms with the value first are
-    /// allowed, such as `'red' IN tags` and `ANY {'a'} = f`.
+    /// Checks that one side is a field and the other a value.
+    ///
+    /// Forms with the value first are allowed, such as `'red' IN tags` and `ANY {'a'} = f`.
     private static func checkSides(_ comparison: Comparison) throws(PredicateError) {
         try checkSide(comparison.left, at: comparison.leftSpan)
         try checkSide(comparison.right, at: comparison.rightSpan)
@@ -209,8 +210,9 @@ enum CloudKitSubset {
         }
     }
 
-    /// Checks for `distanceToLocation:fromLocation:(field, place) < radius`. The two locations may
-    /// be exchanged, and so may the two sides.
+    /// Checks for `distanceToLocation:fromLocation:(field, place) < radius`.
+    ///
+    /// The two locations may be exchanged, and so may the two sides.
     private static func checkDistance(_ comparison: Comparison) throws(PredicateError) {
         let isLeft = isDistance(comparison.left)
         let radius = isLeft ? comparison.right : comparison.left
@@ -259,6 +261,7 @@ enum CloudKitSubset {
     }
 
     /// Returns whether `name` follows CloudKit's rule: a letter, then letters, digits and `_`.
+    ///
     /// System fields count too.
     private static func isFieldName(_ name: String) -> Bool {
         guard let first = name.utf8.first, Self.isLetter(first) || name.hasPrefix("___") else {

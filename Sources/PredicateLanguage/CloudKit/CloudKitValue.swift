@@ -9,7 +9,9 @@ enum CloudKitValue {
     /// value.
     static let databaseType = "databaseType"
 
-    /// Reads `{"value": …, "type": …}`. Without a type, the JSON determines it.
+    /// Reads `{"value": …, "type": …}`.
+    ///
+    /// Without a type, the JSON determines it.
     static func read(_ reader: JSONReader) throws(JSONContractError) -> FieldValue {
         try reader.allowOnly(["value", "type", databaseType])
         let value = try reader.require("value", reader.value("value"))

@@ -4,8 +4,9 @@ extension RecordPredicate.Comparison {
     /// The maximum number of list values that are split into comparisons of their own.
     private static let mostParts = 32
 
-    /// The same condition with the field first, where the index finds comparisons by their keys. It
-    /// is `nil` if the constants do not come first.
+    /// The same condition with the field first, where the index finds comparisons by their keys.
+    ///
+    /// It is `nil` if the constants do not come first.
     ///
     /// CloudKit's clients write `ANY {"red", "green"} = colour` for `colour IN {"red", "green"}`,
     /// and `ANY {"red", "green"} IN tags` for `tags CONTAINS "red" OR tags CONTAINS "green"`. Both
@@ -32,8 +33,9 @@ extension RecordPredicate.Comparison {
         return turned
     }
 
-    /// Returns one comparison for each value of a list. Sets are not split: they have no order,
-    /// which determines where an error occurs.
+    /// Returns one comparison for each value of a list.
+    ///
+    /// Sets are not split: they have no order, which determines where an error occurs.
     private func parts(_ quantifier: RecordPredicate.Quantifier) -> RecordPredicate.Node? {
         guard case .list(let values)? = left.literal, (1...Self.mostParts).contains(values.count)
         else { return nil }

@@ -2,7 +2,9 @@ public import RelayModel
 
 extension RecordPredicate {
     /// Creates a predicate from CloudKit Web Services' `filterBy`: an array of filters, all of
-    /// which must hold, or one filter as an object. `null` means every record.
+    /// which must hold, or one filter as an object.
+    ///
+    /// `null` means every record.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, whose ``PredicateError/path`` names the
     ///   filter by its index.
@@ -44,7 +46,9 @@ enum CloudKitFilter {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
 
-    /// The maximum number of filters in one `filterBy`. Each becomes a term of one AND.
+    /// The maximum number of filters in one `filterBy`.
+    ///
+    /// Each becomes a term of one AND.
     static let maximumFilters = 1000
 
     /// CloudKit's comparators (CloudKit JS, `QueryFilterComparator`).
@@ -81,8 +85,9 @@ enum CloudKitFilter {
         case list
     }
 
-    /// Returns the condition of one filter. If the filter becomes many comparisons, their size is
-    /// subtracted from `room`.
+    /// Returns the condition of one filter.
+    ///
+    /// If the filter becomes many comparisons, their size is subtracted from `room`.
     static func node(
         _ filter: JSONValue, path: String, within room: inout Int
     ) throws(JSONContractError) -> Node {
@@ -242,8 +247,9 @@ enum CloudKitFilter {
                 left, comparator, .constant(value), options: options, quantifier: quantifier))
     }
 
-    /// Returns one search for each word. A text without searchable words is searched as a whole,
-    /// and never found.
+    /// Returns one search for each word.
+    ///
+    /// A text without searchable words is searched as a whole, and never found.
     private static func allTokens(_ left: Expression, _ value: FieldValue) -> Node {
         guard case .string(let text) = value else { return .constant(false) }
         let words = TokenSearch.words(of: text)
@@ -254,7 +260,9 @@ enum CloudKitFilter {
             words.map { compare(left, .tokenMatches, .string($0), options: tokenOptions) })
     }
 
-    /// Returns `f CONTAINS a AND f CONTAINS b`. Every list contains all elements of an empty list.
+    /// Returns `f CONTAINS a AND f CONTAINS b`.
+    ///
+    /// Every list contains all elements of an empty list.
     private static func allContained(_ left: Expression, _ value: FieldValue) -> Node {
         guard case .list(let values) = value else { return .constant(false) }
         return .and(values.map { compare(left, .contains, $0) })

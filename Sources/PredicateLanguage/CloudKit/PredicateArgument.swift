@@ -36,8 +36,10 @@ private enum PredicateArgument {
         case notation, reference, typed, place, plain
     }
 
-    /// The members of CloudKit's dictionary of a reference. A dictionary of a record stands for a
-    /// reference too (CKQuery: "a CKRecord, CKRecord.ID or CKRecord.Reference").
+    /// The members of CloudKit's dictionary of a reference.
+    ///
+    /// A dictionary of a record stands for a reference too (CKQuery: "a CKRecord, CKRecord.ID or
+    /// CKRecord.Reference").
     private static let referenceMembers: Set<String> = ["recordName", "zoneID", "action"]
 
     static func value(

@@ -58,8 +58,9 @@ private struct ReferenceFitting {
     // MARK: System fields
 
     /// Returns the system field that fits a constant of texts or references on the other side, and
-    /// that constant. Returns `nil` if `side` is not a system field, or `other` not such a
-    /// constant.
+    /// that constant.
+    ///
+    /// Returns `nil` if `side` is not a system field, or `other` not such a constant.
     private static func fitted(
         _ side: Expression, against other: Expression
     ) -> (field: Expression, value: Expression)? {
@@ -137,7 +138,9 @@ private struct ReferenceFitting {
 
 extension SystemField {
     /// The field that holds the same record or user as a text instead of a reference, or the
-    /// reverse. It is `nil` for dates.
+    /// reverse.
+    ///
+    /// It is `nil` for dates.
     var counterpart: SystemField? {
         switch self {
         case .recordID: .recordName
@@ -160,8 +163,9 @@ extension SystemField {
 }
 
 extension FieldValue {
-    /// The value with references to users as records hold them. There is only one zone of users, so
-    /// the owner of the zone is dropped.
+    /// The value with references to users as records hold them.
+    ///
+    /// There is only one zone of users, so the owner of the zone is dropped.
     var leadingToUsers: FieldValue {
         switch self {
         case .reference(let reference)

@@ -2,7 +2,9 @@ public import RelayModel
 
 extension PredicateError {
     /// Returns the error with the path of the refused comparison in a JSON source, if the error has
-    /// no path yet. Comparisons that were read from JSON have no place in a text.
+    /// no path yet.
+    ///
+    /// Comparisons that were read from JSON have no place in a text.
     public func placed(in source: JSONValue, dialect: PredicateDialect) -> PredicateError {
         guard path == nil, let comparison else { return self }
         var copy = self
@@ -16,7 +18,9 @@ extension PredicateError {
         return copy
     }
 
-    /// Returns the filter that a comparison comes from. One filter may become several comparisons.
+    /// Returns the filter that a comparison comes from.
+    ///
+    /// One filter may become several comparisons.
     private static func placeOfFilter(of comparison: Int, in source: JSONValue) -> String? {
         guard case .array(let filters) = source else { return "filterBy" }
         var number = comparison
@@ -31,8 +35,9 @@ extension PredicateError {
         return nil
     }
 
-    /// Returns the Minapp operator that a comparison comes from. Each operator becomes one
-    /// comparison, in order.
+    /// Returns the Minapp operator that a comparison comes from.
+    ///
+    /// Each operator becomes one comparison, in order.
     private static func placeOfOperator(
         _ number: inout Int, in json: JSONValue, _ path: String
     ) -> String? {

@@ -24,8 +24,9 @@ extension PreparedPredicate {
 }
 
 extension RecordPredicate {
-    /// Evaluates the predicate once on a record. Use ``PreparedPredicate`` to evaluate it more
-    /// often.
+    /// Evaluates the predicate once on a record.
+    ///
+    /// Use ``PreparedPredicate`` to evaluate it more often.
     public func evaluate(
         on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil,
         engine: any RegularExpressionEngine

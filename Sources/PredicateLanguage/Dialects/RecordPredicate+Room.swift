@@ -2,8 +2,9 @@ import RelayModel
 
 // Estimates of the memory of conditions that the evaluator judges.
 extension RecordPredicate.Node {
-    /// The bytes of memory that the condition takes together with its ``PreparedPredicate``. The
-    /// estimate errs on the high side.
+    /// The bytes of memory that the condition takes together with its ``PreparedPredicate``.
+    ///
+    /// The estimate errs on the high side.
     ///
     /// It follows from the condition alone. For a short text it may be a hundred times the text's
     /// length.
@@ -143,7 +144,9 @@ extension RecordPredicate.Comparison {
 }
 
 extension RecordPredicate.Expression {
-    /// The bytes for the expression as it was read, and for its prepared form. Both share texts.
+    /// The bytes for the expression as it was read, and for its prepared form.
+    ///
+    /// Both share texts.
     var room: Int {
         switch self {
         case .anyKey: return 0

@@ -109,7 +109,9 @@ extension AppleRules {
         }
     }
 
-    /// Evaluates UTI-EQUALS. Type identifiers are not case-sensitive.
+    /// Evaluates UTI-EQUALS.
+    ///
+    /// Type identifiers are not case-sensitive.
     static func isSameType(
         _ left: FieldValue, _ right: FieldValue
     ) throws(EvaluationError) -> Bool {

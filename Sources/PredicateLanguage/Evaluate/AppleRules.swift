@@ -49,9 +49,10 @@ enum AppleRules {
         return quantifier != .any
     }
 
-    /// Compares unordered values under a quantifier. A value that decides the result does so even
-    /// if others are errors, because every process goes through sets and dictionaries in a
-    /// different order.
+    /// Compares unordered values under a quantifier.
+    ///
+    /// A value that decides the result does so even if others are errors, because every process
+    /// goes through sets and dictionaries in a different order.
     private static func quantifiedWithoutOrder(
         _ quantifier: RecordPredicate.Quantifier, _ values: some Collection<FieldValue>,
         _ right: FieldValue, as comparison: PreparedComparison
@@ -98,8 +99,9 @@ enum AppleRules {
 
     // MARK: Equality and order
 
-    /// Returns whether two values are equal. Values of different kinds are not equal, which is not
-    /// an error.
+    /// Returns whether two values are equal.
+    ///
+    /// Values of different kinds are not equal, which is not an error.
     static func areEqual(_ left: FieldValue, _ right: FieldValue, _ options: Options) -> Bool {
         switch (left, right) {
         case (.integer(let a), .integer(let b)): return a == b
@@ -128,7 +130,9 @@ enum AppleRules {
         }
     }
 
-    /// Returns whether `accepts` holds for the order of two values. Nil has no order.
+    /// Returns whether `accepts` holds for the order of two values.
+    ///
+    /// Nil has no order.
     @inline(__always)
     static func order(
         _ left: FieldValue, _ right: FieldValue, _ options: Options, nilsAreEqual: Bool,

@@ -7,7 +7,9 @@ import RelayModel
     import Foundation
 #endif
 
-/// Arithmetic on values. It is exact on integers, and in floating point if one side is a double.
+/// Arithmetic on values.
+///
+/// It is exact on integers, and in floating point if one side is a double.
 enum Arithmetic {
     typealias Symbol = RecordPredicate.ArithmeticOperator
 

@@ -2,8 +2,10 @@ import RelayModel
 
 /// Computations of collection operators and functions over collections.
 enum Collections {
-    /// Returns the elements of a collection in a deterministic order. A dictionary's elements are
-    /// its values in the order of their names. The order of a set follows from its elements.
+    /// Returns the elements of a collection in a deterministic order.
+    ///
+    /// A dictionary's elements are its values in the order of their names. The order of a set
+    /// follows from its elements.
     static func elements(
         of value: FieldValue, _ operation: String
     ) throws(EvaluationError) -> [FieldValue] {
@@ -28,7 +30,9 @@ enum Collections {
         }
     }
 
-    /// Returns the sum. Nil counts as 0, and the sum of no values is 0.
+    /// Returns the sum.
+    ///
+    /// Nil counts as 0, and the sum of no values is 0.
     static func sum(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
         var total = FieldValue.integer(0)
         for value in values where !value.isNull {
@@ -37,7 +41,9 @@ enum Collections {
         return total
     }
 
-    /// Returns the mean. Nil counts as 0, and the mean of no values is 0, as in Foundation.
+    /// Returns the mean.
+    ///
+    /// Nil counts as 0, and the mean of no values is 0, as in Foundation.
     static func average(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
         guard !values.isEmpty, let total = Number(try sum(values)) else { return .double(0) }
         return .double(total.double / Double(values.count))
@@ -70,7 +76,9 @@ enum Collections {
         return values.filter { seen.insert($0.inOneForm).inserted }
     }
 
-    /// Returns the elements of all lists as one list. Nil counts as an empty list.
+    /// Returns the elements of all lists as one list.
+    ///
+    /// Nil counts as an empty list.
     static func joined(_ lists: [FieldValue]) throws(EvaluationError) -> [FieldValue] {
         var joined: [FieldValue] = []
         for list in lists where !list.isNull {
@@ -79,8 +87,9 @@ enum Collections {
         return joined
     }
 
-    /// Computes `UNION`, `INTERSECT` or `MINUS`. The result is a set if the left side is one, else
-    /// a list in the order of the left side.
+    /// Computes `UNION`, `INTERSECT` or `MINUS`.
+    ///
+    /// The result is a set if the left side is one, else a list in the order of the left side.
     static func combine(
         _ symbol: RecordPredicate.ArithmeticOperator, _ left: FieldValue, _ right: FieldValue
     ) throws(EvaluationError) -> FieldValue {

@@ -18,8 +18,10 @@ final class ConstantMembers: Sendable {
     /// The maximum number of texts that are compared one by one.
     private static let few = 8
 
-    /// Creates the sorted members. Returns `nil` if a look-up cannot decide equality: for
-    /// collections, and under Realm's rules for binary data and non-ASCII texts.
+    /// Creates the sorted members.
+    ///
+    /// Returns `nil` if a look-up cannot decide equality: for collections, and under Realm's rules
+    /// for binary data and non-ASCII texts.
     init?(
         _ values: [FieldValue], _ options: RecordPredicate.TextOptions,
         _ rules: RecordPredicate.RuleSet

@@ -3,7 +3,9 @@ import RelayModel
 extension Evaluation {
     typealias Step = PreparedExpression.Step
 
-    /// Follows a path from `start`. A missing member is nil, and so is a path through nil.
+    /// Follows a path from `start`.
+    ///
+    /// A missing member is nil, and so is a path through nil.
     mutating func follow(
         _ steps: ArraySlice<Step>, from start: FieldValue
     ) throws(EvaluationError) -> FieldValue {
@@ -83,8 +85,9 @@ extension Evaluation {
         }
     }
 
-    /// Applies the leading members of a path to each element. Returns the list of results, and the
-    /// rest of the path, which applies to that list.
+    /// Applies the leading members of a path to each element.
+    ///
+    /// Returns the list of results, and the rest of the path, which applies to that list.
     ///
     /// The caller follows the rest in its own loop. A path can pass through lists as often as fits
     /// into its text (`a.b[*].b[*]`), which is more than calls can be nested. So calls are nested
@@ -137,8 +140,9 @@ extension Evaluation {
         }
     }
 
-    /// Applies a collection operator such as `@count`. The rest of the path applies to each
-    /// element.
+    /// Applies a collection operator such as `@count`.
+    ///
+    /// The rest of the path applies to each element.
     private mutating func collection(
         _ name: RecordPredicate.CollectionOperator, of value: FieldValue,
         _ rest: ArraySlice<Step>

@@ -4,7 +4,9 @@ import RelayModel
 struct Evaluation {
     /// The record, or the single value, that `SELF` names.
     let record: FieldValue
-    /// The values of variables. SUBQUERY binds its own temporarily.
+    /// The values of variables.
+    ///
+    /// SUBQUERY binds its own temporarily.
     var variables: RecordFields
     /// The value of `now()`.
     let now: Timestamp?
@@ -32,8 +34,9 @@ struct Evaluation {
         }
     }
 
-    /// Returns whether `node` holds. An error in any part that is evaluated is an error of the
-    /// whole predicate.
+    /// Returns whether `node` holds.
+    ///
+    /// An error in any part that is evaluated is an error of the whole predicate.
     mutating func holds(_ node: PreparedNode) throws(EvaluationError) -> Bool {
         switch node {
         case .constant(let isTrue): return isTrue

@@ -11,8 +11,9 @@ public import RelayModel
 public struct EvaluationTrace: Sendable, Hashable {
     /// The outcome of the whole predicate.
     public let outcome: PredicateOutcome
-    /// The evaluated comparisons. Those that AND or OR skipped because the result was already
-    /// decided are not included.
+    /// The evaluated comparisons.
+    ///
+    /// Those that AND or OR skipped because the result was already decided are not included.
     public let comparisons: [ComparisonTrace]
 
     /// The trace as JSON: one object for each comparison.
@@ -70,8 +71,10 @@ public struct ComparisonTrace: Sendable, Hashable {
         return "`\(comparison.canonicalText)` \(verdict): \(reason)"
     }
 
-    /// Returns the reason. If the comparison has no value, it also names the fields that were read,
-    /// so that the cause is visible: "division by zero, price is 5, qty is 0".
+    /// Returns the reason.
+    ///
+    /// If the comparison has no value, it also names the fields that were read, so that the cause
+    /// is visible: "division by zero, price is 5, qty is 0".
     package func reason(
         saying verb: String, reading names: Set<String>, of fields: RecordFields
     ) -> String {
@@ -104,8 +107,9 @@ public struct ComparisonTrace: Sendable, Hashable {
     }
 
     /// Returns the comparison with long values cut to about `bytes` bytes of text, for a reader
-    /// that shows no more. A record of a megabyte may be on both sides of each of thousands of
-    /// comparisons.
+    /// that shows no more.
+    ///
+    /// A record of a megabyte may be on both sides of each of thousands of comparisons.
     package func cut(beyond bytes: Int) -> ComparisonTrace {
         var cut = self
         cut.left = left?.beginning(bytes)

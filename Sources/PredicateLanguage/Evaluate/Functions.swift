@@ -11,7 +11,9 @@ public import RelayModel
 enum Functions {
     typealias Function = RecordPredicate.Function
 
-    /// Calls a function. Nil as an argument is an error, but not as an element of a list.
+    /// Calls a function.
+    ///
+    /// Nil as an argument is an error, but not as an element of a list.
     static func call(
         _ function: Function, _ arguments: [FieldValue]
     ) throws(EvaluationError) -> FieldValue {
@@ -155,7 +157,9 @@ enum Functions {
     static let earthRadius = 6_371_008.8
 
     /// Returns the distance in metres along the great circle, by the haversine formula on the mean
-    /// sphere. It differs from the distance on the ellipsoid by at most 0.6 %.
+    /// sphere.
+    ///
+    /// It differs from the distance on the ellipsoid by at most 0.6 %.
     private static func distance(
         _ left: FieldValue, _ right: FieldValue
     ) throws(EvaluationError) -> Double {
@@ -171,7 +175,9 @@ enum Functions {
 
 extension Location {
     /// Returns the distance in metres to `other` along the great circle, by the haversine formula
-    /// on the mean sphere. It differs from the distance on the ellipsoid by at most 0.6 %.
+    /// on the mean sphere.
+    ///
+    /// It differs from the distance on the ellipsoid by at most 0.6 %.
     public func metres(to other: Location) -> Double {
         let radians = Double.pi / 180
         let deltaLatitude = (other.latitude - latitude) * radians / 2

@@ -134,8 +134,9 @@ extension StepMeter {
         }
     }
 
-    /// Charges for a comparison by rules that read each side once and have no nested loops. For
-    /// such a comparison, charging afterwards is enough.
+    /// Charges for a comparison by rules that read each side once and have no nested loops.
+    ///
+    /// For such a comparison, charging afterwards is enough.
     func charge(_ judged: Judgement) throws(EvaluationError) {
         let left = try extent(of: judged.left)
         let right = try extent(of: judged.right)

@@ -7,7 +7,9 @@ struct FirebaseEvaluator {
     /// The value of `now()`.
     var now: Timestamp?
 
-    /// Evaluates one comparison. Returns whether it holds, and the values of its two sides.
+    /// Evaluates one comparison.
+    ///
+    /// Returns whether it holds, and the values of its two sides.
     func judge(
         _ comparison: RecordPredicate.Comparison
     ) throws(EvaluationError) -> Judgement {

@@ -50,8 +50,9 @@ public struct FirebaseValue: Sendable, Comparable {
         }
     }
 
-    /// The value as a number. A date counts as its milliseconds since 1970, as Firebase's clients
-    /// write it.
+    /// The value as a number.
+    ///
+    /// A date counts as its milliseconds since 1970, as Firebase's clients write it.
     private var number: FieldValue {
         if case .timestamp(let moment) = value { .integer(moment.milliseconds) } else { value }
     }
@@ -78,7 +79,9 @@ public struct FirebaseKey: Sendable, Hashable, Comparable {
         for unit in text.utf16 { hasher.combine(unit) }
     }
 
-    /// Returns whether `left` precedes `right`. Of two equal numbers the shorter text comes first.
+    /// Returns whether `left` precedes `right`.
+    ///
+    /// Of two equal numbers the shorter text comes first.
     public static func < (left: FirebaseKey, right: FirebaseKey) -> Bool {
         switch (left.number, right.number) {
         case (let one?, let other?):
@@ -109,12 +112,16 @@ public struct FirebaseKey: Sendable, Hashable, Comparable {
 public struct FirebaseChild: Sendable, Hashable {
     /// The key of the child.
     public var key: String
-    /// The value of the child. An object is a dictionary.
+    /// The value of the child.
+    ///
+    /// An object is a dictionary.
     public var value: FieldValue
     /// The priority of the child, or nil.
     public var priority: FieldValue
 
-    /// Creates a child. A child without a priority comes before those that have one.
+    /// Creates a child.
+    ///
+    /// A child without a priority comes before those that have one.
     public init(key: String, value: FieldValue, priority: FieldValue = .null) {
         self.key = key
         self.value = value

@@ -42,6 +42,8 @@ extension FirebaseQuery {
 }
 
 extension FirebaseValue {
-    /// The kinds that Wilddog distinguishes. True and false are of one kind.
+    /// The kinds that Wilddog distinguishes.
+    ///
+    /// True and false are of one kind.
     var kind: Rank { rank == .yes ? .no : rank }
 }

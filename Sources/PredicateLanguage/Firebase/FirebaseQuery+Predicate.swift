@@ -4,7 +4,9 @@ extension FirebaseQuery {
     typealias Comparator = RecordPredicate.Comparator
     typealias Node = RecordPredicate.Node
 
-    /// The condition that a child lies within the bounds. The limit is not part of it.
+    /// The condition that a child lies within the bounds.
+    ///
+    /// The limit is not part of it.
     ///
     /// The comparisons follow ``RecordPredicate/RuleSet/firebase``. Keys, values and priorities are
     /// the fields `$key`, `$value` and `$priority` of ``FirebaseChild/fields``. In a record without

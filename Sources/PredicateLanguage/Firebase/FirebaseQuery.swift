@@ -5,7 +5,9 @@ public import RelayModel
 /// ``predicate`` is the condition that a child lies within the bounds. ``window(of:)`` also orders
 /// children and applies the limit.
 public struct FirebaseQuery: Sendable, Hashable {
-    /// What children are ordered by. Children with equal values are ordered by key.
+    /// What children are ordered by.
+    ///
+    /// Children with equal values are ordered by key.
     public enum Ordering: Sendable, Hashable {
         /// The value at a path inside the child.
         case child([String])
@@ -44,7 +46,9 @@ public struct FirebaseQuery: Sendable, Hashable {
         case sameAsBound
     }
 
-    /// What children are ordered by. `nil` means the priority.
+    /// What children are ordered by.
+    ///
+    /// `nil` means the priority.
     public internal(set) var ordering: Ordering?
     /// The lower bound.
     public internal(set) var start: Bound?
@@ -76,7 +80,7 @@ public struct FirebaseQuery: Sendable, Hashable {
     /// Returns this query, ordered by the value at `path`, whose names are separated by `/`.
     ///
     /// - Throws: ``PredicateError`` if the path is empty, is one of Firebase's own names, or
-    ///   contains a name that Firebase does not allow, or for the reasons of ``ordered(by:)``.
+    ///   contains a name that Firebase does not allow, or for the reasons of `ordered(by:)`.
     public func ordered(byChild path: String) throws(PredicateError) -> Self {
         if ["$key", "$value", "$priority"].contains(path) {
             throw Self.failure("\(path) has an ordering of its own")

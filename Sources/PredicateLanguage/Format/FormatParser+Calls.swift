@@ -1,7 +1,9 @@
 import RelayModel
 
 extension FormatParser {
-    /// Reads `CAST(…)`, `TERNARY(…)` or `SUBQUERY(…)`. Throws for `FUNCTION` and `FETCH`.
+    /// Reads `CAST(…)`, `TERNARY(…)` or `SUBQUERY(…)`.
+    ///
+    /// Throws for `FUNCTION` and `FETCH`.
     mutating func specialForm() throws(PredicateError) -> Phrase {
         let start = token.span.offset
         let keyword = token.keyword
@@ -69,8 +71,9 @@ extension FormatParser {
         }
     }
 
-    /// Returns the date of a decimal literal in seconds since 2001. It is exact to the nanosecond,
-    /// which a double could not be.
+    /// Returns the date of a decimal literal in seconds since 2001.
+    ///
+    /// It is exact to the nanosecond, which a double could not be.
     private func exactDate(_ span: SourceSpan) -> Timestamp? {
         let text = String(
             decoding: lexer.bytes[span.offset..<span.offset + span.length], as: UTF8.self)

@@ -3,8 +3,9 @@ import RelayModel
 extension FormatParser {
     typealias Arithmetic = RecordPredicate.ArithmeticOperator
 
-    /// Returns the binary operator at the current token with its binding strength. Only `**` is
-    /// right-associative.
+    /// Returns the binary operator at the current token with its binding strength.
+    ///
+    /// Only `**` is right-associative.
     private func arithmeticOperator() -> (symbol: Arithmetic, strength: Int)? {
         switch token.kind {
         case .symbol("|"): (.bitOr, 2)
@@ -159,7 +160,9 @@ extension FormatParser {
             ?? .member("@\(word)")
     }
 
-    /// Reads `[index]`. The second value is the height of the index expression.
+    /// Reads `[index]`.
+    ///
+    /// The second value is the height of the index expression.
     private mutating func index() throws(PredicateError) -> (
         RecordPredicate.RecordPath.Component, Int
     ) {

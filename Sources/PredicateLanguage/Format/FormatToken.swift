@@ -136,8 +136,9 @@ struct FormatLexer {
 }
 
 extension FormatLexer {
-    /// Reads an identifier: a letter or `_`, then letters, digits and `_`. Letters and digits may
-    /// be of any script, and include their combining marks.
+    /// Reads an identifier: a letter or `_`, then letters, digits and `_`.
+    ///
+    /// Letters and digits may be of any script, and include their combining marks.
     mutating func identifier() -> String? {
         let start = position
         while let length = identifierLength(isFirst: position == start) {

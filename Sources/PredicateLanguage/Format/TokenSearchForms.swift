@@ -2,7 +2,9 @@ import RelayModel
 
 extension RecordPredicate.Comparison {
     /// Returns the token search that this comparison is another of CloudKit's spellings of, or
-    /// `nil` if it is none. A token search looks for words in all texts of a record.
+    /// `nil` if it is none.
+    ///
+    /// A token search looks for words in all texts of a record.
     ///
     /// CloudKit reads `ANY tokenize:using:('some words', 'Cdl') IN allTokens`, the same with ALL,
     /// and TOKENMATCHES with its sides exchanged or with such a list. No record has a field named

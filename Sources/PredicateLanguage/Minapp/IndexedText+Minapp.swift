@@ -12,7 +12,9 @@ extension IndexedText {
 
 extension FieldValue {
     /// Returns the value at a path of plain member names, as a comparison under Minapp's rules sees
-    /// it. The path does not go through lists.
+    /// it.
+    ///
+    /// The path does not go through lists.
     package func minappValue(at names: [String]) -> FieldValue {
         names.reduce(self) { $0.member($1) }
     }

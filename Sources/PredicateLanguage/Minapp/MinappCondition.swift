@@ -8,8 +8,9 @@ public struct MinappCondition: Sendable, Hashable {
     /// The condition in its wire form.
     public let json: JSONValue
 
-    /// The relation between a field and a value. The raw value is the operator's name in the wire
-    /// form.
+    /// The relation between a field and a value.
+    ///
+    /// The raw value is the operator's name in the wire form.
     public enum Relation: String, Sendable, Hashable, CaseIterable {
         /// The field equals the value.
         case equalTo = "$eq"
@@ -33,15 +34,18 @@ public struct MinappCondition: Sendable, Hashable {
         self.json = json
     }
 
-    /// Compares a field with a value. A record is given by its ID.
+    /// Compares a field with a value.
+    ///
+    /// A record is given by its ID.
     public static func compare(
         _ field: String, _ relation: Relation, _ value: JSONValue
     ) -> Self {
         Self(field, relation.rawValue, value)
     }
 
-    /// Searches with a regular expression, written `/pattern/flags`. Without slashes, the whole
-    /// text is the pattern.
+    /// Searches with a regular expression, written `/pattern/flags`.
+    ///
+    /// Without slashes, the whole text is the pattern.
     public static func matches(_ field: String, _ expression: String) -> Self {
         guard expression.hasPrefix("/"), let end = expression.lastIndex(of: "/"),
             end > expression.startIndex
@@ -107,8 +111,9 @@ public struct MinappCondition: Sendable, Hashable {
         return Self(field, "$has_key", .string(key))
     }
 
-    /// Requires a location inside a polygon of `[longitude, latitude]` points. The last point
-    /// repeats the first.
+    /// Requires a location inside a polygon of `[longitude, latitude]` points.
+    ///
+    /// The last point repeats the first.
     public static func within(_ field: String, polygon: [[Double]]) -> Self {
         Self(field, "$within", geometry("Polygon", .array([.array(polygon.map(point))])))
     }
@@ -118,14 +123,18 @@ public struct MinappCondition: Sendable, Hashable {
         Self(field, "$intersects", geometry("Point", self.point(point)))
     }
 
-    /// Requires a location in a circle. `radius` is in kilometres.
+    /// Requires a location in a circle.
+    ///
+    /// `radius` is in kilometres.
     public static func withinCircle(
         _ field: String, center: [Double], radius: Double
     ) -> Self {
         Self(field, "$center", ["radius": .number(radius), "coordinates": point(center)])
     }
 
-    /// Requires a location in a ring. The distances are in metres.
+    /// Requires a location in a ring.
+    ///
+    /// The distances are in metres.
     public static func withinRegion(
         _ field: String, center: [Double], minimum: Double = 0, maximum: Double? = nil
     ) -> Self {

@@ -11,7 +11,9 @@ struct MinappEvaluator {
     /// The value of `now()`.
     var now: Timestamp?
 
-    /// Evaluates one comparison. Returns whether it holds, and the values of its two sides.
+    /// Evaluates one comparison.
+    ///
+    /// Returns whether it holds, and the values of its two sides.
     func judge(
         _ comparison: RecordPredicate.Comparison
     ) throws(EvaluationError) -> Judgement {

@@ -11,8 +11,9 @@ extension RecordPredicate {
         return printer.output
     }
 
-    /// The ranges of the comparisons in the canonical text, from left to right, in UTF-8 bytes. A
-    /// comparison inside another one is part of that range.
+    /// The ranges of the comparisons in the canonical text, from left to right, in UTF-8 bytes.
+    ///
+    /// A comparison inside another one is part of that range.
     package var comparisonPlaces: [Range<Int>] {
         var printer = FormatPrinter()
         printer.places = []
@@ -43,8 +44,9 @@ extension RecordPredicate.Expression {
 struct FormatPrinter {
     /// The text written so far.
     var output = ""
-    /// The rules of the comparison that is being written. Apple's rules write booleans as numbers,
-    /// others as words.
+    /// The rules of the comparison that is being written.
+    ///
+    /// Apple's rules write booleans as numbers, others as words.
     var rules = RecordPredicate.RuleSet.apple
     /// The ranges of the comparisons written so far, if they are wanted.
     var places: [Range<Int>]?

@@ -9,8 +9,9 @@ enum FormatWords {
         "TERNARY", "FUNCTION", "TOKENMATCHES",
     ]
 
-    /// Returns the operator that a misspelt word means. Any other word is the name of a member,
-    /// which may begin with `@` in JSON.
+    /// Returns the operator that a misspelt word means.
+    ///
+    /// Any other word is the name of a member, which may begin with `@` in JSON.
     static func operatorMeant(by word: String) -> String? {
         if RecordPredicate.CollectionOperator(rawValue: word) != nil { return nil }
         switch word.lowercased() {

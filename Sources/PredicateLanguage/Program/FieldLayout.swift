@@ -11,7 +11,9 @@ public struct FieldLayout: Sendable, Hashable {
     private(set) var paths: [FieldPath] = []
     private var places: [FieldPath: Int] = [:]
 
-    /// Creates a layout without fields. Preparing a predicate with it adds the predicate's fields.
+    /// Creates a layout without fields.
+    ///
+    /// Preparing a predicate with it adds the predicate's fields.
     public init() {}
 
     /// The number of fields that have a place.
@@ -87,8 +89,10 @@ struct FieldPath: Sendable, Hashable {
         rest = Array(names.dropFirst())
     }
 
-    /// Returns the value at the path, which is nil if a member is missing. Returns `nil` if the
-    /// path goes through something other than members, which only the evaluator can follow.
+    /// Returns the value at the path, which is nil if a member is missing.
+    ///
+    /// Returns `nil` if the path goes through something other than members, which only the
+    /// evaluator can follow.
     @inline(__always)
     func value(in fields: RecordFields) -> FieldValue? {
         let value = fields[name] ?? .null

@@ -1,7 +1,9 @@
 import RelayModel
 
-/// A predicate compiled to a flat list of steps. Each step has two targets, one for a true
-/// comparison and one for a false one. The jumps express AND, OR and NOT.
+/// A predicate compiled to a flat list of steps.
+///
+/// Each step has two targets, one for a true comparison and one for a false one. The jumps express
+/// AND, OR and NOT.
 ///
 /// The evaluator defines the result. A step only decides about the kinds of values that it knows.
 /// It leaves all other cases, including all errors, to the evaluator.
@@ -39,8 +41,9 @@ final class PredicateProgram: Sendable {
         return at == ProgramStep.end.holds ? .true : .false
     }
 
-    /// Returns the result of the most frequent steps for the kinds of values they are made for. The
-    /// values are not copied.
+    /// Returns the result of the most frequent steps for the kinds of values they are made for.
+    ///
+    /// The values are not copied.
     @inline(__always)
     private func quickVerdict(
         of step: ProgramStep, on source: some FieldSource

@@ -16,8 +16,10 @@ public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate
     private let root: PreparedNode
-    /// The flat program. It is empty for a predicate with assignments, whose comparisons depend on
-    /// each other, and for a predicate whose evaluations are metered.
+    /// The flat program.
+    ///
+    /// It is empty for a predicate with assignments, whose comparisons depend on each other, and
+    /// for a predicate whose evaluations are metered.
     private let program: PredicateProgram
     private let assigns: Bool
     /// The estimated cost of an evaluation.
@@ -77,8 +79,9 @@ public struct PreparedPredicate: Sendable {
         return reference(onValue: value, variables: variables, now: now)
     }
 
-    /// Evaluates the predicate with the slow evaluator. It defines the outcome, and all faster ways
-    /// are tested against it.
+    /// Evaluates the predicate with the slow evaluator.
+    ///
+    /// It defines the outcome, and all faster ways are tested against it.
     public func reference(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {

@@ -1,7 +1,8 @@
 import RelayModel
 
-/// Compiles a prepared predicate to a ``PredicateProgram``. It works from the end to the beginning,
-/// so that the targets of each step are known.
+/// Compiles a prepared predicate to a ``PredicateProgram``.
+///
+/// It works from the end to the beginning, so that the targets of each step are known.
 struct ProgramCompiler {
     private var layout: FieldLayout
     private var parts = ProgramParts()
@@ -19,8 +20,9 @@ struct ProgramCompiler {
         return PredicateProgram(compiler.parts, entry: entry)
     }
 
-    /// Compiles a node with the steps that follow a true and a false outcome. Returns the node's
-    /// first step.
+    /// Compiles a node with the steps that follow a true and a false outcome.
+    ///
+    /// Returns the node's first step.
     private mutating func compile(
         _ node: PreparedNode, _ onTrue: Int32, _ onFalse: Int32
     ) -> Int32 {
@@ -191,8 +193,9 @@ struct ProgramCompiler {
         return .needle(Int32(parts.needles.count - 1), place)
     }
 
-    /// Returns the test of a LIKE pattern. If the pattern is a plain text with stars only at its
-    /// ends, it is a search for the text.
+    /// Returns the test of a LIKE pattern.
+    ///
+    /// If the pattern is a plain text with stars only at its ends, it is a search for the text.
     private mutating func like(
         _ text: String, _ comparison: PreparedComparison
     ) -> ProgramTest? {

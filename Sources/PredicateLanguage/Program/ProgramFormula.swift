@@ -1,7 +1,8 @@
 import RelayModel
 
-/// Two numeric expressions to compare, in postfix order. The last two numbers on the stack are the
-/// two sides.
+/// Two numeric expressions to compare, in postfix order.
+///
+/// The last two numbers on the stack are the two sides.
 struct ProgramFormula: Sendable {
     /// One instruction.
     enum Item: Sendable {
@@ -12,7 +13,9 @@ struct ProgramFormula: Sendable {
         case negate
     }
 
-    /// The maximum height of the stack. The evaluator handles expressions that need more.
+    /// The maximum height of the stack.
+    ///
+    /// The evaluator handles expressions that need more.
     static let maximumHeight = 8
 
     private let items: [Item]
@@ -61,8 +64,9 @@ struct ProgramFormula: Sendable {
         return 1
     }
 
-    /// Computes and compares the two sides. Returns `unsure` if a value is not a number, or a
-    /// result is an error.
+    /// Computes and compares the two sides.
+    ///
+    /// Returns `unsure` if a value is not a number, or a result is an error.
     @inline(__always)
     func judge(_ order: ProgramOrder, _ value: (Int32) -> FieldValue?) -> ProgramVerdict {
         var stack = InlineArray<8, Number>(repeating: .integer(0))

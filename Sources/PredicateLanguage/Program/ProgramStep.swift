@@ -26,8 +26,9 @@ struct ProgramStep: Sendable {
     var spread: ProgramSpread
     /// Whether a value that is not a collection is tested directly.
     var takesScalars: Bool { place >= 0 && (spread == .whole || spread == .anyOrItself) }
-    /// The place of the value in the layout. It is negative if the evaluator reads the values
-    /// itself.
+    /// The place of the value in the layout.
+    ///
+    /// It is negative if the evaluator reads the values itself.
     var place: Int32
     /// The next step if the comparison holds.
     var onTrue: Int32
@@ -37,8 +38,10 @@ struct ProgramStep: Sendable {
     var comparison: Int32
 }
 
-/// The test of a value. Numbers and dates are stored here; other constants are stored in the
-/// program, and the test has their index.
+/// The test of a value.
+///
+/// Numbers and dates are stored here; other constants are stored in the program, and the test has
+/// their index.
 enum ProgramTest: Sendable {
     /// No test: the evaluator decides.
     case evaluated

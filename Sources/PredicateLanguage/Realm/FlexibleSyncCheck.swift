@@ -109,7 +109,9 @@ struct FlexibleSyncCheck {
         }
     }
 
-    /// Returns whether a field may be a list. Without a schema, every field may be one.
+    /// Returns whether a field may be a list.
+    ///
+    /// Without a schema, every field may be one.
     private func isList(_ name: String) -> Bool {
         switch schema?.fields[name]?.type {
         case nil, .list, .mixed: true

@@ -10,7 +10,9 @@ enum GeographicShape {
     /// A ring of great-circle edges around an area of at most a hemisphere, with holes.
     case polygon(outer: SphericalRing, holes: [SphericalRing])
 
-    /// Reads the shape from its call in the tree. Returns the flaw if the call is not a shape.
+    /// Reads the shape from its call in the tree.
+    ///
+    /// Returns the flaw if the call is not a shape.
     static func read(_ expression: RecordPredicate.Expression) -> Result<Self, Flaw> {
         if case .constant(let value) = expression, let shape = Self.expression(of: value) {
             return read(shape)
@@ -53,7 +55,9 @@ enum GeographicShape {
         let reason: String
     }
 
-    /// Throws for constants that cannot be a shape. Expressions with variables are not checked.
+    /// Throws for constants that cannot be a shape.
+    ///
+    /// Expressions with variables are not checked.
     static func check(
         _ expression: RecordPredicate.Expression, at span: SourceSpan
     ) throws(PredicateError) {

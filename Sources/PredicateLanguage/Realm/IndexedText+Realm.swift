@@ -16,7 +16,9 @@ extension IndexedText {
     }
 }
 
-/// A component of a path that is never an error by Realm's rules. Its value may be nil.
+/// A component of a path that is never an error by Realm's rules.
+///
+/// Its value may be nil.
 package enum RealmStep: Sendable, Hashable, Codable {
     /// The member with the given name. Applied to a list, it is that member of each element.
     case member(String)
@@ -64,7 +66,9 @@ extension RecordPredicate.RecordPath {
 
 extension FieldValue {
     /// Returns the value at a path of plain member names, as a comparison under Realm's rules sees
-    /// it. The value is a list if the path goes through one.
+    /// it.
+    ///
+    /// The value is a list if the path goes through one.
     package func realmValue(at names: [String]) -> FieldValue {
         realmValue(at: names.map { RealmStep.member($0) })
     }
@@ -84,14 +88,16 @@ extension FieldValue {
 }
 
 extension FieldValue {
-    /// Returns the elements of a set in the order in which comparisons go through them. IN compares
-    /// two lists element by element, so the order must be the same in every process.
+    /// Returns the elements of a set in the order in which comparisons go through them.
+    ///
+    /// IN compares two lists element by element, so the order must be the same in every process.
     package static func realmElements(of values: Set<FieldValue>) -> [FieldValue] {
         values.inOrder
     }
 
-    /// The locations that GEOWITHIN examines, any of which may satisfy it. A list may be two
-    /// coordinates, or a list of locations.
+    /// The locations that GEOWITHIN examines, any of which may satisfy it.
+    ///
+    /// A list may be two coordinates, or a list of locations.
     package var realmPlaces: [Location] {
         let values: [FieldValue] =
             switch RealmEvaluator.lifted(self) {

@@ -19,8 +19,9 @@ extension RQLKeyword {
         "SIZE": .size,
     ]
 
-    /// Creates the keyword that is spelt `word`. Some keywords are not case-sensitive, and others
-    /// have only some spellings.
+    /// Creates the keyword that is spelt `word`.
+    ///
+    /// Some keywords are not case-sensitive, and others have only some spellings.
     init?(spelling word: String) {
         guard let found = Self.exactSpellings[word] ?? Self.foldedSpellings[word.lowercased()]
         else { return nil }

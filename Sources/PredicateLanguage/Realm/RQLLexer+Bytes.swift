@@ -12,8 +12,9 @@ extension RQLLexer {
         bytes[index...].starts(with: text.utf8)
     }
 
-    /// Returns the end of the name that begins at `start`. A blank in a name is written `\ `, `\n`,
-    /// `\r` or `\t`.
+    /// Returns the end of the name that begins at `start`.
+    ///
+    /// A blank in a name is written `\ `, `\n`, `\r` or `\t`.
     func endOfName(from start: Int) -> Int {
         var cursor = start
         while let byte = byte(at: cursor) {

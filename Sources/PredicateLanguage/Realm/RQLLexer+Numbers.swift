@@ -2,8 +2,9 @@ import RelayModel
 
 /// Numbers, dates and constants that begin with a letter.
 extension RQLLexer {
-    /// Returns the number or date that begins here, or `nil` if there is none. A sign is part of a
-    /// number.
+    /// Returns the number or date that begins here, or `nil` if there is none.
+    ///
+    /// A sign is part of a number.
     mutating func number() throws(PredicateError) -> RQLToken.Kind? {
         if let date = try date() { return .constant(.timestamp(date), isNatural: false) }
         let start = index
@@ -44,8 +45,9 @@ extension RQLLexer {
         return Double(literal).map { .constant(.double($0), isNatural: false) }
     }
 
-    /// Reads an integer. A leading zero means octal. An integer of more than 64 bits becomes the
-    /// nearest double.
+    /// Reads an integer.
+    ///
+    /// A leading zero means octal. An integer of more than 64 bits becomes the nearest double.
     private mutating func integer(
         start: Int, digits: Int, end: Int
     ) throws(PredicateError) -> RQLToken.Kind {
@@ -95,8 +97,9 @@ extension RQLLexer {
 
     // MARK: Dates
 
-    /// Reads a date in UTC such as `2017-12-01@12:07:53:505`. The separator is `@` or `T`, and the
-    /// nanoseconds are optional.
+    /// Reads a date in UTC such as `2017-12-01@12:07:53:505`.
+    ///
+    /// The separator is `@` or `T`, and the nanoseconds are optional.
     private mutating func date() throws(PredicateError) -> Timestamp? {
         var cursor = index
         var parts: [Int] = []

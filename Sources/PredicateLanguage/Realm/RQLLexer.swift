@@ -1,11 +1,15 @@
 import RelayModel
 
-/// A lexer that splits a text of the Realm Query Language into tokens. The longest match wins.
+/// A lexer that splits a text of the Realm Query Language into tokens.
+///
+/// The longest match wins.
 struct RQLLexer {
     let bytes: [UInt8]
     var index = 0
 
-    /// Splits the whole text into tokens. The last one is ``RQLToken/Kind/end``.
+    /// Splits the whole text into tokens.
+    ///
+    /// The last one is ``RQLToken/Kind/end``.
     ///
     /// - Throws: ``PredicateError`` at the first place where no token begins.
     /// - Complexity: O(*n*) in the number of bytes.
@@ -55,8 +59,9 @@ struct RQLLexer {
         return .name(Self.decodingBlanks(raw))
     }
 
-    /// Returns the constant that a word spells. `true` and `false` have two spellings each; the
-    /// other words are not case-sensitive.
+    /// Returns the constant that a word spells.
+    ///
+    /// `true` and `false` have two spellings each; the other words are not case-sensitive.
     private static func constantWord(_ word: String) -> FieldValue? {
         switch word {
         case "true", "TRUE": return .bool(true)
@@ -72,8 +77,9 @@ struct RQLLexer {
         }
     }
 
-    /// Reads a signed constant such as `+inf`, `-Infinity` or `-nan`. The sign is part of the
-    /// constant.
+    /// Reads a signed constant such as `+inf`, `-Infinity` or `-nan`.
+    ///
+    /// The sign is part of the constant.
     private mutating func signedWord() -> RQLToken.Kind? {
         guard let sign = byte(at: index), sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"),
             let first = byte(at: index + 1), Self.beginsName(first)
@@ -111,8 +117,9 @@ struct RQLLexer {
         return member
     }
 
-    /// Reads the longest symbol that begins here. The loop finds it because ``RQLSymbol`` lists
-    /// longer symbols first.
+    /// Reads the longest symbol that begins here.
+    ///
+    /// The loop finds it because ``RQLSymbol`` lists longer symbols first.
     private mutating func symbol() -> RQLSymbol? {
         for symbol in RQLSymbol.allCases where starts(with: symbol.rawValue) {
             index += symbol.rawValue.utf8.count
@@ -129,8 +136,9 @@ struct RQLLexer {
 
     // MARK: Text constants
 
-    /// Reads a text constant, and returns the characters between the quotes unchanged. Like
-    /// realm-core, it validates escapes but does not decode them.
+    /// Reads a text constant, and returns the characters between the quotes unchanged.
+    ///
+    /// Like realm-core, it validates escapes but does not decode them.
     private mutating func text(quotedBy quote: UInt8) throws(PredicateError) -> String {
         let start = index
         index += 1

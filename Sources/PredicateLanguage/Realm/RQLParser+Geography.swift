@@ -84,7 +84,9 @@ extension RQLParser {
         return .list(points)
     }
 
-    /// Reads `[longitude, latitude]`. An altitude is allowed, and ignored.
+    /// Reads `[longitude, latitude]`.
+    ///
+    /// An altitude is allowed, and ignored.
     private mutating func point() throws(PredicateError) -> Expression {
         try expect(.openBracket)
         let longitude = try coordinate(named: "a longitude")

@@ -50,8 +50,9 @@ extension RQLParser {
         return draft
     }
 
-    /// Returns the name of the variable in the tree, or `nil` if `name` is not a variable. A
-    /// `$name` that no subquery introduces becomes a variable without a value, if the canonical
+    /// Returns the name of the variable in the tree, or `nil` if `name` is not a variable.
+    ///
+    /// A `$name` that no subquery introduces becomes a variable without a value, if the canonical
     /// text can contain its name.
     private func variable(written name: String) -> String? {
         guard name.hasPrefix("$"), name.utf8.count > 1 else { return nil }

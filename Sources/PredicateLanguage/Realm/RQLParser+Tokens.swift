@@ -7,7 +7,9 @@ extension RQLParser {
     /// The end of the previous token.
     var lastEnd: Int { position == 0 ? 0 : tokens[position - 1].end }
 
-    /// Advances to the next token. At the last token it does nothing.
+    /// Advances to the next token.
+    ///
+    /// At the last token it does nothing.
     mutating func advance() {
         if position < tokens.count - 1 { position += 1 }
     }
@@ -27,7 +29,9 @@ extension RQLParser {
         }
     }
 
-    /// Enters one more level of nesting. The caller must leave it again.
+    /// Enters one more level of nesting.
+    ///
+    /// The caller must leave it again.
     mutating func descend() throws(PredicateError) {
         depth += 1
         guard depth <= Limits.maximumPredicateDepth else { throw tooDeep(at: span(of: current)) }

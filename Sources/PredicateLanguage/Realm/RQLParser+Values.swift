@@ -123,7 +123,9 @@ extension RQLParser {
 
     private var next: RQLToken { tokens[min(position + 1, tokens.count - 1)] }
 
-    /// Reads `$n`. Returns its value, or a variable if there are no arguments.
+    /// Reads `$n`.
+    ///
+    /// Returns its value, or a variable if there are no arguments.
     mutating func argument() throws(PredicateError) -> Expression {
         guard case .argument(let number) = current.kind else {
             throw unexpected(expected: "an argument such as $0")
@@ -181,7 +183,9 @@ extension RQLParser {
 
     // MARK: Lists
 
-    /// Reads `{constant, …}`. Properties are not allowed in such a list.
+    /// Reads `{constant, …}`.
+    ///
+    /// Properties are not allowed in such a list.
     mutating func list() throws(PredicateError) -> Operand {
         let start = current
         advance()

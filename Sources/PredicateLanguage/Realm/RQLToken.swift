@@ -72,8 +72,9 @@ enum RQLMember: String, Sendable, Hashable, CaseIterable {
     case values = "@values"
 }
 
-/// The symbols of the grammar. Longer symbols come before their beginnings, so that the lexer finds
-/// the longest one.
+/// The symbols of the grammar.
+///
+/// Longer symbols come before their beginnings, so that the lexer finds the longest one.
 enum RQLSymbol: String, Sendable, Hashable, CaseIterable {
     case caseOption = "[c]"
     case equal = "=="

@@ -1,9 +1,12 @@
 import RelayModel
 
-/// Arithmetic by Realm's rules: in integers if both sides are integers, else in doubles. The result
-/// is nil if a side is nil or not a number.
+/// Arithmetic by Realm's rules: in integers if both sides are integers, else in doubles.
+///
+/// The result is nil if a side is nil or not a number.
 enum RealmArithmetic {
-    /// Applies an operator to two sides. Lists are processed element by element.
+    /// Applies an operator to two sides.
+    ///
+    /// Lists are processed element by element.
     static func apply(
         _ symbol: RecordPredicate.ArithmeticOperator, _ left: RealmEvaluator.Operand,
         _ right: RealmEvaluator.Operand

@@ -43,8 +43,9 @@ extension RealmEvaluator {
         stand.values = [.integer(Int64(count))]
     }
 
-    /// Applies `@links`, which reads the member `@links` of each object. That member holds the
-    /// objects that link to it, by type and property.
+    /// Applies `@links`, which reads the member `@links` of each object.
+    ///
+    /// That member holds the objects that link to it, by type and property.
     static func links(_ stand: inout Stand) throws(EvaluationError) {
         stand.open()
         var links: [FieldValue] = []
@@ -54,8 +55,9 @@ extension RealmEvaluator {
         stand.values = links
     }
 
-    /// Applies `@links.@count`, the number of objects that link to an object by any property. After
-    /// a list, the links to all its objects are counted together.
+    /// Applies `@links.@count`, the number of objects that link to an object by any property.
+    ///
+    /// After a list, the links to all its objects are counted together.
     static func countLinks(_ stand: inout Stand) throws(EvaluationError) {
         try links(&stand)
         var count = 0
@@ -116,8 +118,10 @@ extension RealmEvaluator {
         stand.values = [try aggregate(symbol, elements, isUnordered: stand.isUnordered)]
     }
 
-    /// Computes an aggregate. The last bits of a sum depend on the order in which its numbers are
-    /// added, so numbers without an order are sorted first.
+    /// Computes an aggregate.
+    ///
+    /// The last bits of a sum depend on the order in which its numbers are added, so numbers
+    /// without an order are sorted first.
     private func aggregate(
         _ symbol: RecordPredicate.CollectionOperator, _ elements: [FieldValue], isUnordered: Bool
     ) throws(EvaluationError) -> FieldValue {
@@ -137,7 +141,9 @@ extension RealmEvaluator {
         }
     }
 
-    /// Returns the sum of all numbers. Other values are ignored.
+    /// Returns the sum of all numbers.
+    ///
+    /// Other values are ignored.
     private static func sum(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
         var total = FieldValue.integer(0)
         for value in values where value.numberAsDouble != nil {
@@ -148,8 +154,10 @@ extension RealmEvaluator {
 }
 
 extension FieldValue {
-    /// Whether this is a list of plain values. Realm counts and sums such a list for each object
-    /// that has one, but counts lists of links together.
+    /// Whether this is a list of plain values.
+    ///
+    /// Realm counts and sums such a list for each object that has one, but counts lists of links
+    /// together.
     var isPlainList: Bool {
         elements?.contains { !$0.isNull && $0.memberValues == nil } ?? false
     }

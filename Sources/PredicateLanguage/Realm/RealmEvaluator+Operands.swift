@@ -35,7 +35,9 @@ extension RealmEvaluator {
         }
     }
 
-    /// Returns a value as an operand. A list is compared element by element.
+    /// Returns a value as an operand.
+    ///
+    /// A list is compared element by element.
     static func lifted(_ value: FieldValue) -> Operand {
         switch value {
         case .list(let values): .list(values)
@@ -155,7 +157,9 @@ extension RealmEvaluator {
         }
     }
 
-    /// Follows a member. The member of nil is nil, but after a list nil values are dropped.
+    /// Follows a member.
+    ///
+    /// The member of nil is nil, but after a list nil values are dropped.
     private static func member(_ name: String, _ stand: inout Stand) {
         stand.open()
         if !stand.isFanned, stand.values.count == 1 {
@@ -168,14 +172,17 @@ extension RealmEvaluator {
         }
     }
 
-    /// Returns whether a member's name can mean the lengths of a list's texts. Realm reads `length`
-    /// at the end of a path so, ignoring case.
+    /// Returns whether a member's name can mean the lengths of a list's texts.
+    ///
+    /// Realm reads `length` at the end of a path so, ignoring case.
     static func asksLength(_ name: String) -> Bool {
         name.utf8.count == 6 && name.lowercased() == "length"
     }
 
     /// Applies `list.length`: the number of bytes of each text or binary value in a list, which is
-    /// 0 for nil. In a list of objects it is a member of that name.
+    /// 0 for nil.
+    ///
+    /// In a list of objects it is a member of that name.
     private static func length(_ name: String, _ stand: inout Stand) {
         stand.open()
         let hasObjects = stand.values.contains { if case .map = $0 { true } else { false } }
@@ -197,8 +204,9 @@ extension RealmEvaluator {
 
     // MARK: Operators on collections
 
-    /// Applies an operator, and removes the components that belong to it from `rest`. Returns
-    /// whether it ends the path.
+    /// Applies an operator, and removes the components that belong to it from `rest`.
+    ///
+    /// Returns whether it ends the path.
     private func apply(
         _ symbol: RecordPredicate.CollectionOperator,
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, to stand: inout Stand

@@ -68,7 +68,9 @@ struct RealmEvaluator {
         }
     }
 
-    /// Evaluates one comparison. Returns whether it holds, and the values of its two sides.
+    /// Evaluates one comparison.
+    ///
+    /// Returns whether it holds, and the values of its two sides.
     ///
     /// `test` is the prepared test of two values, if there is one.
     func judge(
@@ -109,7 +111,9 @@ struct RealmEvaluator {
         }
     }
 
-    /// Returns whether enough of `values` pass the test. Without a quantifier, one is enough.
+    /// Returns whether enough of `values` pass the test.
+    ///
+    /// Without a quantifier, one is enough.
     private func holds(
         _ quantifier: Quantifier?, _ values: [FieldValue], _ test: (FieldValue) -> Bool
     ) -> Bool {
@@ -120,8 +124,9 @@ struct RealmEvaluator {
         }
     }
 
-    /// Compares two lists without a quantifier element by element. At least one of them is not
-    /// empty.
+    /// Compares two lists without a quantifier element by element.
+    ///
+    /// At least one of them is not empty.
     private func holdsPairwise(
         _ test: Test, _ left: [FieldValue], _ right: [FieldValue]
     ) -> Bool {
@@ -131,8 +136,10 @@ struct RealmEvaluator {
         return left.count == right.count && zip(left, right).allSatisfy { test.holds($0, $1) }
     }
 
-    /// Returns the values that a side represents. A dictionary that is compared with a scalar, or
-    /// is under a quantifier, represents its values. Nil under a quantifier is an empty list.
+    /// Returns the values that a side represents.
+    ///
+    /// A dictionary that is compared with a scalar, or is under a quantifier, represents its
+    /// values. Nil under a quantifier is an empty list.
     private func side(
         _ operand: Operand, _ quantifier: Quantifier?, against other: Operand
     ) throws(EvaluationError) -> Operand {

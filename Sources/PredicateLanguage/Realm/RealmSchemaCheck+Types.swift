@@ -49,8 +49,9 @@ extension RealmSchemaCheck {
         }
     }
 
-    /// Returns the type of an operand of arithmetic. Throws if it is not a number, because the
-    /// result would be nil for every record.
+    /// Returns the type of an operand of arithmetic.
+    ///
+    /// Throws if it is not a number, because the result would be nil for every record.
     private func number(
         _ operand: Expression, _ variables: Variables
     ) throws(PredicateError) -> SideType {
@@ -134,6 +135,7 @@ extension RealmSchemaCheck {
     }
 
     /// Applies `length` to a list of texts or binary data, where it is the length of each element.
+    ///
     /// Returns `false` if the component means something else.
     private func measures(
         _ component: RecordPredicate.RecordPath.Component, _ side: inout SideType
@@ -211,8 +213,9 @@ extension RealmSchemaCheck {
         }
     }
 
-    /// Applies `@links`. The incoming links of a record are known only if its type has a member
-    /// `@links`.
+    /// Applies `@links`.
+    ///
+    /// The incoming links of a record are known only if its type has a member `@links`.
     private func links(_ side: inout SideType, at span: SourceSpan) throws(PredicateError) {
         open(&side)
         if case .map(let fields?) = side.element, fields["@links"] == nil {

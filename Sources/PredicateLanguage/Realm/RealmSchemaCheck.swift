@@ -1,9 +1,10 @@
 import RelayModel
 
 extension RealmQuery {
-    /// Checks that the query fits records with the given schema. It refuses unknown fields,
-    /// comparisons of types that can never be compared, quantifiers before values that are not
-    /// lists, and aggregates of values that have none.
+    /// Checks that the query fits records with the given schema.
+    ///
+    /// It refuses unknown fields, comparisons of types that can never be compared, quantifiers
+    /// before values that are not lists, and aggregates of values that have none.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` at the first such place.
     public func check(against schema: RecordSchema) throws(PredicateError) {
@@ -99,8 +100,9 @@ struct RealmSchemaCheck {
         }
     }
 
-    /// Returns the type of the right side. If it fails, the error hints that an unknown word on
-    /// this side was often meant as a text.
+    /// Returns the type of the right side.
+    ///
+    /// If it fails, the error hints that an unknown word on this side was often meant as a text.
     private func typeOfRight(
         _ comparison: Comparison, _ variables: Variables
     ) throws(PredicateError) -> SideType {
@@ -219,8 +221,9 @@ struct RealmSchemaCheck {
         }
     }
 
-    /// Throws if no constant of a list can be compared with the other side. One that can be
-    /// compared is enough, and nil can be compared with everything.
+    /// Throws if no constant of a list can be compared with the other side.
+    ///
+    /// One that can be compared is enough, and nil can be compared with everything.
     private func checkMembers(
         _ values: [FieldValue], _ side: SideType, _ comparison: Comparison
     ) throws(PredicateError) {
@@ -234,8 +237,9 @@ struct RealmSchemaCheck {
             "\(side.element.word) is compared with \(kind.word)", at: comparison.span)
     }
 
-    /// Returns whether a comparison of a text with a reference is about a system field. Clients may
-    /// name a record or a user either way, whichever type the system field has.
+    /// Returns whether a comparison of a text with a reference is about a system field.
+    ///
+    /// Clients may name a record or a user either way, whichever type the system field has.
     private func isOfRecordName(
         _ comparison: Comparison, _ left: SideType, _ right: SideType
     ) -> Bool {

@@ -42,8 +42,9 @@ extension RealmEvaluator {
             return RealmText(left, .ignoringCase) == (needle ?? RealmText(right, .ignoringCase))
         }
 
-        /// Compares texts. A nil needle is found in every text, and in nil too. Only nil is LIKE
-        /// nil.
+        /// Compares texts.
+        ///
+        /// A nil needle is found in every text, and in nil too. Only nil is LIKE nil.
         private func holdsForTexts(_ text: FieldValue, _ needle: FieldValue) -> Bool {
             if needle.isNull { return comparator == .like ? text.isNull : true }
             guard text.hasByteCount, needle.hasByteCount else { return false }

@@ -19,8 +19,9 @@ struct RealmText: Equatable {
         }
     }
 
-    /// Returns the code point to which a code point folds. A code point that would fold to several
-    /// stays unchanged.
+    /// Returns the code point to which a code point folds.
+    ///
+    /// A code point that would fold to several stays unchanged.
     private static func folded(_ scalar: Unicode.Scalar) -> UInt32 {
         if scalar.isASCII {
             let isUpper = (0x41...0x5A).contains(scalar.value)
@@ -48,7 +49,9 @@ struct RealmText: Equatable {
     }
 
     /// Evaluates Realm's full-text search: every word of the needle is a word of the text, and no
-    /// word after a `-` is. A word that ends in `*` is a prefix.
+    /// word after a `-` is.
+    ///
+    /// A word that ends in `*` is a prefix.
     ///
     /// Case and the diacritics of Latin letters are ignored, except for the ring of `å`. A term
     /// without letters and digits is in no text.

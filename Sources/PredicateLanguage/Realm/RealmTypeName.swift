@@ -80,7 +80,9 @@ enum RealmTypeName: String, CaseIterable {
 }
 
 extension RealmTypeName {
-    /// Returns whether a field of this type may hold a value of the kind. Every field may be nil.
+    /// Returns whether a field of this type may hold a value of the kind.
+    ///
+    /// Every field may be nil.
     ///
     /// A number field may hold a boolean and the reverse. Binary data may be stored as its text.
     func mayBe(of type: RecordSchema.FieldType) -> Bool {

@@ -24,7 +24,9 @@ struct SphericalPoint {
             z: sin(latitude))
     }
 
-    /// Returns the angle to another point, in radians. It is accurate for close points too.
+    /// Returns the angle to another point, in radians.
+    ///
+    /// It is accurate for close points too.
     func angle(to other: SphericalPoint) -> Double {
         let cross = self.cross(other)
         return atan2(cross.length, dot(other))
@@ -51,8 +53,9 @@ struct SphericalPoint {
 }
 
 private extension SphericalPoint {
-    /// The reference direction at a point, which is the one that S2 uses (`S2::Ortho`). Realm's
-    /// geography is based on S2.
+    /// The reference direction at a point, which is the one that S2 uses (`S2::Ortho`).
+    ///
+    /// Realm's geography is based on S2.
     var reference: SphericalPoint {
         let (x, y, z) = (abs(self.x), abs(self.y), abs(self.z))
         var axis = (x: 0.012, y: 0.0053, z: 0.00457)
@@ -67,8 +70,9 @@ private extension SphericalPoint {
     }
 }
 
-/// A closed line of great-circle edges. Its inside is the smaller of the two areas that it
-/// separates.
+/// A closed line of great-circle edges.
+///
+/// Its inside is the smaller of the two areas that it separates.
 struct SphericalRing {
     private let corners: [SphericalPoint]
     /// 1 if the inside is to the left of the edges, -1 if it is to the right.
@@ -79,8 +83,9 @@ struct SphericalRing {
         orientation = Self.signedArea(corners) < 0 ? -1 : 1
     }
 
-    /// Returns whether a point lies inside. Some of the points on an edge and some corners count as
-    /// inside.
+    /// Returns whether a point lies inside.
+    ///
+    /// Some of the points on an edge and some corners count as inside.
     ///
     /// Seen from a point inside, the edges make one full turn: counterclockwise if the inside is to
     /// the left, else clockwise. Seen from the antipode of such a point, they turn the other way.
@@ -146,8 +151,9 @@ struct SphericalRing {
         return area
     }
 
-    /// Returns the area of a triangle. It is positive if the corners are counterclockwise (Van
-    /// Oosterom and Strackee 1983).
+    /// Returns the area of a triangle.
+    ///
+    /// It is positive if the corners are counterclockwise (Van Oosterom and Strackee 1983).
     private static func excess(
         _ a: SphericalPoint, _ b: SphericalPoint, _ c: SphericalPoint
     ) -> Double {

@@ -2,8 +2,9 @@ import RelayModel
 
 // The steps of paths and comparisons by Realm's rules.
 extension StepMeter {
-    /// Charges for one step of a path under Realm's rules. A step processes many values at once,
-    /// and replaces lists by their elements.
+    /// Charges for one step of a path under Realm's rules.
+    ///
+    /// A step processes many values at once, and replaces lists by their elements.
     func charge(walking values: [FieldValue]) throws(EvaluationError) {
         var count = values.count
         for value in values {

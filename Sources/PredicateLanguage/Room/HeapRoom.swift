@@ -1,7 +1,8 @@
 import RelayModel
 
-/// The heap memory of values in bytes, as the allocator provides it. The estimates err on the high
-/// side.
+/// The heap memory of values in bytes, as the allocator provides it.
+///
+/// The estimates err on the high side.
 package enum HeapRoom {
     /// Returns the size of the block that glibc allocates for `bytes` bytes.
     static func block(_ bytes: Int) -> Int { max(32, (bytes + 23) & ~15) }
@@ -29,7 +30,9 @@ package enum HeapRoom {
         return block(64 + places * stride + places / 8 + 8)
     }
 
-    /// Returns the size of a text of `bytes` bytes. Short texts are stored inline.
+    /// Returns the size of a text of `bytes` bytes.
+    ///
+    /// Short texts are stored inline.
     package static func text(_ bytes: Int) -> Int { bytes > 15 ? array(bytes + 1, 1) : 0 }
 
     static func text(_ text: String) -> Int { Self.text(text.utf8.count) }

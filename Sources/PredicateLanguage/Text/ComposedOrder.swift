@@ -39,8 +39,9 @@ enum ComposedOrder {
         index == scalars.endIndex || begins(scalars[index])
     }
 
-    /// Returns whether a character does not combine with the one before it. Marks do, and so do the
-    /// later parts of a syllable that is written in parts.
+    /// Returns whether a character does not combine with the one before it.
+    ///
+    /// Marks do, and so do the later parts of a syllable that is written in parts.
     static func begins(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return true }
         switch scalar.value {

@@ -1,5 +1,6 @@
-/// A pattern with `*` and `?`. Matching tracks all reachable places of the pattern at once, 64 in a
-/// word.
+/// A pattern with `*` and `?`.
+///
+/// Matching tracks all reachable places of the pattern at once, 64 in a word.
 ///
 /// Its memory is proportional to the length of the pattern. A mask of all places for each character
 /// would take quadratic memory if all characters differ, which is half a gigabyte for a condition
@@ -30,13 +31,15 @@ struct LikePattern: Sendable {
     private let letters: [Letter]
     /// The places of the characters that have no row.
     private let rarePlaces: [UInt32]
-    /// Rows of bits, with one bit for each place of the pattern. The first row has the places at
-    /// which any code point is allowed. Each other row has those, and the places of one frequent
-    /// character.
+    /// Rows of bits, with one bit for each place of the pattern.
+    ///
+    /// The first row has the places at which any code point is allowed. Each other row has those,
+    /// and the places of one frequent character.
     private let masks: [UInt64]
     /// The row of ``masks`` for each ASCII character, because a look-up would cost more than the
-    /// rest of the match. It exists only for patterns of one word, in which each character has a
-    /// row.
+    /// rest of the match.
+    ///
+    /// It exists only for patterns of one word, in which each character has a row.
     private let asciiRows: [UInt8]
     /// The places at which a `*` lets the match stay while the text goes on.
     private let waitingPlaces: [UInt64]

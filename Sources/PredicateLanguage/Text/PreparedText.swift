@@ -15,8 +15,9 @@ final class PreparedText: Sendable {
     private let measure: Measure
     private let options: RecordPredicate.TextOptions
 
-    /// Creates a prepared text. Texts are compared by their bytes if the options or the rules
-    /// require it.
+    /// Creates a prepared text.
+    ///
+    /// Texts are compared by their bytes if the options or the rules require it.
     init(
         _ text: String, _ options: RecordPredicate.TextOptions, _ rules: RecordPredicate.RuleSet
     ) {

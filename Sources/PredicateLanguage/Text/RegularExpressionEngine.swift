@@ -34,11 +34,13 @@ public protocol CompiledExpression: AnyObject, Sendable {
 
 /// The reason why a regular expression is refused.
 public struct RegularExpressionRefusal: Error, Hashable {
-    /// What is wrong with the expression. It completes the sentence "the regular expression is
-    /// refused:".
+    /// What is wrong with the expression.
+    ///
+    /// It completes the sentence "the regular expression is refused:".
     public var reason: String
-    /// Whether the engine may accept the same expression later. Then the expression itself is not
-    /// at fault.
+    /// Whether the engine may accept the same expression later.
+    ///
+    /// Then the expression itself is not at fault.
     public var passes: Bool
 
     /// Creates a refusal.

@@ -4,8 +4,9 @@
 /// Any other text is decomposed, folded and composed with the standard library's forms. For a
 /// megabyte that takes a fifth of a second, and half a second for some texts.
 enum SingleFolding {
-    /// Returns the folded form of a text, or the composed form if the options fold nothing. Returns
-    /// `nil` if a character may combine with its neighbours or fold to several characters.
+    /// Returns the folded form of a text, or the composed form if the options fold nothing.
+    ///
+    /// Returns `nil` if a character may combine with its neighbours or fold to several characters.
     static func fold(_ text: String, _ options: RecordPredicate.TextOptions) -> String? {
         let ignoresCase = options.contains(.ignoringCase)
         let table = tables[number(of: options)]
@@ -79,8 +80,9 @@ enum SingleFolding {
         return first.value
     }
 
-    /// Returns whether a character is not a mark. Among these characters, only marks combine with
-    /// the character before them.
+    /// Returns whether a character is not a mark.
+    ///
+    /// Among these characters, only marks combine with the character before them.
     private static func standsAlone(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: false

@@ -60,8 +60,9 @@ final class TextNeedle: Sendable {
     /// The bytes of the folded form.
     private let bytes: [UInt8]
     private let options: RecordPredicate.TextOptions
-    /// For each prefix of ``bytes``, the length of its longest proper border. Short needles have
-    /// none.
+    /// For each prefix of ``bytes``, the length of its longest proper border.
+    ///
+    /// Short needles have none.
     private let borders: [Int]
 
     /// The maximum length of needles for which a naive search is faster.
@@ -74,7 +75,9 @@ final class TextNeedle: Sendable {
         borders = bytes.count > Self.naiveLength ? bytes.borders : []
     }
 
-    /// Whether the needle is empty. An empty needle is found nowhere.
+    /// Whether the needle is empty.
+    ///
+    /// An empty needle is found nowhere.
     var isEmpty: Bool { bytes.isEmpty }
 
     /// The part of a text in which the needle must be found.

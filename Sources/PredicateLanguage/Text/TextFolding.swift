@@ -1,10 +1,11 @@
-/// Texts as comparisons see them: composed (NFC), and folded as the options say.
+/// The forms of texts that comparisons use: composed (NFC), and folded as the options require.
 enum TextFolding {
-    /// The composed form of `text`, folded.
+    /// Returns the composed and folded form of `text`.
     ///
-    /// Case folding is Unicode's simple folding: one character becomes one, so `ß` is not `ss`, and
-    /// there is no Turkish exception. Marks are those that combine above or below a letter; the
-    /// signs of Indic scripts and the Kana voicing marks are letters' parts and stay.
+    /// Case folding is Unicode's simple folding, which maps one character to one. So `ß` is not
+    /// `ss`, and there is no exception for Turkish. Ignored marks are those that combine above or
+    /// below a letter. The signs of Indic scripts and the Kana voicing marks are parts of letters,
+    /// and stay.
     static func fold(_ text: String, _ options: RecordPredicate.TextOptions) -> String {
         if options.contains(.normalized) { return text }
         guard options.contains(.ignoringCase) || options.contains(.ignoringDiacritics) else {
@@ -16,7 +17,7 @@ enum TextFolding {
         return SingleFolding.fold(text, options) ?? foldWholly(text, options)
     }
 
-    /// The composed form of `text`, folded, whatever characters it has.
+    /// Returns the composed and folded form of `text`, without the shortcut for simple characters.
     static func foldWholly(_ text: String, _ options: RecordPredicate.TextOptions) -> String {
         var folded = String.UnicodeScalarView()
         folded.reserveCapacity(text.utf8.count)
@@ -27,12 +28,12 @@ enum TextFolding {
         return composeWholly(String(folded))
     }
 
-    /// The composed form of `text` (NFC), in time proportional to its length.
+    /// Returns the composed form (NFC) of `text`, in time proportional to its length.
     static func composed(_ text: String) -> String {
         SingleFolding.fold(text, []) ?? composeWholly(text)
     }
 
-    /// The same, whatever characters it has.
+    /// Returns the composed form of `text`, without the shortcut for simple characters.
     private static func composeWholly(_ text: String) -> String {
         var composed = String.UnicodeScalarView()
         composed.reserveCapacity(text.utf8.count)
@@ -40,7 +41,9 @@ enum TextFolding {
         return String(composed)
     }
 
-    /// Whether `text` is surely composed; `false` means that it may not be.
+    /// Returns whether `text` is known to be composed.
+    ///
+    /// `false` means that it may not be.
     ///
     /// Characters below U+0300, Cyrillic letters, Chinese characters and most emoji need no
     /// look-up.
@@ -57,12 +60,12 @@ enum TextFolding {
         return true
     }
 
-    /// Unicode's simple case folding of one character.
+    /// Returns Unicode's simple case folding of a character.
     static func foldCase(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         if scalar.isASCII {
             return scalar.value &- 0x41 < 26 ? Unicode.Scalar(UInt8(scalar.value) | 0x20) : scalar
         }
-        // Dotless i folds to itself, though its capital is I.
+        // Dotless i folds to itself, although its upper-case letter is I.
         if scalar == "\u{131}" { return scalar }
         let upper = single(scalar.properties.uppercaseMapping) ?? scalar
         return single(upper.properties.lowercaseMapping) ?? upper
@@ -73,20 +76,21 @@ enum TextFolding {
         return scalars.count == 1 ? scalars.first : nil
     }
 
-    /// Whether `scalar` is a mark on a letter, such as an accent, a Hebrew point or an Arabic
-    /// vowel.
+    /// Returns whether `scalar` is a mark on a letter, such as an accent, a Hebrew point or an
+    /// Arabic vowel.
     private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.value >= 0x300, scalar.properties.generalCategory == .nonspacingMark else {
             return false
         }
-        // 0: no diacritic; 6 to 9: Han reading marks, nuktas, Kana voicing, viramas.
+        // Classes without diacritics: 0, and 6 to 9 for Han reading marks, nuktas, Kana voicing
+        // marks and viramas.
         let combining = scalar.properties.canonicalCombiningClass.rawValue
         return combining == 1 || combining >= 10
     }
 }
 
 extension RecordPredicate.TextOptions {
-    /// Whether texts have to be folded before they are compared.
+    /// Whether texts must be folded before they are compared.
     var folds: Bool {
         !contains(.normalized) && (contains(.ignoringCase) || contains(.ignoringDiacritics))
     }

@@ -1,16 +1,16 @@
 import RelayModel
 
-/// The right side of LIKE or MATCHES, ready for use.
+/// The prepared right side of LIKE or MATCHES.
 enum TextPattern: Sendable {
-    /// A pattern of `*` and `?`, and how texts are folded before they are matched.
+    /// A pattern with `*` and `?`, and the options for folding texts.
     case like(LikePattern, RecordPredicate.TextOptions)
-    /// A regular expression, and how texts are folded before they are matched, if they are.
+    /// A regular expression, and the options for folding texts, or `nil` if they are not folded.
     case expression(any CompiledExpression, RecordPredicate.TextOptions?)
 
-    /// Prepares the pattern of a comparison.
+    /// Creates the pattern of a comparison.
     ///
-    /// - Throws: ``RegularExpressionRefusal`` if it is broken, too long, or beyond what the
-    ///   engine runs.
+    /// - Throws: ``RegularExpressionRefusal`` if the pattern is malformed or too long, or the
+    ///   engine does not support it.
     init(
         _ pattern: String, of comparison: RecordPredicate.Comparison,
         by engine: any RegularExpressionEngine
@@ -33,7 +33,7 @@ enum TextPattern: Sendable {
         self = .like(LikePattern(folded.unicodeScalars.map(\.value), escaping: .signs), options)
     }
 
-    /// How many instructions a regular expression has; `nil` for a pattern of `*` and `?`.
+    /// The number of instructions of a regular expression, or `nil` for a pattern with `*` and `?`.
     var size: Int? {
         switch self {
         case .like: nil
@@ -41,7 +41,8 @@ enum TextPattern: Sendable {
         }
     }
 
-    /// Whether the whole of `text` matches; `nil` if it is too long for a pattern of this size.
+    /// Returns whether the pattern matches the whole of `text`, or `nil` if the text is too long
+    /// for a pattern of this size.
     func matches(_ text: String) -> Bool? {
         switch self {
         case .like(let pattern, let options):
@@ -53,7 +54,8 @@ enum TextPattern: Sendable {
 }
 
 extension RecordPredicate.TextOptions {
-    /// Whether marks are ignored, so that texts and patterns are folded before they are matched.
+    /// Whether marks are ignored, so that texts and patterns must be folded before they are
+    /// matched.
     var ignoresMarks: Bool {
         !contains(.normalized) && contains(.ignoringDiacritics)
     }

@@ -1,15 +1,17 @@
 import RelayModel
 
-/// CloudKit's token search: words of a text, without case, marks and stop words.
+/// CloudKit's token search, by the words of a text.
+///
+/// It ignores case, marks and stop words.
 enum TokenSearch {
-    /// The words that CloudKit leaves out (CKQuery, "Predicate Rules").
+    /// The words that CloudKit ignores (CKQuery, "Predicate Rules").
     static let stopWords: Set<String> = [
         "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is",
         "it", "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there",
         "these", "they", "this", "to", "was", "will", "with",
     ]
 
-    /// The words of `text`, folded, in order, without stop words.
+    /// Returns the folded words of `text` in order, without stop words.
     static func words(of text: String) -> [String] {
         var words: [String] = []
         _ = hasWord(text) { word in
@@ -19,7 +21,9 @@ enum TokenSearch {
         return words
     }
 
-    /// Whether one of the words of `text`, folded, `fits`; those after it are not looked at.
+    /// Returns whether `fits` holds for one of the folded words of `text`.
+    ///
+    /// It stops at the first such word.
     private static func hasWord(_ text: String, _ fits: (String) -> Bool) -> Bool {
         if text.utf8Span.isKnownASCII { return hasPlainWord(text, fits) }
         var word = String.UnicodeScalarView()
@@ -35,8 +39,9 @@ enum TokenSearch {
         return !word.isEmpty && fits(String(word))
     }
 
-    /// The same of a text of ASCII, byte by byte: asking each for its category takes ten times as
-    /// long.
+    /// Does the same as `hasWord` for an ASCII text, byte by byte.
+    ///
+    /// Reading the category of each character would take ten times as long.
     private static func hasPlainWord(_ text: String, _ fits: (String) -> Bool) -> Bool {
         var word: [UInt8] = []
         for byte in text.utf8 {
@@ -51,10 +56,10 @@ enum TokenSearch {
         return !word.isEmpty && fits(String(decoding: word, as: UTF8.self))
     }
 
-    /// Whether one of `wanted` is a word of `value`: of a text, of the texts in a list, or of the
-    /// texts in a record's fields.
+    /// Returns whether one of the `wanted` words is in `value`: in a text, in the texts of a list,
+    /// or in the texts of a record's fields.
     ///
-    /// None of `wanted` is a stop word.
+    /// `wanted` must not contain stop words.
     static func isFound(_ wanted: Set<String>, in value: FieldValue) -> Bool {
         switch value {
         case .string(let text): hasWord(text) { wanted.contains($0) }

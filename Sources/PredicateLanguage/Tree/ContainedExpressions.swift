@@ -1,5 +1,6 @@
 extension RecordPredicate {
-    /// Whether its value changes by itself, because it asks what time it is.
+    /// Whether the outcome depends on the time of the evaluation, because the predicate uses
+    /// `now()`.
     public var readsClock: Bool {
         root.contains { expression in
             if case .call(.now, _) = expression { true } else { false }
@@ -8,14 +9,14 @@ extension RecordPredicate {
 }
 
 extension RecordPredicate.Node {
-    /// Whether an assignment `$x := …` stands somewhere in it.
+    /// Whether the node contains an assignment `$x := …`.
     var assigns: Bool {
         contains { expression in
             if case .assignment = expression { true } else { false }
         }
     }
 
-    /// Whether an expression that `fits` stands somewhere in it.
+    /// Returns whether `fits` holds for any expression in this node.
     func contains(_ fits: (RecordPredicate.Expression) -> Bool) -> Bool {
         switch self {
         case .constant: false
@@ -28,7 +29,7 @@ extension RecordPredicate.Node {
 }
 
 extension RecordPredicate.Expression {
-    /// Whether it `fits`, or one does that stands somewhere in it.
+    /// Returns whether `fits` holds for this expression, or for any expression inside it.
     func contains(_ fits: (Self) -> Bool) -> Bool {
         if fits(self) { return true }
         switch self {
@@ -50,7 +51,7 @@ extension RecordPredicate.Expression {
 }
 
 extension RecordPredicate.RecordPath {
-    /// Whether an expression that `fits` stands in one of its indexes.
+    /// Returns whether `fits` holds for an expression in one of the path's indexes.
     func contains(_ fits: (RecordPredicate.Expression) -> Bool) -> Bool {
         components.contains { component in
             if case .element(let index) = component { index.contains(fits) } else { false }

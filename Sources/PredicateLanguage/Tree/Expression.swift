@@ -1,33 +1,33 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// One side of a comparison, or a part of it: something that has a value.
+    /// One side of a comparison, or a part of it, that has a value.
     public indirect enum Expression: Sendable, Hashable {
-        /// A value that was written down or handed in; lists of constants are one constant.
+        /// A value from the text or from an argument. A list of constants is one constant.
         case constant(FieldValue)
-        /// A path into the record; the empty path is the record itself (`SELF`).
+        /// A path into the record. The empty path is the record itself (`SELF`).
         case path(RecordPath)
         /// A variable, without its `$`.
         case variable(String)
-        /// A path into something else than the record: `$item.price`, `(a UNION b)[0]`.
+        /// A path into a value other than the record: `$item.price`, `(a UNION b)[0]`.
         case member(of: Expression, RecordPath)
-        /// A list of which one element at least is not a constant.
+        /// A list with at least one element that is not a constant.
         case list([Expression])
-        /// Arithmetic, bits, or sets.
+        /// An arithmetic, bitwise or set operation.
         case arithmetic(ArithmeticOperator, Expression, Expression)
         /// `-x`.
         case negative(Expression)
         /// `~x`.
         case complement(Expression)
-        /// A built-in function.
+        /// A call of a built-in function.
         case call(Function, [Expression])
-        /// `CAST(x, "type")` of what is not a constant.
+        /// `CAST(x, "type")` of an expression that is not a constant.
         case cast(Expression, CastType)
         /// `TERNARY(condition, a, b)`.
         case conditional(Node, Expression, Expression)
         /// `SUBQUERY(list, $variable, condition)`: the elements for which the condition holds.
         case subquery(Expression, variable: String, Node)
-        /// `$variable := value`: the value, which the variable has from then on.
+        /// `$variable := value`: has the value, and assigns it to the variable.
         case assignment(String, Expression)
         /// `ANYKEY`: the values of all members of the record.
         case anyKey
@@ -35,92 +35,99 @@ extension RecordPredicate {
         /// The record itself.
         public static let record = Expression.path(RecordPath([]))
 
-        /// A path of plain member names: `.field("addr", "city")`.
+        /// Returns a path of plain member names: `.field("addr", "city")`.
         public static func field(_ names: String...) -> Expression {
             .path(RecordPath(names.map(RecordPath.Component.member)))
         }
     }
 
-    /// An operator between two expressions; the raw value is the canonical spelling.
+    /// A binary operator.
+    ///
+    /// The raw value is the canonical spelling.
     public enum ArithmeticOperator: String, Sendable, Hashable, CaseIterable {
-        /// Sum.
+        /// The sum.
         case add = "+"
-        /// Difference.
+        /// The difference.
         case subtract = "-"
-        /// Product.
+        /// The product.
         case multiply = "*"
-        /// Quotient; of two integers it is truncated.
+        /// The quotient. The quotient of two integers is truncated.
         case divide = "/"
-        /// Power.
+        /// The left side raised to the power of the right side.
         case power = "**"
-        /// Bits in both.
+        /// The bits that are set in both sides.
         case bitAnd = "&"
-        /// Bits in either.
+        /// The bits that are set in either side.
         case bitOr = "|"
-        /// Bits in one of the two.
+        /// The bits that are set in exactly one side.
         case bitXor = "^"
-        /// Bits moved up.
+        /// The bits of the left side, shifted left.
         case shiftLeft = "<<"
-        /// Bits moved down.
+        /// The bits of the left side, shifted right.
         case shiftRight = ">>"
-        /// Elements of either.
+        /// The elements that are in either side.
         case union = "UNION"
-        /// Elements of both.
+        /// The elements that are in both sides.
         case intersect = "INTERSECT"
-        /// Elements of the left one only.
+        /// The elements that are only in the left side.
         case minus = "MINUS"
     }
 
-    /// A type that a value can be cast to; the raw value is the canonical spelling.
+    /// The target type of a cast.
     ///
-    /// ``date``, ``number`` and ``string`` are Apple's. The others write constants for which
+    /// The raw value is the canonical spelling.
+    ///
+    /// ``date``, ``number`` and ``string`` are Apple's. The others express constants for which
     /// NSPredicate has no literal, such as `CAST("aGk=", "NSData")`.
     public enum CastType: String, Sendable, Hashable, CaseIterable {
-        /// A number of seconds since 2001-01-01 becomes a date.
+        /// Converts a number of seconds since 2001-01-01 to a date.
         case date = "NSDate"
-        /// A date becomes seconds since 2001-01-01, a text the number it shows.
+        /// Converts a date to seconds since 2001-01-01, and a text to the number that it contains.
         case number = "NSNumber"
-        /// Anything becomes text.
+        /// Converts any value to text.
         case string = "NSString"
-        /// Base64 becomes data.
+        /// Converts Base64 text to binary data.
         case data = "NSData"
-        /// Text becomes a UUID.
+        /// Converts text to a UUID.
         case uuid = "NSUUID"
-        /// A list becomes a set.
+        /// Converts a list to a set.
         case set = "NSSet"
-        /// A list of key, value, key, value … becomes a dictionary.
+        /// Converts a list of key, value, key, value … to a dictionary.
         case dictionary = "NSDictionary"
-        /// `{latitude, longitude}` becomes a place.
+        /// Converts `{latitude, longitude}` to a location.
         case location = "CLLocation"
-        /// A record name, or `{name, zone}` or `{name, zone, owner}`, becomes a reference.
+        /// Converts a record name, `{name, zone}` or `{name, zone, owner}` to a reference.
         case reference = "CKReference"
-        /// 24 hexadecimal digits become an object ID.
+        /// Converts 24 hexadecimal digits to an object ID.
         case objectID = "ObjectId"
     }
 }
 
 extension RecordPredicate {
-    /// A built-in function; the raw value is the canonical spelling of its name.
+    /// A built-in function.
     ///
-    /// `add:to:` and the like are no functions here but the ``ArithmeticOperator`` that they mean.
+    /// The raw value is the canonical spelling of its name.
+    ///
+    /// Functions such as `add:to:` are not included. They are parsed as the equivalent
+    /// ``ArithmeticOperator``.
     public enum Function: String, Sendable, Hashable, CaseIterable {
         /// The sum of the arguments, or of one list.
         case sum = "sum:"
         /// The number of arguments, or of elements of one list.
         case count = "count:"
-        /// The least.
+        /// The least of the arguments, or of the elements of one list.
         case minimum = "min:"
-        /// The greatest.
+        /// The greatest of the arguments, or of the elements of one list.
         case maximum = "max:"
-        /// The mean.
+        /// The mean of the arguments, or of the elements of one list.
         case average = "average:"
-        /// The middle one.
+        /// The median of the arguments, or of the elements of one list.
         case median = "median:"
-        /// The most frequent ones, as a list.
+        /// The most frequent arguments, or elements of one list, as a list.
         case mode = "mode:"
-        /// The standard deviation of a population.
+        /// The population standard deviation of the arguments, or of the elements of one list.
         case standardDeviation = "stddev:"
-        /// The remainder.
+        /// The remainder of a division.
         case modulus = "modulus:by:"
         /// The square root.
         case squareRoot = "sqrt:"
@@ -130,31 +137,31 @@ extension RecordPredicate {
         case naturalLogarithm = "ln:"
         /// e raised to the argument.
         case exponential = "exp:"
-        /// The next integer below.
+        /// The argument, rounded down to an integer.
         case floor = "floor:"
-        /// The next integer above.
+        /// The argument, rounded up to an integer.
         case ceiling = "ceiling:"
-        /// Without its sign.
+        /// The absolute value.
         case absolute = "abs:"
-        /// Without its fraction.
+        /// The argument without its fraction.
         case truncate = "trunc:"
-        /// The moment of the evaluation, one for the whole predicate.
+        /// The time of the evaluation, which is the same in the whole predicate.
         case now = "now"
-        /// In upper case.
+        /// The text in upper case.
         case uppercase = "uppercase:"
-        /// In lower case.
+        /// The text in lower case.
         case lowercase = "lowercase:"
         /// The argument itself.
         case noIndex = "noindex:"
-        /// UTF-16 units of a text.
+        /// The number of UTF-16 units in a text.
         case length = "length:"
-        /// Metres between two places.
+        /// The distance between two locations, in metres.
         case distance = "distanceToLocation:fromLocation:"
         /// The words of a text, as a list.
         case tokenize = "tokenize:using:"
-        /// A box of two corners (RQL).
+        /// A box with two corners (RQL).
         case geoBox = "geobox:"
-        /// A circle of a centre and a radius in radians (RQL).
+        /// A circle with a centre and a radius in radians (RQL).
         case geoCircle = "geocircle:"
         /// A polygon with holes (RQL).
         case geoPolygon = "geopolygon:"

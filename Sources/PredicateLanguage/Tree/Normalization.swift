@@ -1,7 +1,7 @@
 public import RelayModel
 
 extension RecordPredicate.Node {
-    /// The normal form (see ``RecordPredicate/init(_:)``).
+    /// Returns the normal form (see ``RecordPredicate/init(_:)``).
     func normalized() -> Self {
         switch self {
         case .constant: self
@@ -68,7 +68,7 @@ extension RecordPredicate.Expression {
         }
     }
 
-    /// The value, if it is a constant.
+    /// The value, if the expression is a constant.
     public var literal: FieldValue? {
         if case .constant(let value) = self { value } else { nil }
     }
@@ -86,7 +86,7 @@ extension RecordPredicate.RecordPath {
 }
 
 extension FieldValue {
-    /// The same with 1 for true and 0 for false.
+    /// The value with 1 for true and 0 for false.
     var withBooleansAsIntegers: FieldValue {
         switch self {
         case .bool(let flag): .integer(flag ? 1 : 0)
@@ -97,7 +97,8 @@ extension FieldValue {
         }
     }
 
-    /// The number with the other sign, or `nil` if it is not a number or does not fit.
+    /// The number with the opposite sign, or `nil` if the value is not a number or the result does
+    /// not fit.
     var negated: FieldValue? {
         switch self {
         case .integer(let number) where number != .min: .integer(-number)

@@ -1,19 +1,19 @@
-/// A form in which a condition can be written.
+/// A language or format for conditions.
 public enum PredicateDialect: String, Sendable, Hashable, CaseIterable {
-    /// NSPredicate format strings, whole.
+    /// The full NSPredicate format.
     case nspredicate
-    /// Realm Query Language.
+    /// The Realm Query Language.
     case rql
     /// Minapp's `where`, in its JSON form.
     case `where`
     /// CloudKit Web Services' `filterBy`.
     case filterBy
-    /// NSPredicate format strings, no more than CloudKit's CKQuery allows.
+    /// The subset of the NSPredicate format that CloudKit's CKQuery allows.
     case ckquery
 }
 
 extension PredicateDialect {
-    /// Whether conditions are texts, which take arguments.
+    /// Whether conditions are texts, which can have arguments.
     public var isText: Bool {
         switch self {
         case .nspredicate, .rql, .ckquery: true

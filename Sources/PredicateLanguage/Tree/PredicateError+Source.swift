@@ -1,8 +1,8 @@
 public import RelayModel
 
 extension PredicateError {
-    /// The error with what was found, taken from the source at the place that the error names,
-    /// where it does not say so itself.
+    /// Returns the error with `found` taken from the source at the error's place, if the error does
+    /// not have it yet.
     public func completed(in source: JSONValue) -> PredicateError {
         guard found == nil else { return self }
         var copy = self
@@ -21,11 +21,11 @@ extension PredicateError {
         return bytes.count > 60 ? "`\(shown)…`" : "`\(shown)`"
     }
 
-    /// The value at a path such as `filterBy[2].comparator`, as text, or that there is none.
+    /// Returns the text of the value at a path such as `filterBy[2].comparator`, or "nothing".
     private static func found(at path: String, in source: JSONValue) -> String {
         var value: JSONValue? = source
         for (index, part) in path.split(whereSeparator: { $0 == "." || $0 == "[" }).enumerated() {
-            // The name of the whole is not a part of it.
+            // The path begins with the name of the source itself.
             if index == 0, part == "filterBy" { continue }
             switch value {
             case .object(let object)?: value = object[String(part)]

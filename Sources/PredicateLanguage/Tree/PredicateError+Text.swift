@@ -1,7 +1,8 @@
 extension PredicateError {
-    /// The error for people: the line of the text, a caret under the place, the reason, the hint.
+    /// Returns the error as text for people: the line of the source, a caret under the place, the
+    /// reason and the hint.
     ///
-    /// The source is the text that was read; it is not shown where the error names a
+    /// `source` is the text that was parsed. It is not shown if the error has a
     /// ``PredicateError/path`` instead.
     public func rendered(in source: String) -> String {
         var lines: [String] = []
@@ -19,15 +20,15 @@ extension PredicateError {
         return lines.joined(separator: "\n")
     }
 
-    /// The part of a text that is shown around a place.
+    /// The part of a text around the place of an error.
     private struct Excerpt {
         var text: String
-        /// Characters before the place.
+        /// The number of characters before the place.
         var column: Int
-        /// Characters of the place.
+        /// The number of characters at the place.
         var width: Int
 
-        /// Characters that are shown on either side.
+        /// The maximum number of characters to show of the place, and on either side of it.
         static let margin = 60
 
         init(of source: String, at offset: Int, length: Int) {

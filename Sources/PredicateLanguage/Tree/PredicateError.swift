@@ -1,40 +1,49 @@
 public import RelayModel
 
-/// Why a condition was refused, with the place in its text.
+/// The reason why a condition is refused, with the place in its text.
 public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The moment at which an error shows.
+    /// The stage at which an error occurs.
     public enum Stage: String, Sendable, Hashable, CaseIterable {
-        /// The text is not of the language.
+        /// The text does not follow the grammar.
         case parse
-        /// The text is, but can never be meant, or does not fit the schema.
+        /// The text follows the grammar, but cannot be meant, or does not fit the schema.
         case check
-        /// A record has a value for which the predicate has no answer.
+        /// The predicate has no outcome for the value of a record.
         case evaluate
     }
 
-    /// When it showed.
+    /// The stage at which the error occurred.
     public var stage: Stage
-    /// What is wrong, as a sentence for people.
+    /// The reason, as a sentence for people.
     public var reason: String
-    /// The place in the text, in UTF-8 bytes.
+    /// The offset of the place in the text, in UTF-8 bytes.
     public var offset: Int
-    /// The number of bytes in question; 0 at the end of the text.
+    /// The number of bytes at the place.
+    ///
+    /// It is 0 at the end of the text.
     public var length: Int
-    /// What stands there.
+    /// The text or value at the place.
     public var found: String?
-    /// What would be allowed there.
+    /// What is allowed at the place.
     public var expected: String?
-    /// The nearest form that is allowed.
+    /// The nearest form that is allowed, or other advice.
     public var hint: String?
-    /// The place in a JSON form, such as `filterBy[2].comparator`; `nil` for text.
+    /// The place in a JSON form, such as `filterBy[2].comparator`.
+    ///
+    /// It is `nil` for text.
     public var path: String?
-    /// Whether the same condition may be taken later: then it is not at fault.
+    /// Whether the same condition may be accepted later.
+    ///
+    /// Then the condition itself is not at fault.
     public var passes = false
-    /// Which of the predicate's own comparisons was refused, counted from 0; `nil` where it was not
-    /// a single one.
+    /// The index of the refused comparison among the predicate's own comparisons.
+    ///
+    /// It is `nil` if the error is not about a single one.
     var comparison: Int?
 
-    /// Either `span` or `path` says where: the one in a text, the other in a JSON form.
+    /// Creates an error.
+    ///
+    /// Give the place as `span` in a text, or as `path` in a JSON form.
     public init(
         _ stage: Stage, _ reason: String, at span: SourceSpan = .none, found: String? = nil,
         expected: String? = nil, hint: String? = nil, path: String? = nil
@@ -49,7 +58,7 @@ public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible
         self.path = path
     }
 
-    /// The wire form of `predicateError`.
+    /// The wire form, for the member `predicateError`.
     public var json: JSONObject {
         var object: JSONObject = [
             "stage": .string(stage.rawValue), "offset": .integer(Int64(offset)),
@@ -63,14 +72,14 @@ public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible
         return object
     }
 
-    /// The answer to a request that brought the condition.
+    /// The error as the answer to a request that contains the condition.
     public var apiError: APIError {
         APIError(
             passes ? .throttled : .badRequest, description, retryAfter: passes ? 1 : nil,
             details: ["predicateError": .object(json)])
     }
 
-    /// One sentence for people, with the place.
+    /// The reason with the place, as one sentence for people.
     public var description: String {
         if let path { return "\(path): \(reason)" }
         return "at \(offset): \(reason)"

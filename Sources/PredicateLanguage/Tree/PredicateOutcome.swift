@@ -1,30 +1,31 @@
 import RelayModel
 
-/// What a predicate is of a record.
+/// The outcome of evaluating a predicate on a record.
 public enum PredicateOutcome: Sendable, Hashable {
     /// The record satisfies it.
     case `true`
-    /// The record does not.
+    /// The record does not satisfy it.
     case `false`
-    /// The predicate has no answer for the record, which then does not fire, not even under NOT.
+    /// The evaluation has an error. The change then does not fire the subscription, not even if the
+    /// failed part is under NOT.
     case error(EvaluationError)
 }
 
-/// Why a predicate has no answer for a record.
+/// The reason why the evaluation of a predicate has no outcome.
 ///
-/// Making one allocates nothing; its text is made when asked for.
+/// Its text is created only when it is read, so an error is cheap to throw.
 public enum EvaluationError: Error, Sendable, Hashable {
-    /// Values of different or unordered kinds were ordered.
+    /// The order of values was needed that are of different kinds, or of a kind without an order.
     case unordered(left: String, right: String)
-    /// An operator or function got a value of a kind that it has no use for.
+    /// An operator or function is not defined for the kind of a value.
     case wrongKind(operation: String, found: String)
-    /// Division of integers by zero.
+    /// An integer was divided by zero.
     case divisionByZero
-    /// The result does not fit 64 bits.
+    /// The result does not fit into 64 bits.
     case overflow
-    /// An index lies outside its list.
+    /// An index is outside its list.
     case indexOutOfRange(Int64, count: Int)
-    /// ANY, ALL or NONE stood before something that is not a collection.
+    /// ANY, ALL or NONE was applied to a value that is not a collection.
     case quantifierOnScalar(found: String)
     /// A variable has no value.
     case unboundVariable(String)
@@ -34,12 +35,12 @@ public enum EvaluationError: Error, Sendable, Hashable {
     case badRegularExpression(String)
     /// A value cannot be cast.
     case badCast(found: String, type: String)
-    /// `now()` was evaluated without a clock's reading.
+    /// `now()` was evaluated, but the caller gave no time.
     case noClock
     /// The evaluation takes more than `Limits.maximumEvaluationSteps` steps.
     case budgetExceeded
 
-    /// What is wrong, as a sentence for people.
+    /// The reason, as a sentence for people.
     public var reason: String {
         switch self {
         case .unordered(let left, let right): "\(left) cannot be ordered against \(right)"

@@ -2,44 +2,51 @@ extension RecordPredicate {
     /// A path from a record, or from another value, to a value inside it: `addr.city`,
     /// `kids.@max.age`, `tags[LAST]`.
     public struct RecordPath: Sendable, Hashable {
-        /// The steps, outermost first.
+        /// The components of the path, outermost first.
         public var components: [Component]
-        /// Where the path stands in the text that it came from.
+        /// The place of the path in the text that it was parsed from.
         public var span: SourceSpan
 
-        /// A path that was not read from a text has no span.
+        /// Creates a path.
+        ///
+        /// Without a span, the path was not parsed from a text.
         public init(_ components: [Component], span: SourceSpan = .none) {
             self.components = components
             self.span = span
         }
 
-        /// One step of a path.
+        /// One component of a path.
         public enum Component: Sendable, Hashable {
-            /// The member of that name; over a list, the list of the elements' members.
+            /// The member with the given name. Applied to a list, it is the list of that member of
+            /// each element.
             case member(String)
-            /// The member that a variable names: `rec.$key`.
+            /// The member whose name is the value of a variable: `rec.$key`.
             case variableMember(String)
-            /// `[n]` of a list, `["key"]` of a dictionary.
+            /// The element of a list at an index, `[n]`, or the value of a dictionary's key,
+            /// `["key"]`.
             case element(Expression)
-            /// `[FIRST]`.
+            /// The first element: `[FIRST]`.
             case first
-            /// `[LAST]`.
+            /// The last element: `[LAST]`.
             case last
-            /// `[SIZE]`.
+            /// The number of elements: `[SIZE]`.
             case size
-            /// `[*]`, all elements (RQL).
+            /// All elements: `[*]` (RQL).
             case every
-            /// `@count` and its kin; the rest of the path is applied to each element.
+            /// A collection operator such as `@count`. The rest of the path is applied to each
+            /// element.
             case collection(CollectionOperator)
         }
 
-        /// The name, if the path is one plain member.
+        /// The name, if the path is a single plain member.
         public var fieldName: String? {
             guard components.count == 1, case .member(let name) = components[0] else { return nil }
             return name
         }
 
-        /// The names, if the path consists of plain members; `[]` for the record itself.
+        /// The names, if the path consists only of plain members.
+        ///
+        /// It is `[]` for the record itself.
         public var memberNames: [String]? {
             var names: [String] = []
             for component in components {
@@ -50,7 +57,9 @@ extension RecordPredicate {
         }
     }
 
-    /// An operator on a collection inside a path; the raw value follows the `@`.
+    /// A collection operator in a path.
+    ///
+    /// The raw value is its name after the `@`.
     public enum CollectionOperator: String, Sendable, Hashable, CaseIterable {
         /// The number of elements.
         case count
@@ -58,17 +67,17 @@ extension RecordPredicate {
         case sum
         /// The mean.
         case average = "avg"
-        /// The least.
+        /// The least value.
         case minimum = "min"
-        /// The greatest.
+        /// The greatest value.
         case maximum = "max"
-        /// The elements' values as a list.
+        /// The values of the elements, as a list.
         case unionOfObjects
-        /// The elements' values as a list without repetitions.
+        /// The values of the elements, as a list without duplicates.
         case distinctUnionOfObjects
-        /// The elements of the elements' lists as a list.
+        /// The elements of the elements' lists, as one list.
         case unionOfArrays
-        /// The elements of the elements' lists as a list without repetitions.
+        /// The elements of the elements' lists, as one list without duplicates.
         case distinctUnionOfArrays
         /// The keys of a dictionary (RQL).
         case keys
@@ -76,7 +85,7 @@ extension RecordPredicate {
         case values
         /// The name of a value's kind (RQL).
         case type
-        /// The number of incoming links (RQL).
+        /// The links of other objects to this one (RQL).
         case links
     }
 }

@@ -1,9 +1,9 @@
-/// The condition of a query subscription, in whichever dialect it was written.
+/// The condition of a query subscription, in any dialect.
 ///
-/// A predicate is a value: two predicates are equal when their canonical texts are, and
-/// `try RecordPredicate(format: predicate.canonicalText)` gives an equal predicate. Where a dialect
-/// other than NSPredicate means something else by the same comparison, the comparison carries that
-/// dialect's ``RuleSet``, which the canonical text shows (`==[:realm]`).
+/// A predicate is a value. Two predicates are equal if their canonical texts are equal, and `try
+/// RecordPredicate(format: predicate.canonicalText)` creates an equal predicate. If a comparison
+/// has another meaning in its dialect than in NSPredicate, it carries the dialect's ``RuleSet``,
+/// which the canonical text contains (`==[:realm]`).
 ///
 /// ```swift
 /// let condition = try RecordPredicate(format: "artist == %@", arguments: [.string("a-1")])
@@ -12,64 +12,70 @@
 /// #expect(condition.evaluate(on: [:], engine: RE2Engine()) == .false)
 /// ```
 public struct RecordPredicate: Sendable, Hashable {
-    /// The top of the tree.
+    /// The root of the tree.
     public let root: Node
 
-    /// Creates a predicate from a tree, which it brings into normal form.
+    /// Creates a predicate from a tree, which is converted to its normal form.
     ///
-    /// An AND of nothing becomes true, an OR of nothing false, and one of a single member becomes
-    /// that member; a comparison under ``RuleSet/apple`` gets booleans as the integers 1 and 0; a
-    /// list of constants becomes a constant. Nothing is sorted and nothing is evaluated.
+    /// In normal form, an empty AND is true and an empty OR is false. An AND or OR with one member
+    /// is that member. Booleans in a comparison under ``RuleSet/apple`` are the integers 1 and 0. A
+    /// list of constants is one constant. Nothing is sorted or evaluated.
     public init(_ root: Node) {
         self.root = root.normalized()
     }
 
-    /// Holds for every record.
+    /// A predicate that holds for every record.
     public static let everyRecord = RecordPredicate(.constant(true))
-    /// Holds for no record.
+    /// A predicate that holds for no record.
     public static let noRecord = RecordPredicate(.constant(false))
 
-    /// A part of a predicate that is true, false or an error on its own.
+    /// A part of a predicate that has an outcome of its own: true, false or an error.
     public indirect enum Node: Sendable, Hashable {
         /// `TRUEPREDICATE` and `FALSEPREDICATE`.
         case constant(Bool)
         /// One comparison.
         case comparison(Comparison)
-        /// All of two or more, judged from left to right until one fails.
+        /// An AND of two or more members, evaluated from left to right until one does not hold.
         case and([Node])
-        /// Any of two or more, judged from left to right until one holds.
+        /// An OR of two or more members, evaluated from left to right until one holds.
         case or([Node])
-        /// The contrary.
+        /// The negation of a member.
         case not(Node)
     }
 
-    /// `[quantifier] left operator[options:rules] [quantifier] right`.
+    /// One comparison: `[quantifier] left operator[options:rules] [quantifier] right`.
     public struct Comparison: Sendable, Hashable {
-        /// Which elements of the left side must satisfy the comparison; `nil` compares the side
-        /// itself.
+        /// The quantifier over the elements of the left side.
+        ///
+        /// `nil` compares the left side itself.
         public var quantifier: Quantifier?
         /// The left side.
         public var left: Expression
-        /// What is asked of the two sides.
+        /// The relation between the two sides.
         public var comparator: Comparator
-        /// How texts are compared.
+        /// The options for comparing texts.
         public var options: TextOptions
-        /// Which elements of the right side are meant; only under ``RuleSet/realm``.
+        /// The quantifier over the elements of the right side.
+        ///
+        /// It is used only under ``RuleSet/realm``.
         public var rightQuantifier: Quantifier?
         /// The right side.
         public var right: Expression
-        /// Whose rules decide what the comparator, nil, kinds and functions mean, in this
-        /// comparison and in the expressions of its sides. (The predicate inside a
-        /// ``Expression/subquery(_:variable:_:)`` has its own.)
+        /// The rules for comparators, nil, kinds and functions in this comparison and in the
+        /// expressions of its sides.
+        ///
+        /// The predicate inside a ``Expression/subquery(_:variable:_:)`` has rules of its own.
         public var rules: RuleSet
-        /// Where the comparison stands in the text that it came from.
+        /// The place of the comparison in the text that it was parsed from.
         public var span: SourceSpan
-        /// Where its left side stands.
+        /// The place of the left side.
         public var leftSpan: SourceSpan
-        /// Where its right side stands.
+        /// The place of the right side.
         public var rightSpan: SourceSpan
 
-        /// The comparison follows Apple's rules; set ``rules`` for those of another dialect.
+        /// Creates a comparison under Apple's rules.
+        ///
+        /// Set ``rules`` for those of another dialect.
         public init(
             _ left: Expression, _ comparator: Comparator, _ right: Expression,
             options: TextOptions = [], quantifier: Quantifier? = nil
@@ -86,54 +92,55 @@ public struct RecordPredicate: Sendable, Hashable {
         }
     }
 
-    /// How many elements of a collection must satisfy a comparison.
+    /// The number of elements of a collection that must satisfy a comparison.
     public enum Quantifier: String, Sendable, Hashable, CaseIterable {
-        /// One at least; false for an empty list. `SOME` reads as this.
+        /// At least one element. It is false for an empty list. `SOME` is a synonym.
         case any = "ANY"
-        /// Every one; true for an empty list.
+        /// Every element. It is true for an empty list.
         case all = "ALL"
-        /// None; true for an empty list.
+        /// No element. It is true for an empty list.
         case none = "NONE"
     }
 
-    /// What a comparison asks of its two sides.
+    /// The relation between the two sides of a comparison.
     ///
     /// The raw value is the canonical spelling.
     public enum Comparator: String, Sendable, Hashable, CaseIterable {
-        /// Equal.
+        /// The sides are equal.
         case equal = "=="
-        /// Not equal.
+        /// The sides are not equal.
         case notEqual = "!="
-        /// Less.
+        /// The left side is less.
         case less = "<"
-        /// Less or equal.
+        /// The left side is less or equal.
         case lessOrEqual = "<="
-        /// Greater.
+        /// The left side is greater.
         case greater = ">"
-        /// Greater or equal.
+        /// The left side is greater or equal.
         case greaterOrEqual = ">="
-        /// Between two bounds, both included.
+        /// The left side lies between two bounds, both included.
         case between = "BETWEEN"
-        /// Is an element, or a part of a text.
+        /// The left side is an element of the right side, or a part of its text.
         case `in` = "IN"
-        /// Has as an element, or as a part of the text.
+        /// The left side contains the right side, as an element or as a part of its text.
         case contains = "CONTAINS"
-        /// Begins with the text.
+        /// The left side begins with the text.
         case beginsWith = "BEGINSWITH"
-        /// Ends with the text.
+        /// The left side ends with the text.
         case endsWith = "ENDSWITH"
-        /// Is, as a whole, like a pattern of `*` and `?`.
+        /// A pattern with `*` and `?` matches the whole left side.
         case like = "LIKE"
-        /// Is, as a whole, matched by a regular expression.
+        /// A regular expression matches the whole left side.
         case matches = "MATCHES"
-        /// Has one of the words, ignoring case, marks and stop words (CloudKit's token search).
+        /// The left side contains one of the words, ignoring case, marks and stop words (CloudKit's
+        /// token search).
         case tokenMatches = "TOKENMATCHES"
-        /// Is the same uniform type identifier, ignoring case.
+        /// Both sides are the same uniform type identifier, ignoring case.
         case typeEquals = "UTI-EQUALS"
-        /// Lies inside a shape (RQL's `GEOWITHIN`).
+        /// The left side lies inside a shape (RQL's `GEOWITHIN`).
         case geoWithin = "GEOWITHIN"
 
-        /// Whether it is one of the six that compare by order or equality.
+        /// Whether this is one of the six comparators of equality and order.
         public var isRelational: Bool {
             switch self {
             case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual: true
@@ -142,27 +149,30 @@ public struct RecordPredicate: Sendable, Hashable {
         }
     }
 
-    /// How texts are compared: NSPredicate's letters in brackets after an operator.
+    /// Options for comparing texts: NSPredicate's letters in brackets after an operator.
     public struct TextOptions: OptionSet, Sendable, Hashable {
-        /// One bit for each letter.
+        /// The options as bits, one for each letter.
         public let rawValue: UInt8
 
-        /// Takes bits that came from a ``rawValue``.
+        /// Creates options from their ``rawValue``.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
 
-        /// `c`: upper and lower case are one.
+        /// `c`: ignores case.
         public static let ignoringCase = TextOptions(rawValue: 1)
-        /// `d`: a letter with and without marks is one.
+        /// `d`: ignores the marks of letters.
         public static let ignoringDiacritics = TextOptions(rawValue: 2)
-        /// `n`: both sides are normalised already; compared code unit by code unit, which
-        /// overrides the other letters.
+        /// `n`: assumes that both sides are normalised.
+        ///
+        /// Texts are compared code unit by code unit, and the other letters have no effect.
         public static let normalized = TextOptions(rawValue: 4)
-        /// `l`: locale-aware; kept, and without effect, since the relay has no locale.
+        /// `l`: locale-aware.
+        ///
+        /// It is kept in the canonical text, but has no effect, because the relay has no locale.
         public static let localeAware = TextOptions(rawValue: 8)
 
-        /// The letters in the order c, d, n, l.
+        /// The letters of the options, in the order c, d, n, l.
         public var letters: String {
             var letters = ""
             if contains(.ignoringCase) { letters.append("c") }
@@ -173,57 +183,61 @@ public struct RecordPredicate: Sendable, Hashable {
         }
     }
 
-    /// Whose rules a comparison follows.
+    /// The dialect whose rules a comparison follows.
     ///
-    /// The raw value stands in the canonical text after a colon in the option brackets:
-    /// `name CONTAINS[c:realm] ""`. ``apple`` is not written.
+    /// In the canonical text, the raw value is after a colon in the option brackets: `name
+    /// CONTAINS[c:realm] ""`. ``apple`` is not written.
     public enum RuleSet: String, Sendable, Hashable, CaseIterable {
-        /// NSPredicate's, which are CloudKit's too.
+        /// The rules of NSPredicate, which are CloudKit's too.
         case apple
-        /// Realm Query Language's: a list without quantifier means ANY, an empty or nil needle is
-        /// contained in everything, booleans are not numbers, a count through nil is 0.
+        /// The rules of the Realm Query Language: a list without a quantifier means ANY, every text
+        /// contains an empty or nil needle, booleans are not numbers, and a count through nil is 0.
         case realm
-        /// Minapp's: booleans are not numbers, a value of the wrong kind does not match.
+        /// The rules of Minapp: booleans are not numbers, and a value of the wrong kind does not
+        /// match.
         case minapp
-        /// Firebase's: a total order over all kinds, in which nil comes first.
+        /// The rules of Firebase: a total order over all kinds, in which nil comes first.
         case firebase
     }
 }
 
 /// A range of UTF-8 offsets in the text that a predicate was parsed from.
 ///
-/// It takes no part in equality: predicates are equal whatever text they came from.
+/// Spans do not affect equality: predicates are equal even if they were parsed from different
+/// texts.
 public struct SourceSpan: Sendable, Hashable {
     /// The offset of the first byte.
     public let offset: Int
     /// The number of bytes.
     public let length: Int
 
-    /// Both are counted in bytes of UTF-8.
+    /// Creates a span, in UTF-8 bytes.
     public init(offset: Int, length: Int) {
         self.offset = offset
         self.length = length
     }
 
-    /// The span of what came from no text.
+    /// The span of a part that was not parsed from a text.
     public static let none = SourceSpan(offset: 0, length: 0)
 
-    /// Always true.
+    /// Returns `true`, because spans do not affect the equality of predicates.
     public static func == (_: SourceSpan, _: SourceSpan) -> Bool { true }
 
-    /// Adds nothing.
+    /// Does nothing, because all spans are equal.
     public func hash(into _: inout Hasher) {}
 }
 
 extension RecordPredicate.Comparison {
-    /// Whether it searches all texts of a record, by CloudKit's name for these.
+    /// Whether the comparison searches all texts of a record, under CloudKit's name `allTokens`.
     var searchesAllTokens: Bool {
         comparator == .tokenMatches && left == .field("allTokens")
     }
 }
 
 extension RecordPredicate.Node {
-    /// What has to hold all together: an AND within an AND is one with it, as `(a AND b) AND c` is.
+    /// The conditions that must all hold.
+    ///
+    /// Nested ANDs are joined, as in `(a AND b) AND c`.
     var joinedByAnd: [Self] {
         guard case .and(let nodes) = self else { return [self] }
         return nodes.flatMap(\.joinedByAnd)

@@ -1,23 +1,25 @@
 import RelayModel
 
-/// What is left of the text that a condition may have, while it is read.
+/// The remaining length of the canonical text of a condition that is being parsed.
 ///
-/// A short text can ask for much: it names an argument of a megabyte by its place twenty thousand
-/// times, or has one for each word of it. What the tree shares is made as often as it is named when
-/// the tree is printed or fitted to a database: that would be twenty gigabytes before the length is
-/// looked at.
+/// A short text can expand to a huge one. It can refer to an argument of a megabyte twenty thousand
+/// times by its position, or to one comparison for each of the argument's words. The tree shares
+/// such values, but printing it or fitting it to a database copies them at each place. That would
+/// take twenty gigabytes before the length is checked.
 struct TextRoom {
-    /// Bytes of a predicate's text that one more comparison takes at the least, with the AND before
+    /// The minimum number of bytes that one more comparison adds to the text, with the AND before
     /// it.
     static let termBytes = 16
 
     private var bytes = Limits.maximumPredicateBytes
-    /// What the arguments take that were named.
+    /// The text sizes of the arguments that have been referred to.
     private var sizes: [Int: Int] = [:]
 
-    /// Names an argument by its place.
+    /// Counts a reference to an argument by its position.
     ///
-    /// - Throws: ``PredicateError`` if the text is too long that it makes by being named again.
+    /// Only repeated references take room.
+    ///
+    /// - Throws: ``PredicateError`` if repeated references make the text too long.
     mutating func name(
         _ index: Int, _ value: FieldValue, at span: SourceSpan
     ) throws(PredicateError) {
@@ -28,9 +30,9 @@ struct TextRoom {
         try take(size, at: span)
     }
 
-    /// Takes so many bytes.
+    /// Takes `size` bytes of the room.
     ///
-    /// - Throws: ``PredicateError`` if there are fewer.
+    /// - Throws: ``PredicateError`` if fewer are left.
     mutating func take(_ size: Int, at span: SourceSpan) throws(PredicateError) {
         bytes -= size
         guard bytes < 0 else { return }
@@ -40,7 +42,9 @@ struct TextRoom {
             expected: "\(Limits.maximumPredicateBytes) bytes at the most")
     }
 
-    /// What a value takes as text, rather too little than too much.
+    /// Returns the text size of a value.
+    ///
+    /// The estimate errs on the low side.
     private static func size(of value: FieldValue) -> Int {
         switch value {
         case .string(let text): text.utf8.count

@@ -1,9 +1,9 @@
 import RelayModel
 
 extension FieldValue {
-    /// This value as another type.
+    /// Returns this value as another type.
     ///
-    /// - Throws: ``EvaluationError/badCast(found:type:)`` if it has no meaning there.
+    /// - Throws: ``EvaluationError/badCast(found:type:)`` if the conversion is not defined.
     func cast(to type: RecordPredicate.CastType) throws(EvaluationError) -> FieldValue {
         if isNull { return .null }
         guard let result = converted(to: type) else {
@@ -133,7 +133,9 @@ extension FieldValue {
         }
     }
 
-    /// The number as a double; booleans count as numbers.
+    /// The number as a double.
+    ///
+    /// Booleans count as numbers.
     var double: Double? {
         switch self {
         case .bool(let flag): flag ? 1 : 0
@@ -143,7 +145,7 @@ extension FieldValue {
         }
     }
 
-    /// The value as text for people and for `CAST(…, "NSString")`.
+    /// The value as text, for people and for `CAST(…, "NSString")`.
     var plainText: String {
         switch self {
         case .null: "nil"
@@ -158,8 +160,9 @@ extension FieldValue {
 }
 
 extension Timestamp {
-    /// Reads decimal seconds after 2001-01-01 without loss, or returns `nil` if `text` is not a
-    /// plain decimal number in range.
+    /// Creates a timestamp from decimal seconds since 2001-01-01, to the nanosecond.
+    ///
+    /// Returns `nil` if `text` is not a plain decimal number in range.
     init?(decimalSecondsSince2001 text: String) {
         var digits = Substring(text)
         let isNegative = digits.first == "-"

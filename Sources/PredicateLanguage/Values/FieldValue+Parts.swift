@@ -1,8 +1,10 @@
 import RelayModel
 
-// What a value consists of, for whoever walks through it.
+// The contents of values.
 extension FieldValue {
-    /// The elements of a list or set; those of a set as they come.
+    /// The elements of a list or set.
+    ///
+    /// The elements of a set are in no particular order.
     var elements: [FieldValue]? {
         switch self {
         case .list(let values): values
@@ -11,22 +13,22 @@ extension FieldValue {
         }
     }
 
-    /// The same, where it matters which comes first.
+    /// The elements of a list or set, in a deterministic order.
     var elementsInOrder: [FieldValue]? {
         if case .set(let values) = self { values.inOrder } else { elements }
     }
 
-    /// The values of a dictionary's members.
+    /// The values of a dictionary's members, in no particular order.
     var memberValues: [FieldValue]? {
         if case .map(let members) = self { Array(members.values) } else { nil }
     }
 
-    /// The same, where it matters which comes first.
+    /// The values of a dictionary's members, in a deterministic order.
     var memberValuesInOrder: [FieldValue]? {
         if case .map(let members) = self { members.valuesInOrder } else { nil }
     }
 
-    /// Whether what stands inside has no order of its own.
+    /// Whether the elements of this value have no order of their own.
     var hasNoOrder: Bool {
         switch self {
         case .set, .map: true
@@ -34,12 +36,12 @@ extension FieldValue {
         }
     }
 
-    /// The member of that name, or nil.
+    /// Returns the member with the given name, or nil.
     func member(_ name: String) -> FieldValue {
         if case .map(let members) = self { members[name] ?? .null } else { .null }
     }
 
-    /// Whether `@count` counts bytes.
+    /// Whether `@count` is the number of bytes of this value.
     var hasByteCount: Bool {
         switch self {
         case .string, .bytes: true
@@ -47,7 +49,9 @@ extension FieldValue {
         }
     }
 
-    /// The bytes of a text or of data.
+    /// The number of bytes of a text or of binary data.
+    ///
+    /// It is 0 for other values.
     var byteCount: Int {
         switch self {
         case .string(let text): text.utf8.count
@@ -56,7 +60,7 @@ extension FieldValue {
         }
     }
 
-    /// How many values stand directly inside; `nil` for what is no collection.
+    /// The number of elements directly inside, or `nil` if the value is not a collection.
     var elementCount: Int? {
         switch self {
         case .list(let values): values.count
@@ -67,14 +71,18 @@ extension FieldValue {
     }
 }
 
-// The elements of collections without order, in one: that of the standard library is another in
-// every process, and what fires must not be.
+// Deterministic orders for unordered collections. The standard library's order differs in every
+// process, but the same changes must fire the same subscriptions.
 extension Set<FieldValue> {
-    /// Those of more are left as they come, because ordering them takes longer than whatever is
-    /// asked of them; for a sum over them there is `putNumbersInOrder()`.
+    /// The maximum number of elements to sort.
+    ///
+    /// Sorting larger collections takes longer than the operations on them. For sums over them
+    /// there is `putNumbersInOrder()`.
     static var mostOrdered: Int { 10_000 }
 
-    /// The elements, ordered by themselves; those of more than ``mostOrdered`` as they come.
+    /// The elements, sorted.
+    ///
+    /// More than ``mostOrdered`` elements are returned unsorted.
     var inOrder: [FieldValue] {
         guard (2...Self.mostOrdered).contains(count) else { return Array(self) }
         guard contains(where: { $0.elementCount != nil }) else {
@@ -82,7 +90,7 @@ extension Set<FieldValue> {
                 switch RecordOrder.compare(left, right) {
                 case .before: true
                 case .after: false
-                // The same number, as an integer and otherwise.
+                // The same number, as an integer and as another kind.
                 case .same: left.numberRank < right.numberRank
                 }
             }
@@ -93,13 +101,17 @@ extension Set<FieldValue> {
 }
 
 extension RecordFields {
-    /// The values, ordered by their names; those of more than ten thousand as they come.
+    /// The values, sorted by their names.
+    ///
+    /// More than ten thousand values are returned unsorted.
     var valuesInOrder: [FieldValue] {
         guard (2...Set<FieldValue>.mostOrdered).contains(count) else { return Array(values) }
         return sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map(\.value)
     }
 
-    /// The names in order; those of more than ten thousand as they come.
+    /// The names, sorted.
+    ///
+    /// More than ten thousand names are returned unsorted.
     var namesInOrder: [String] {
         guard (2...Set<FieldValue>.mostOrdered).contains(count) else { return Array(keys) }
         return keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
@@ -107,8 +119,8 @@ extension RecordFields {
 }
 
 extension [FieldValue] {
-    /// Puts the numbers in front, the least first, so that what is added up from the front is the
-    /// same however they came.
+    /// Moves the numbers to the front, least first, so that their sum does not depend on their
+    /// original order.
     mutating func putNumbersInOrder() {
         var integers: [Int64] = []
         var doubles: [Double] = []
@@ -121,14 +133,14 @@ extension [FieldValue] {
             }
         }
         integers.sort()
-        // NaN is neither less nor more than another, and makes NaN of any sum.
+        // NaN is neither less nor greater than any number. Any sum with NaN is NaN.
         doubles.sort { $0 < $1 || $1.isNaN && !$0.isNaN }
         self = integers.map(FieldValue.integer) + doubles.map(FieldValue.double) + others
     }
 }
 
 private extension FieldValue {
-    /// The place among numbers that are equal.
+    /// The order of equal numbers of different kinds.
     var numberRank: Int {
         switch self {
         case .bool: 0
@@ -138,10 +150,12 @@ private extension FieldValue {
     }
 }
 
-// A value taken for something else.
+// Values in other forms.
 extension FieldValue {
-    /// The value with every number in one form: those forms are equal whose values are equal to
-    /// NSPredicate, to which 1, 1.0 and true are the same element.
+    /// The value with all numbers in one form.
+    ///
+    /// The forms of two values are equal if the values are equal to NSPredicate, which treats 1,
+    /// 1.0 and true as the same element.
     var inOneForm: FieldValue {
         switch self {
         case .bool(let flag): .integer(flag ? 1 : 0)
@@ -153,7 +167,9 @@ extension FieldValue {
         }
     }
 
-    /// This number as a double; `nil` for everything else, booleans included.
+    /// The number as a double, or `nil` for any other value.
+    ///
+    /// Booleans do not count as numbers.
     var numberAsDouble: Double? {
         switch self {
         case .integer(let number): Double(number)
@@ -162,7 +178,7 @@ extension FieldValue {
         }
     }
 
-    /// The record name that a Realm object with this primary key has.
+    /// The name of the record that represents a Realm object with this primary key.
     var primaryKeyText: String? {
         switch self {
         case .string(let text): text
@@ -176,8 +192,9 @@ extension FieldValue {
 
 // Values that are too long to be shown.
 extension FieldValue {
-    /// The value, or the beginning of one that takes more than so many bytes to print: enough that
-    /// what is printed of it is longer, too.
+    /// Returns the value, cut if it takes more than `bytes` bytes to print.
+    ///
+    /// Enough is kept that the printed text is still longer than that.
     func beginning(_ bytes: Int) -> FieldValue {
         var left = bytes
         return beginning(within: &left)

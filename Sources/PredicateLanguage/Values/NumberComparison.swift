@@ -1,11 +1,13 @@
 import RelayModel
 
-/// A number of either kind.
+/// An integer or a double.
 enum Number {
     case integer(Int64)
     case double(Double)
 
-    /// The number in `value`; booleans are 1 and 0.
+    /// Creates the number of a value.
+    ///
+    /// Booleans are 1 and 0.
     init?(_ value: FieldValue) {
         switch value {
         case .integer(let number): self = .integer(number)
@@ -29,7 +31,9 @@ enum Number {
         }
     }
 
-    /// -1, 0 or 1 by value, exact for every pair; `nil` if one is not a number (NaN).
+    /// Returns -1, 0 or 1 for the order of two numbers, or `nil` if one of them is NaN.
+    ///
+    /// The order is exact for every pair.
     static func order(_ left: Number, _ right: Number) -> Int? {
         switch (left, right) {
         case (.integer(let a), .integer(let b)): a == b ? 0 : a < b ? -1 : 1
@@ -40,7 +44,7 @@ enum Number {
         }
     }
 
-    /// Compares without rounding the integer.
+    /// Compares without rounding the integer to a double.
     private static func order(_ integer: Int64, _ double: Double) -> Int? {
         if double.isNaN { return nil }
         if double >= 0x1p63 { return -1 }

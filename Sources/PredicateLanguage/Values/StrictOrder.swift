@@ -1,12 +1,12 @@
 import RelayModel
 
-/// The order of values in which no kind is taken for another, as Realm, Minapp and Firebase have
-/// it.
+/// The order of values in Realm, Minapp and Firebase, which do not treat values of different kinds
+/// as equal.
 ///
-/// Only values of one class are ordered by a comparison; a sort orders all of them: nil, booleans,
-/// numbers, texts, data, dates, object IDs, UUIDs, links.
+/// A comparison orders only values of the same class. A sort orders all of them: nil, booleans,
+/// numbers, texts, data, dates, object IDs, UUIDs, links, locations, lists, sets, dictionaries.
 enum StrictOrder {
-    /// Whether `left` and `right` satisfy a comparison of order or equality.
+    /// Returns whether `left` and `right` satisfy a comparison of order or equality.
     static func holds(
         _ comparator: RecordPredicate.Comparator, _ left: FieldValue, _ right: FieldValue
     ) -> Bool {
@@ -29,14 +29,16 @@ enum StrictOrder {
         }
     }
 
-    /// NaN is neither less nor more than any number.
+    /// Returns whether one of the values is NaN, which is neither less nor greater than any number.
     private static func isUnordered(_ left: FieldValue, _ right: FieldValue) -> Bool {
         if case .double(let number) = left, number.isNaN { return true }
         if case .double(let number) = right, number.isNaN { return true }
         return false
     }
 
-    /// Whether two values are the same; texts byte by byte, numbers by value.
+    /// Returns whether two values are equal.
+    ///
+    /// Texts are compared byte by byte, and numbers by value.
     static func isEqual(_ left: FieldValue, _ right: FieldValue) -> Bool {
         switch (left, right) {
         case (.string(let one), .string(let other)): one.utf8.elementsEqual(other.utf8)
@@ -52,14 +54,16 @@ enum StrictOrder {
         }
     }
 
-    /// Whether an object that a record carries in place of a link is the one that is meant, by its
-    /// `recordName` or else its primary key `_id`.
+    /// Returns whether an embedded object, which a record contains instead of a link, represents
+    /// the linked record.
+    ///
+    /// The object's name is its `recordName`, or else its primary key `_id`.
     private static func isLink(_ members: RecordFields, to reference: RecordReference) -> Bool {
         let key = (members["recordName"] ?? members["_id"])?.primaryKeyText
         return key?.utf8.elementsEqual(reference.recordID.recordName.rawValue.utf8) ?? false
     }
 
-    /// The total order that a sort goes by.
+    /// Returns whether `left` precedes `right` in the total order of a sort.
     static func precedes(_ left: FieldValue, _ right: FieldValue) -> Bool {
         switch (left, right) {
         case (.bool(let one), .bool(let other)): return !one && other
@@ -77,7 +81,7 @@ enum StrictOrder {
         }
     }
 
-    /// Whether an integer is less than a double, by value.
+    /// Returns whether an integer is less than a double, by value.
     private static func precedes(_ integer: Int64, _ double: Double) -> Bool {
         if double.isNaN { return false }
         if double >= 0x1p63 { return true }
@@ -86,7 +90,7 @@ enum StrictOrder {
         return integer < floor || (integer == floor && double > Double(floor))
     }
 
-    /// Whether an integer is more than a double, by value.
+    /// Returns whether an integer is greater than a double, by value.
     private static func follows(_ integer: Int64, _ double: Double) -> Bool {
         if double.isNaN { return false }
         if double >= 0x1p63 { return false }
@@ -94,7 +98,7 @@ enum StrictOrder {
         return integer > Int64(double.rounded(.down))
     }
 
-    /// The place of a value's class among the classes.
+    /// Returns the rank of a value's class.
     private static func rank(_ value: FieldValue) -> Int {
         switch value {
         case .null: 0
