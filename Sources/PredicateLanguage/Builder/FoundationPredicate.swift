@@ -21,7 +21,6 @@ extension RecordPredicate {
     ///     reflection metadata.
     /// - Throws: ``PredicateError`` of the stage `check` that names the first part that cannot be
     ///   translated.
-    ///   translated.
     public init<Root>(
         translating predicate: Predicate<Root>,
         fieldName: @escaping (AnyKeyPath) -> String? = { _ in nil }

@@ -23,17 +23,17 @@ extension Double: PredicateOperand {
 }
 
 extension Bool: PredicateOperand {
-    /// The truth value as a constant.
+    /// The boolean as a constant.
     public var predicateExpression: RecordPredicate.Expression { .constant(.bool(self)) }
 }
 
 extension Timestamp: PredicateOperand {
-    /// The moment as a constant.
+    /// The date as a constant.
     public var predicateExpression: RecordPredicate.Expression { .constant(.timestamp(self)) }
 }
 
 extension Location: PredicateOperand {
-    /// The place as a constant.
+    /// The location as a constant.
     public var predicateExpression: RecordPredicate.Expression { .constant(.location(self)) }
 }
 

@@ -4,7 +4,7 @@ public import RelayModel
 public protocol PredicateSubject {
     /// The expression in the tree.
     var predicateExpression: RecordPredicate.Expression { get }
-    /// Which elements must satisfy the comparison; `nil` compares the value itself.
+    /// The quantifier over the elements, or `nil` to compare the value itself.
     var quantifier: RecordPredicate.Quantifier? { get }
 }
 

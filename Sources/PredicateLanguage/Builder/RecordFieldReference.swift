@@ -120,7 +120,7 @@ public struct PredicateValue: Sendable, Hashable, PredicateOperand {
 
 /// A field under ANY, ALL or NONE.
 public struct QuantifiedReference: Sendable, Hashable, PredicateSubject {
-    /// Which elements must satisfy a comparison.
+    /// The quantifier over the elements.
     public let quantifier: RecordPredicate.Quantifier?
     /// The path to the list.
     public let predicateExpression: RecordPredicate.Expression

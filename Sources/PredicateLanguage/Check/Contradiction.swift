@@ -19,7 +19,7 @@ struct Contradiction {
 
     /// The declared schema of the record type, or `nil` if there is none or it must be ignored.
     let schema: RecordSchema?
-    /// How single values are evaluated.
+    /// The context for evaluating single values.
     let preparation: Preparation
     /// The remaining effort for this condition.
     let effort: ContradictionEffort
@@ -38,8 +38,8 @@ struct Contradiction {
         }
     }
 
-    /// Returns whether a part of an AND is impossible on its own; `clash` judges nested ANDs together
-    /// with the rest, so they are not examined again at each depth.
+    /// Returns whether a part of an AND is impossible on its own; `clash` judges nested ANDs with
+    /// the rest, so they are not examined again at each depth.
     private func isInPart(_ node: Node) -> Bool {
         guard case .and(let nodes) = node else { return isIn(node) }
         return nodes.contains(where: isInPart)
@@ -146,7 +146,7 @@ struct Contradiction {
 
     // MARK: Single comparisons
 
-    /// Returns whether one value must satisfy the comparison, which no value of an empty list does.
+    /// Returns whether some value must satisfy the comparison, so that an empty list never does.
     private static func isOfAny(_ comparison: Comparison) -> Bool {
         (comparison.quantifier ?? .any) == .any && comparison.rightQuantifier == nil
     }
@@ -260,7 +260,7 @@ struct Contradiction {
 
     /// Returns whether a comparison uses `__defaultOwner__` for the current user.
     ///
-    /// CloudKit's native classes show the user's own name so, but records contain the name from the
+    /// CloudKit's native classes show this name for the user, but records contain the name from the
     /// user token.
     static func isOfOneself(_ comparison: Comparison) -> Bool {
         guard comparison.comparator == .equal, isOfAny(comparison) else { return false }

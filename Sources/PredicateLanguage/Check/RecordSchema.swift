@@ -16,7 +16,7 @@ public struct RecordSchema: Sendable, Hashable {
         case integer
         /// A floating-point number.
         case double
-        /// A truth value.
+        /// A boolean.
         case boolean
         /// A date with a time.
         case timestamp

@@ -248,8 +248,8 @@ enum CloudKitSubset {
         if case .call(.distance, _) = expression { true } else { false }
     }
 
-    /// Returns whether a comparison is `self CONTAINS 'words'` or `allTokens TOKENMATCHES[cdl]
-    /// 'words'`.
+    /// Returns whether a comparison is `self CONTAINS 'words'` or
+    /// `allTokens TOKENMATCHES[cdl] 'words'`.
     private static func isTokenSearch(_ comparison: Comparison) -> Bool {
         guard comparison.quantifier == nil, comparison.rules == .apple else { return false }
         switch comparison.comparator {

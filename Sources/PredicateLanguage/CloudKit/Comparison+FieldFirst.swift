@@ -35,7 +35,7 @@ extension RecordPredicate.Comparison {
 
     /// Returns one comparison for each value of a list.
     ///
-    /// Sets are not split: they have no order, which determines where an error occurs.
+    /// Sets are not split. Their elements have no order, which decides where an error occurs.
     private func parts(_ quantifier: RecordPredicate.Quantifier) -> RecordPredicate.Node? {
         guard case .list(let values)? = left.literal, (1...Self.mostParts).contains(values.count)
         else { return nil }

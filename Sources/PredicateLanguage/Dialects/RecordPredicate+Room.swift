@@ -12,7 +12,7 @@ extension RecordPredicate.Node {
         let isFlat = !assigns && !EvaluationWeight(self).isMetered
         let program = HeapRoom.object(MemoryLayout<ProgramParts>.size + 8)
         let flat = isFlat ? comparisonCount * Self.step + Self.parts : 0
-        // The factor covers what is not counted here, and is lost between chunks of memory.
+        // The factor covers what is not counted here, and memory that is lost between chunks.
         return (room + program + flat) * 5 / 4
     }
 

@@ -1,8 +1,8 @@
 import RelayModel
 
 extension RecordPredicate.Comparison {
-    /// Returns the token search that this comparison is another of CloudKit's spellings of, or
-    /// `nil` if it is none.
+    /// Returns the token search that this comparison expresses in another of CloudKit's notations,
+    /// or `nil` if it expresses none.
     ///
     /// A token search looks for words in all texts of a record.
     ///

@@ -1,8 +1,8 @@
 public import RelayModel
 
 extension RecordPredicate {
-    /// Creates a predicate from a subscription's condition in Minapp's wire form: `{"price":
-    /// {"$lt": 100}}`, joined by `$and` and `$or`.
+    /// Creates a predicate from a subscription's condition in Minapp's wire form:
+    /// `{"price": {"$lt": 100}}`, joined by `$and` and `$or`.
     ///
     /// A subscription may compare texts (`$eq`, `$ne`), numbers and dates (`$eq`, `$ne`, `$lt`,
     /// `$lte`, `$gt`, `$gte`) and booleans (`$eq`, `$ne`). A date is an ISO 8601 text with an

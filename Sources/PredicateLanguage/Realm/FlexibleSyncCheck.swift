@@ -119,8 +119,8 @@ struct FlexibleSyncCheck {
         }
     }
 
-    /// Refuses comparisons of two lists, such as `{"a", "b"} IN genres` and `ANY {…} != ANY
-    /// genres`.
+    /// Refuses comparisons of two lists, such as `{"a", "b"} IN genres` and
+    /// `ANY {…} != ANY genres`.
     private func checkLists(
         _ comparison: RecordPredicate.Comparison
     ) throws(PredicateError) {

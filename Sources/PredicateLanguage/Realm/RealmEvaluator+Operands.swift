@@ -174,7 +174,7 @@ extension RealmEvaluator {
 
     /// Returns whether a member's name can mean the lengths of a list's texts.
     ///
-    /// Realm reads `length` at the end of a path so, ignoring case.
+    /// Realm reads `length` in this way at the end of a path, ignoring case.
     static func asksLength(_ name: String) -> Bool {
         name.utf8.count == 6 && name.lowercased() == "length"
     }

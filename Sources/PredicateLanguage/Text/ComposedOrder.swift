@@ -41,7 +41,7 @@ enum ComposedOrder {
 
     /// Returns whether a character does not combine with the one before it.
     ///
-    /// Marks do, and so do the later parts of a syllable that is written in parts.
+    /// Marks do combine, and so do the later parts of a syllable that is written in parts.
     static func begins(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return true }
         switch scalar.value {

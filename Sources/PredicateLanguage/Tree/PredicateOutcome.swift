@@ -15,7 +15,7 @@ public enum PredicateOutcome: Sendable, Hashable {
 ///
 /// Its text is created only when it is read, so an error is cheap to throw.
 public enum EvaluationError: Error, Sendable, Hashable {
-    /// The order of values was needed that are of different kinds, or of a kind without an order.
+    /// Values cannot be ordered: they are of different kinds, or of a kind without an order.
     case unordered(left: String, right: String)
     /// An operator or function is not defined for the kind of a value.
     case wrongKind(operation: String, found: String)

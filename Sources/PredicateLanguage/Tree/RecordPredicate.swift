@@ -1,9 +1,9 @@
 /// The condition of a query subscription, in any dialect.
 ///
-/// A predicate is a value. Two predicates are equal if their canonical texts are equal, and `try
-/// RecordPredicate(format: predicate.canonicalText)` creates an equal predicate. If a comparison
-/// has another meaning in its dialect than in NSPredicate, it carries the dialect's ``RuleSet``,
-/// which the canonical text contains (`==[:realm]`).
+/// A predicate is a value. Two predicates are equal if their canonical texts are equal, and
+/// `try RecordPredicate(format: predicate.canonicalText)` creates an equal predicate. If a
+/// comparison has another meaning in its dialect than in NSPredicate, it carries the dialect's
+/// ``RuleSet``, which the canonical text contains (`==[:realm]`).
 ///
 /// ```swift
 /// let condition = try RecordPredicate(format: "artist == %@", arguments: [.string("a-1")])
@@ -185,8 +185,8 @@ public struct RecordPredicate: Sendable, Hashable {
 
     /// The dialect whose rules a comparison follows.
     ///
-    /// In the canonical text, the raw value is after a colon in the option brackets: `name
-    /// CONTAINS[c:realm] ""`. ``apple`` is not written.
+    /// In the canonical text, the raw value is after a colon in the option brackets:
+    /// `name CONTAINS[c:realm] ""`. ``apple`` is not written.
     public enum RuleSet: String, Sendable, Hashable, CaseIterable {
         /// The rules of NSPredicate, which are CloudKit's too.
         case apple
