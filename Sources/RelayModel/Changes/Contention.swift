@@ -1,11 +1,12 @@
-/// Whether several containers were there lately, so that what one of them takes keeps another
-/// waiting.
+/// Detects whether several containers have been active recently, so that work for one delays
+/// another.
 ///
-/// Whoever comes now and then counts as beside the others between its visits, because the next may
-/// come at once. A value without a clock: moments come in, as durations since any beginning, and
-/// never go back. Everything is O(1), however many containers there are.
+/// A container that is active only now and then still counts between its visits, because its next
+/// visit may come at any moment. The value has no clock: the caller passes moments as durations
+/// since any fixed start, and they must not go back. Every operation is O(1), however many
+/// containers there are.
 package struct Contention: Sendable, Hashable {
-    /// A container counts for so long after it was there.
+    /// How long a container counts after its last visit.
     package static let remembrance = Duration.seconds(60)
 
     private struct Visit: Sendable, Hashable {
@@ -14,13 +15,13 @@ package struct Contention: Sendable, Hashable {
     }
 
     private var latest: Visit?
-    /// The latest visit of another container than that.
+    /// The latest visit of a container other than the one in `latest`.
     private var other: Visit?
 
-    /// Nobody was there.
+    /// Creates a value that has seen no container.
     package init() {}
 
-    /// A container is there.
+    /// Records that `container` is active at `now`.
     package mutating func note(_ container: ContainerKey, at now: Duration) {
         if latest?.container == container {
             latest?.moment = now
@@ -30,13 +31,13 @@ package struct Contention: Sendable, Hashable {
         }
     }
 
-    /// Whether several were there.
+    /// Returns whether at least two containers have been active recently.
     package func isContended(at now: Duration) -> Bool {
         guard let other else { return false }
         return now - other.moment <= Self.remembrance
     }
 
-    /// Whether another one than `container` was there.
+    /// Returns whether a container other than `container` has been active recently.
     package func isContended(by container: ContainerKey, at now: Duration) -> Bool {
         let visit = latest?.container == container ? other : latest
         guard let visit else { return false }

@@ -15,7 +15,7 @@ extension FieldValue {
     /// Reads a value from its notation.
     ///
     /// - Throws: ``JSONContractError`` if an object has a member that begins with `$` and is not
-    ///   one of the notation's, or has not what that takes.
+    ///   part of the notation, or that has the wrong content.
     public init(notation json: JSONValue, path: String = "") throws(JSONContractError) {
         do throws(JSONContractError) {
             self = try Self.value(json)
@@ -120,7 +120,7 @@ extension FieldValue {
         }
     }
 
-    /// What each member takes.
+    /// The expected content of each tagged member, for error messages.
     private static let contents: [String: String] = [
         "$date": "seconds since 1970", "$refdate": "seconds since 2001",
         "$ts": "[seconds, nanoseconds] since 1970", "$geo": "[latitude, longitude] in degrees",
@@ -128,7 +128,7 @@ extension FieldValue {
         "$oid": "24 hexadecimal digits", "$set": "a list", "$map": "an object",
     ]
 
-    /// What is wrong with an object whose member `tag` makes no value.
+    /// Returns why an object whose member is `tag` does not make a value.
     private static func refusal(of tag: String, _ value: JSONValue) -> String {
         if let content = contents[tag] { return "\(tag) takes \(content), found \(value.kind)" }
         return "\(tag.prefix(60)) is not a value of the notation; allowed are "
@@ -194,10 +194,11 @@ extension FieldValue {
         return members.keys.contains(where: isTag) ? ["$map": object] : object
     }
 
-    /// Whether an object whose member has this name would be read as another value.
+    /// Returns whether an object that has a member of this name would be read as a tagged value.
     static func isTag(_ name: String) -> Bool { name.utf8.first == UInt8(ascii: "$") }
 
-    /// JSON has no infinities; records hardly ever do.
+    /// JSON has no infinities or NaN, so these are written as `null`; records hardly ever hold
+    /// them.
     private static func notation(of number: Double) -> JSONValue {
         number.isFinite ? .number(number) : .null
     }

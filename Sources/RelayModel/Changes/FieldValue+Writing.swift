@@ -1,5 +1,5 @@
-// What a change says is written for its digest and for the log; a tree of JSON values for each
-// would cost more than the writing.
+// A change is written as bytes, for its digest and for the log. Building a tree of JSON values for
+// each change would cost more than the writing itself.
 
 extension FieldValue {
     /// Appends the value in its ``notation`` to `output`, as compact JSON.

@@ -1,7 +1,7 @@
 /// The value of one field of a record, whichever database it came from.
 ///
-/// Booleans are numbers to a predicate (`TRUE == 1`), as in NSPredicate; they stay apart here so
-/// that a record can be shown as it was posted.
+/// Booleans are numbers to a predicate (`TRUE == 1`), as in NSPredicate. They are a case of their
+/// own here so that a record can be shown as it was posted.
 ///
 /// ```swift
 /// let fields: RecordFields = [
@@ -11,7 +11,7 @@
 /// #expect(fields["sizes"]?.kind == "a list")
 /// ```
 public enum FieldValue: Sendable, Hashable {
-    /// No value. A field that is absent means the same to a predicate.
+    /// No value; to a predicate, a field that is absent means the same.
     case null
     /// A truth value.
     case bool(Bool)
@@ -21,13 +21,14 @@ public enum FieldValue: Sendable, Hashable {
     case double(Double)
     /// A text.
     case string(String)
-    /// A moment.
+    /// A point in time.
     case timestamp(Timestamp)
     /// Bytes.
     case bytes([UInt8])
-    /// A reference to another record; kept aside, because it would triple the size of all values.
+    /// A reference to another record; it is indirect because it would triple the size of all
+    /// values.
     indirect case reference(RecordReference)
-    /// A place.
+    /// A place on the Earth.
     case location(Location)
     /// A universally unique identifier, 16 bytes (RQL's `uuid(…)`).
     case uuid(UUIDBytes)
@@ -35,7 +36,7 @@ public enum FieldValue: Sendable, Hashable {
     case objectID([UInt8])
     /// An ordered list.
     case list([FieldValue])
-    /// A collection without order; it never equals a list.
+    /// An unordered collection; it never equals a list.
     case set(Set<FieldValue>)
     /// Named members: an embedded object or dictionary.
     case map([String: FieldValue])
@@ -70,10 +71,10 @@ public typealias RecordFields = [String: FieldValue]
 
 /// A reference to another record, compared by name and zone.
 public struct RecordReference: Sendable, Hashable {
-    /// The record that is referred to.
+    /// The record that this value refers to.
     public let recordID: RecordID
 
-    /// Refers to `recordID`.
+    /// Creates a reference to `recordID`.
     public init(_ recordID: RecordID) {
         self.recordID = recordID
     }

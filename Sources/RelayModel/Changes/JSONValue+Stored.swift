@@ -1,7 +1,7 @@
-/// What the relay keeps as JSON is written here, so that nothing is acknowledged that could not be
+/// Checks on what the relay stores as JSON, so that it never acknowledges a value that it could not
 /// read again.
 extension JSONValue {
-    /// How many arrays and objects stand around the innermost value; 0 for a text or a number.
+    /// The number of arrays and objects around the innermost value; 0 for a scalar.
     public var depth: Int {
         switch self {
         case .null, .bool, .integer, .number, .string: 0
@@ -12,7 +12,7 @@ extension JSONValue {
         }
     }
 
-    /// This value as the text that is kept.
+    /// Returns this value as the text that the store keeps.
     ///
     /// - Throws: ``JSONContractError`` at `path` if it is too deep to be read again.
     public func storedText(path: String = "") throws(JSONContractError) -> String {
@@ -27,7 +27,7 @@ extension JSONValue {
 }
 
 extension RecordChange {
-    /// The text as which the change lies in the log.
+    /// Returns the text of the change as the log stores it.
     ///
     /// - Throws: ``JSONContractError`` if a field's value is too deep to be read again.
     public func storedText() throws(JSONContractError) -> String {
@@ -35,7 +35,7 @@ extension RecordChange {
         return String(decoding: storedBytes, as: UTF8.self)
     }
 
-    /// Refuses a change that the log could not keep.
+    /// Checks that the log can store this change.
     ///
     /// - Throws: ``JSONContractError`` at the first value that is too deep to be read again.
     package func checkDepth() throws(JSONContractError) {
@@ -45,7 +45,7 @@ extension RecordChange {
 }
 
 extension FieldValue {
-    /// How many arrays and objects stand around the innermost value of this one's notation.
+    /// The number of arrays and objects around the innermost value of this value's notation.
     package var notationDepth: Int {
         switch self {
         case .null, .bool, .integer, .double, .string: 0
@@ -58,15 +58,15 @@ extension FieldValue {
         }
     }
 
-    /// The levels of a dictionary itself: one more where it is tagged.
+    /// Returns the levels that a dictionary itself adds: two if it needs the `$map` tag.
     private static func levels(of members: RecordFields) -> Int {
         if members.isEmpty { return 0 }
         return members.keys.contains { $0.utf8.first == UInt8(ascii: "$") } ? 2 : 1
     }
 
-    /// Refuses a value that is too deep to be kept.
+    /// Checks that the value is not too deep to be stored.
     ///
-    /// - Throws: ``JSONContractError`` at `path`.
+    /// - Throws: ``JSONContractError`` at `path` if it is too deep.
     public func checkDepth(path: @autoclosure () -> String) throws(JSONContractError) {
         let depth = notationDepth
         guard depth <= Limits.maximumValueDepth else {
@@ -79,11 +79,11 @@ extension FieldValue {
 }
 
 extension RecordFields {
-    /// Refuses fields with a value that is too deep to be kept.
+    /// Checks that no field has a value that is too deep to be stored.
     ///
-    /// - Throws: ``JSONContractError`` at the first one.
+    /// - Throws: ``JSONContractError`` at the first field that is too deep.
     public func checkDepth(path: String) throws(JSONContractError) {
-        // Names are needed of what is refused alone.
+        // The names are needed only for the error, so the common case looks at the values alone.
         guard values.contains(where: { $0.notationDepth > Limits.maximumValueDepth }) else {
             return
         }

@@ -1,11 +1,11 @@
-/// A place in a shard's log.
+/// A position in a shard's log.
 ///
-/// The first entry has position 1; 0 is before everything.
+/// The first entry has position 1; 0 is the position before every entry.
 public struct LogPosition: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The number of the entry, gap-free within its shard.
+    /// The number of the entry, without gaps within its shard.
     public let rawValue: UInt64
 
-    /// The place before the first entry.
+    /// The position before the first entry.
     public static let start = LogPosition(0)
 
     /// Creates the position of the entry with this number.
@@ -13,13 +13,13 @@ public struct LogPosition: Sendable, Hashable, Comparable, CustomStringConvertib
         self.rawValue = rawValue
     }
 
-    /// The place after this one.
+    /// The position after this one.
     public var next: LogPosition { LogPosition(rawValue + 1) }
 
     /// The number in decimal.
     public var description: String { String(rawValue) }
 
-    /// Orders by place.
+    /// Compares by entry number.
     public static func < (left: LogPosition, right: LogPosition) -> Bool {
         left.rawValue < right.rawValue
     }

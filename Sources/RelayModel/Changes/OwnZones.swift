@@ -1,14 +1,17 @@
-/// A user's zones in the own private database are answered with the user's name as their owner, and
-/// come back with it or without. Both say the same, so one of them is dropped when they come in.
+/// Zones in a user's own private database are answered with that user as their owner, and clients
+/// send them back with or without an owner.
+///
+/// Both forms mean the same zone, so the owner is dropped when a zone comes in.
 extension DatabaseScope {
-    /// Whose name as the owner of a zone says no more than none: the user's, in a private database.
+    /// Returns the owner that a zone of this database has implicitly: the user in a private
+    /// database, otherwise `nil`.
     public func impliedOwner(_ user: UserID?) -> UserID? {
         self == .private ? user : nil
     }
 }
 
 extension ZoneID {
-    /// The zone without its owner, if that is `owner`.
+    /// Returns the zone without its owner if the owner is `owner`; otherwise the zone unchanged.
     public func implying(_ owner: UserID?) -> ZoneID {
         guard let owner, ownerRecordName == owner else { return self }
         return ZoneID(zoneName: zoneName) ?? self
@@ -16,14 +19,14 @@ extension ZoneID {
 }
 
 extension RecordID {
-    /// The record in the zone without its owner, if that is `owner`.
+    /// Returns the record with its zone's owner dropped if that is `owner`.
     public func implying(_ owner: UserID?) -> RecordID {
         RecordID(recordName: recordName, zoneID: zoneID.implying(owner))
     }
 }
 
 extension FieldValue {
-    /// The value whose references lead into zones without an owner, where that is `owner`.
+    /// Returns the value with `owner` dropped from the zones of all references in it.
     public func implying(_ owner: UserID?) -> FieldValue {
         guard let owner else { return self }
         switch self {
@@ -38,7 +41,7 @@ extension FieldValue {
 }
 
 extension RecordChange {
-    /// The change with its zone and its references as its database means them.
+    /// The change with the database owner dropped from its own zone and from its references.
     public var withOwnZonesImplied: RecordChange {
         var change = self
         if let former = movedFrom, let owner = former.database.impliedOwner(former.owner) {

@@ -1,7 +1,7 @@
-/// The form in which a change lies in the log: JSON with short names, in the notation of
-/// ``FieldValue``, lossless.
+/// The form in which the log stores a change: lossless JSON with short names, in the notation of
+/// ``FieldValue``.
 extension RecordChange {
-    /// The form in which the change lies in the log.
+    /// The form in which the log stores the change.
     public var storedForm: JSONObject {
         var members = formBeforeImages.members
         if let before { members.append(("before", before.storedForm)) }
@@ -9,7 +9,8 @@ extension RecordChange {
         return JSONObject(members + formAfterImages.members)
     }
 
-    /// ``storedForm`` as compact JSON, in UTF-8; what most changes have is written at once.
+    /// ``storedForm`` as compact JSON in UTF-8; the members that most changes have are written
+    /// directly.
     var storedBytes: [UInt8] {
         var writer = JSONObjectWriter()
         writer.append("op", text: operation.rawValue)
@@ -32,8 +33,8 @@ extension RecordChange {
         return writer.finish()
     }
 
-    /// Whether it has nothing beside its images but when it was, its version, and whether it is a
-    /// row of a snapshot.
+    /// Whether the change has nothing besides its images except the time, the version and the
+    /// snapshot flag.
     private var saysLittleBeside: Bool {
         changedKeys == nil && origin.deviceID == nil && origin.userID == nil && readers == nil
             && readersBefore == nil && created == nil && formerlyModified == nil && kept == nil
@@ -67,12 +68,13 @@ extension RecordChange {
         return object
     }
 
-    /// The bytes with which the text of every change of this operation begins, and no other's.
+    /// Returns the bytes with which the stored text of every change of this operation begins, and
+    /// the text of no other change.
     package static func storedBeginning(of operation: ChangeOperation) -> [UInt8] {
         Array(#"{"op":"\#(operation.rawValue)""#.utf8)
     }
 
-    /// Reads a change from the form in which it lies in the log.
+    /// Reads a change from the form in which the log stores it.
     ///
     /// - Throws: ``JSONContractError`` if the form is not one that ``storedForm`` writes.
     public init(storedForm json: JSONValue) throws(JSONContractError) {
@@ -108,7 +110,7 @@ extension RecordChange {
 }
 
 extension KeptState {
-    /// The form in which it lies in the log: nothing where there was no record.
+    /// The form in which the log stores the kept state; an empty object if there was no record.
     var storedForm: JSONValue {
         var object: JSONObject = [:]
         object["image"] = image?.storedForm
@@ -118,7 +120,7 @@ extension KeptState {
         return .object(object)
     }
 
-    /// Reads what ``storedForm`` wrote; nothing from nothing.
+    /// Reads what ``storedForm`` wrote; returns `nil` without a reader.
     init?(_ reader: JSONReader?) throws(JSONContractError) {
         guard let reader else { return nil }
         self.init(
@@ -131,7 +133,7 @@ extension KeptState {
 }
 
 extension RecordImage {
-    /// A complete image is its fields; a partial one is wrapped, because it is the rarer.
+    /// The fields, under a member that says whether the image is full or partial.
     var storedForm: JSONValue {
         let object = JSONValue.object(FieldValue.notation(fields: fields))
         switch completeness {

@@ -1,10 +1,10 @@
-/// What happened to a record.
+/// The kind of a record change.
 public enum ChangeOperation: String, Sendable, Hashable, CaseIterable {
-    /// The record came into being.
+    /// The record was created.
     case create
-    /// The record was there before and after.
+    /// The record existed before and after.
     case update
-    /// The record ceased to be.
+    /// The record was deleted.
     case delete
 
     /// The value of `fo` in a push: 1 created, 2 updated, 3 deleted.
@@ -19,9 +19,9 @@ public enum ChangeOperation: String, Sendable, Hashable, CaseIterable {
 
 /// How much of a record an image shows.
 public enum ImageCompleteness: String, Sendable, Hashable, CaseIterable {
-    /// Every field; an absent one is nil.
+    /// Every field; an absent field is nil.
     case full
-    /// Some fields; an absent one is unknown.
+    /// Some fields; an absent field is unknown.
     case partial
 }
 
@@ -29,57 +29,59 @@ public enum ImageCompleteness: String, Sendable, Hashable, CaseIterable {
 public struct RecordImage: Sendable, Hashable {
     /// The fields that the source sent.
     public var fields: RecordFields
-    /// Whether these are all.
+    /// Whether `fields` has every field of the record.
     public var completeness: ImageCompleteness
 
-    /// Creates an image, complete unless said otherwise.
+    /// Creates an image, which is complete unless `completeness` says otherwise.
     public init(_ fields: RecordFields, completeness: ImageCompleteness = .full) {
         self.fields = fields
         self.completeness = completeness
     }
 }
 
-/// Who made a change, as far as the source says.
+/// The device and the user that made a change, as far as the source says.
 public struct ChangeOrigin: Sendable, Hashable {
     /// The device, which is not notified of its own change.
     public var deviceID: DeviceID?
-    /// The user.
+    /// The user who made the change.
     public var userID: UserID?
 
-    /// Names the device and the user that made a change.
+    /// Creates an origin from the device and the user that made a change.
     public init(deviceID: DeviceID? = nil, userID: UserID? = nil) {
         self.deviceID = deviceID
         self.userID = userID
     }
 }
 
-/// A record as the relay kept it before a change.
+/// The state of a record that the relay kept before a change.
 public struct KeptState: Sendable, Hashable {
-    /// What was known of it; `nil` if there was no such record.
+    /// The known fields; `nil` if there was no such record.
     public var image: RecordImage?
-    /// Who might read it; `nil` means the default of its database.
+    /// The readers of the record; `nil` means the default of its database.
     public var readers: [String]?
-    /// Its creation, of a record that a change creates once more; other changes say it themselves.
+    /// When the record was created, for a change that creates a record once more.
+    ///
+    /// Other changes carry this themselves.
     public var created: RecordTrace?
-    /// Its last modification, likewise.
+    /// When the record was last modified, under the same condition as `created`.
     public var modified: RecordTrace?
 
-    /// There was no such record unless an image says otherwise.
+    /// Creates the state of a record; without `image` there was no such record.
     public init(image: RecordImage? = nil, readers: [String]? = nil) {
         self.image = image
         self.readers = readers
     }
 }
 
-/// Where a record lies within a container.
+/// The location of a record within a container.
 package struct RecordAddress: Sendable, Hashable {
-    /// Which record, in which zone.
+    /// The record's name and zone.
     package var recordID: RecordID
-    /// Which database it lies in.
+    /// The database that the record is in.
     package var database: DatabaseScope
-    /// Whose database it is; `nil` for the public one.
+    /// The owner of that database; `nil` for the public one.
     package var owner: UserID?
-    /// Of which type it was, where a change that moved it says so.
+    /// The record's type there, if a change that moved the record says so.
     package var recordType: RecordType?
 
     package init(
@@ -103,53 +105,56 @@ package struct RecordAddress: Sendable, Hashable {
 /// #expect(change.judgedImage?.fields["artist"] == .string("a-1"))
 /// ```
 public struct RecordChange: Sendable, Hashable {
-    /// What happened.
+    /// The kind of the change.
     public var operation: ChangeOperation
     /// The type of the record.
     public var recordType: RecordType
-    /// Which record, in which zone.
+    /// The record's name and zone.
     public var recordID: RecordID
-    /// Which database it lies in.
+    /// The database that the record is in.
     public var database: DatabaseScope
-    /// Whose database it is: required for `private` and `shared`, `nil` for `public`.
+    /// The owner of that database: required for `private` and `shared`, `nil` for `public`.
     public var owner: UserID?
     /// The record before the change; `nil` where unknown, and for a creation.
     public var before: RecordImage?
     /// The record after the change; `nil` for a deletion.
     public var after: RecordImage?
-    /// The fields that differ, where the source says so.
+    /// The names of the fields that differ, if the source says so.
     public var changedKeys: [String]?
-    /// Who made the change.
+    /// The device and the user that made the change.
     public var origin: ChangeOrigin
-    /// Who may read the record; `nil` means the default of its database.
+    /// The users who may read the record; `nil` means the default of its database.
     public var readers: [String]?
-    /// Who might read the record before an update, where others might; `nil` means the same.
+    /// The readers of the record before an update, if they differ; `nil` means the same as
+    /// `readers`.
     public var readersBefore: [String]?
-    /// When the record came into being, where the relay keeps it and so knows.
+    /// When the record was created, if the relay keeps the record and so knows.
     public var created: RecordTrace?
-    /// The last modification before this change, where the relay keeps the record.
+    /// The last modification before this change, if the relay keeps the record.
     public var formerlyModified: RecordTrace?
-    /// What the relay kept of the record before, where the images do not say the same: a source may
-    /// have left out a change, or know more than it sent.
+    /// What the relay kept of the record before the change, if it differs from the images: a source
+    /// may have left out a change, or may know more than it sent.
     public var kept: KeptState?
-    /// Whether the record was not written to what the relay keeps, because a quota is reached; of
-    /// the deletion of a row of a snapshot, that its type is kept no longer.
-    public var isUnkept = false
-    /// When it happened, by the source's clock.
-    public var occurredAt: Timestamp?
-    /// The version by which the source orders the changes of one record, where there is one.
-    public var version: Int64?
-    /// Whether it is a row of an initial snapshot, which fires nothing.
-    public var isSnapshot: Bool
-    /// Of a creation, where the record lay that its source gave another name with this change.
+    /// Whether the change was not applied to the kept records because a quota is reached.
     ///
-    /// What a partial image leaves out is as it was there. The log does not keep it.
+    /// For the deletion of a snapshot row it means that its record type is no longer kept.
+    public var isUnkept = false
+    /// When the change happened, by the source's clock.
+    public var occurredAt: Timestamp?
+    /// The version by which the source orders the changes of one record, if it has one.
+    public var version: Int64?
+    /// Whether the change is a row of an initial snapshot, which fires nothing.
+    public var isSnapshot: Bool
+    /// For a creation, the former address of a record that its source renamed with this change.
+    ///
+    /// Fields that a partial image leaves out keep the values that they had there. The log does not
+    /// store this property.
     package var movedFrom: RecordAddress?
 
-    /// Whether all records of its type have been forgotten with this one.
+    /// Whether this change also forgets all records of its type.
     public var forgetsType: Bool { operation == .delete && isSnapshot && isUnkept }
 
-    /// Creates a change in the public database; set the rest on the value.
+    /// Creates a change in the public database; set the other properties afterwards.
     public init(_ operation: ChangeOperation, of recordType: RecordType, _ recordID: RecordID) {
         self.operation = operation
         self.recordType = recordType
@@ -159,8 +164,8 @@ public struct RecordChange: Sendable, Hashable {
         isSnapshot = false
     }
 
-    /// The image on which a subscription's predicate is judged: the before image of a deletion,
-    /// the after image of everything else.
+    /// The image on which a subscription's predicate is evaluated: the before image of a deletion,
+    /// the after image of any other change.
     public var judgedImage: RecordImage? {
         operation == .delete ? before : after
     }

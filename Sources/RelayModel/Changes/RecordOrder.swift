@@ -1,21 +1,21 @@
-/// The order of values by which records are sorted: nothing first, then numbers, dates, texts and
-/// the rest, each among its own kind.
+/// The order of values by which records are sorted: null first, then numbers, dates, texts, and the
+/// other kinds, each kind by itself.
 ///
-/// It is total and transitive, so that a sorted list has one order and can be searched: texts are
-/// their bytes, numbers are compared exactly whatever their type, and NaN comes before all numbers.
-/// Lists and dictionaries are all the same.
+/// The order is total and transitive, so that a sorted list has one order and can be searched.
+/// Texts compare by their bytes. Numbers compare exactly, whatever their type, and NaN comes before
+/// all other numbers. All lists, sets and dictionaries compare as the same.
 public enum RecordOrder {
-    /// How two values stand.
+    /// The order of two values.
     public enum Outcome: Sendable, Hashable {
         /// The left one comes first.
         case before
-        /// Neither comes first.
+        /// Neither value comes first.
         case same
         /// The right one comes first.
         case after
     }
 
-    /// How `left` stands to `right`.
+    /// Returns the order of `left` and `right`.
     public static func compare(_ left: FieldValue, _ right: FieldValue) -> Outcome {
         let ranks = (rank(left), rank(right))
         guard ranks.0 == ranks.1 else { return ranks.0 < ranks.1 ? .before : .after }
@@ -51,7 +51,7 @@ public enum RecordOrder {
         left < right ? .before : right < left ? .after : .same
     }
 
-    /// Two spellings of one letter are equal as texts, and two values here.
+    /// Compares by bytes: two spellings of one letter are equal as Swift strings, but differ here.
     private static func texts(_ left: String, _ right: String) -> Outcome {
         sequences(left.utf8, right.utf8)
     }
@@ -71,20 +71,20 @@ public enum RecordOrder {
         }
     }
 
-    /// How two records stand by their names, and where those are the same by their zones.
+    /// Compares two records by name, then by zone.
     public static func references(_ left: RecordID, _ right: RecordID) -> Outcome {
         let names = texts(left.recordName.rawValue, right.recordName.rawValue)
         return names == .same ? zones(left.zoneID, right.zoneID) : names
     }
 
-    /// How two records stand by their zones, and within one by their names.
+    /// Compares two records by zone, then by name.
     public static func places(_ left: RecordID, _ right: RecordID) -> Outcome {
         let order = zones(left.zoneID, right.zoneID)
         guard order == .same else { return order }
         return texts(left.recordName.rawValue, right.recordName.rawValue)
     }
 
-    /// How two zones stand by their owners, and where those are the same by their names.
+    /// Compares two zones by owner, then by name.
     public static func zones(_ left: ZoneID, _ right: ZoneID) -> Outcome {
         guard left != right else { return .same }
         let owners = texts(
@@ -126,7 +126,7 @@ public enum RecordOrder {
         }
     }
 
-    /// Exact: beyond 2^53 an integer and the nearest double are two numbers.
+    /// Compares exactly: beyond 2^53 an integer may differ from the nearest double.
     private static func mixed(_ integer: Int64, _ double: Double) -> Outcome {
         if double.isNaN { return .after }
         guard let whole = Int64(exactly: double.rounded(.towardZero)) else {

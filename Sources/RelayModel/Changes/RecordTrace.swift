@@ -1,24 +1,24 @@
-/// When a record came into being or was changed, and by whom as far as that was said.
+/// When a record was created or modified, and by whom if that is known.
 public struct RecordTrace: Sendable, Hashable {
-    /// The moment.
+    /// The moment of the change.
     public var at: Timestamp
-    /// The user.
+    /// The user who made the change; `nil` if unknown.
     public var userID: UserID?
 
-    /// Without `userID` it is not known who it was.
+    /// Creates a trace; `userID` is `nil` if the user is unknown.
     public init(at: Timestamp, userID: UserID?) {
         self.at = at
         self.userID = userID
     }
 
-    /// The form in which a trace lies in the log.
+    /// The form in which the log stores a trace.
     var storedForm: JSONValue {
         var object: JSONObject = ["at": FieldValue.timestamp(at).notation]
         object["by"] = userID.map { .string($0.rawValue) }
         return .object(object)
     }
 
-    /// Reads what ``storedForm`` wrote; nothing from nothing.
+    /// Reads what ``storedForm`` wrote; returns `nil` without a reader.
     init?(_ reader: JSONReader?) throws(JSONContractError) {
         guard let reader else { return nil }
         let moment = try reader.require("at", reader.value("at"))
@@ -29,7 +29,7 @@ public struct RecordTrace: Sendable, Hashable {
     }
 }
 
-/// Which image of a change is looked at.
+/// One of the two images of a change.
 public enum ImageSide: Sendable, Hashable {
     /// The record before the change.
     case before
@@ -38,10 +38,11 @@ public enum ImageSide: Sendable, Hashable {
 }
 
 extension RecordChange {
-    /// The image on which a predicate is judged.
+    /// The side of the image on which a predicate is evaluated.
     public var judgedSide: ImageSide { operation == .delete ? .before : .after }
 
-    /// Who made the change: whom the source names, or else whose private database it is.
+    /// The user who made the change: the one that the source names, or else the owner of the
+    /// private database.
     public var editor: UserID? {
         origin.userID ?? (database == .private ? owner : nil)
     }
