@@ -2,13 +2,13 @@
 package struct DeadLetter: Sendable, Hashable {
     /// The delivery.
     package var delivery: OwedDelivery
-    /// The attempts made.
+    /// The number of attempts made.
     package var attempts: UInt16
     /// The gateway's status code; 0 if there was no answer.
     package var status: UInt16
-    /// Why it ended.
+    /// Why the delivery ended.
     package var reason: String
-    /// When it ended.
+    /// When the delivery ended.
     package var at: Timestamp
 
     package init(
@@ -22,13 +22,14 @@ package struct DeadLetter: Sendable, Hashable {
     }
 }
 
-/// A token that the gateway says is dead.
+/// A token that the gateway reported as dead.
 package struct DeadToken: Sendable, Hashable {
     /// The container and environment of the device.
     package var container: ContainerKey
     /// The token.
     package var token: DeviceToken
-    /// Since when, by the gateway's clock: a registration after this moment stays.
+    /// The moment from which the token is dead, by the gateway's clock; a device registered after
+    /// it stays.
     package var since: Timestamp
 
     package init(container: ContainerKey, token: DeviceToken, since: Timestamp) {

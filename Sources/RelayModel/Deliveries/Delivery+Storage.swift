@@ -1,8 +1,8 @@
-/// The form in which a delivery lies in a retry or dead letter: JSON, lossless.
+/// The form in which a retry or dead letter stores a delivery: lossless JSON.
 extension Delivery {
     /// The form in which the delivery is stored.
     ///
-    /// It holds the device token.
+    /// It contains the device token.
     public var storedForm: JSONObject {
         var object: JSONObject = [
             "id": .string(id.description),

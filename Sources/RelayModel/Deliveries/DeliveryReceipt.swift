@@ -4,16 +4,16 @@ package struct DeliveryReceipt: Sendable, Hashable {
     package enum Outcome: UInt8, Sendable, Hashable, CaseIterable {
         /// The gateway accepted the push.
         case accepted = 1
-        /// It will be tried again.
+        /// The delivery will be tried again.
         case deferred = 2
         /// The device token is dead.
         case unregistered = 3
-        /// It became a dead letter.
+        /// The delivery became a dead letter.
         case dead = 4
-        /// It was not pushed: its device was told over its connection.
+        /// The relay sent no push, because the device was told over its connection.
         case seen = 5
 
-        /// The word for it on the wire.
+        /// The word for the outcome in JSON.
         package var word: String {
             switch self {
             case .accepted: "accepted"
@@ -27,7 +27,7 @@ package struct DeliveryReceipt: Sendable, Hashable {
 
     /// The delivery.
     package var deliveryID: DeliveryID
-    /// Where it is owed.
+    /// The delivery's place in the log and in the fan-out of its change.
     package var ordinal: DeliveryOrdinal
     /// The serial of the subscription's version.
     package var subscriptionSerial: UInt64
@@ -37,11 +37,11 @@ package struct DeliveryReceipt: Sendable, Hashable {
     package var outcome: Outcome
     /// The gateway's status code; 0 if there was no answer.
     package var status: UInt16
-    /// The gateway's reason, or the transport's; empty if accepted.
+    /// The reason of the gateway or the transport; empty if accepted.
     package var reason: String
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     package var attempt: UInt16
-    /// When it ended.
+    /// When the attempt ended.
     package var at: Timestamp
 
     package init(

@@ -1,8 +1,8 @@
 /// The gateway's address of one application on one device.
 ///
-/// It is a secret: its description hides it.
+/// A token is a secret, so its description hides it.
 public struct DeviceToken: ValidatedIdentifier {
-    /// What is allowed, for error messages.
+    /// The rule for valid tokens, for error messages.
     public static let rule =
         "a device token: 32 to 512 hexadecimal digits, an even number"
 
@@ -15,7 +15,7 @@ public struct DeviceToken: ValidatedIdentifier {
         let digits = rawValue.utf8
         guard Limits.deviceTokenDigits.contains(digits.count), digits.count.isMultiple(of: 2)
         else { return nil }
-        // By bytes: it is asked for every device of every delivery.
+        // This checks bytes, because it runs for every device of every delivery.
         var hasCapitals = false
         for digit in digits {
             switch digit {
@@ -27,11 +27,12 @@ public struct DeviceToken: ValidatedIdentifier {
         self.rawValue = hasCapitals ? rawValue.lowercased() : rawValue
     }
 
-    /// The first four digits and the length, so that no log can be used to push.
+    /// The first four digits and the length, so that nobody can send pushes with what a log
+    /// contains.
     public var description: String { "\(rawValue.prefix(4))…(\(rawValue.utf8.count))" }
 }
 
-/// Which of the gateway's environments issued a device token.
+/// The gateway's environment that issued a device token.
 public enum GatewayEnvironment: String, Sendable, Hashable, CaseIterable {
     /// Tokens of builds under development (APNs: the sandbox host).
     case development
@@ -39,11 +40,11 @@ public enum GatewayEnvironment: String, Sendable, Hashable, CaseIterable {
     case production
 }
 
-/// The kind of gateway by which a device is reached.
+/// The kind of gateway that reaches a device.
 public enum GatewayKind: String, Sendable, Hashable, CaseIterable {
-    /// Apple's push notification service, or anything that speaks its provider API.
+    /// Apple's push notification service, or another server with its provider API.
     case apns
-    /// The web courier: the relay keeps what is for the device until the device fetches it.
+    /// The web courier: the relay keeps notifications until the device fetches them.
     case courier
 }
 
@@ -57,24 +58,24 @@ public enum GatewayKind: String, Sendable, Hashable, CaseIterable {
 /// #expect("\(phone.token)" == "0f0f…(64)")
 /// ```
 public struct Device: Sendable, Hashable {
-    /// The installation.
+    /// The ID of the installation.
     public var id: DeviceID
-    /// The container and environment it registered with.
+    /// The container and environment that the device is registered with.
     public var container: ContainerKey
-    /// The user who is signed in on it.
+    /// The user who is signed in on the device.
     public var owner: UserID
-    /// The kind of gateway that reaches it.
+    /// The kind of gateway that reaches the device.
     public var gateway: GatewayKind
-    /// Which of the gateway's environments issued the token.
+    /// The gateway's environment that issued the token.
     public var gatewayEnvironment: GatewayEnvironment
-    /// The gateway's address of it.
+    /// The gateway's address of the device.
     public var token: DeviceToken
-    /// The application's topic (APNs: its bundle ID), where it is not the container's first.
+    /// The application's topic (APNs: its bundle ID), if it is not the container's first topic.
     public var topic: String?
-    /// When it does not want to be disturbed.
+    /// When the device does not want to be disturbed.
     public var kindness = DeviceKindness()
 
-    /// Creates a device that is reached by APNs, unless `gateway` says otherwise.
+    /// Creates a device, which is reached by APNs unless `gateway` says otherwise.
     public init(
         id: DeviceID, container: ContainerKey, owner: UserID, gateway: GatewayKind = .apns,
         gatewayEnvironment: GatewayEnvironment, token: DeviceToken, topic: String? = nil

@@ -1,32 +1,35 @@
 /// When a device does not want to be disturbed.
 public struct DeviceKindness: Sendable, Hashable {
-    /// Hours of its day in which nothing is to show, sound or badge, unless it is urgent.
+    /// The hours of its day in which only urgent pushes may show, sound or change the badge.
     public var quietHours: QuietHours?
-    /// Whether it is not to be pushed to while it is connected and told there.
+    /// Whether the relay sends no push while the device is connected and is told over the
+    /// connection.
     public var isUnlessConnected = false
 
-    /// Spares nobody.
+    /// Creates settings that hold nothing back.
     public init() {}
 
-    /// Whether it holds no push back.
+    /// Whether the settings hold nothing back.
     public var isEmpty: Bool { self == DeviceKindness() }
 }
 
 /// Hours of the day, by a device's own clock.
 public struct QuietHours: Sendable, Hashable {
-    /// The name of the time zone, as the IANA's database has it.
+    /// The name of the time zone in the IANA database.
     public var timeZone: String
-    /// The minute of the day with which they begin.
+    /// The minute of the day at which the hours begin.
     public var from: Int
-    /// The minute of the day with which they have ended; before ``from`` it is the next day's.
+    /// The minute of the day at which the hours have ended; if it is before ``from``, it is on the
+    /// next day.
     public var until: Int
 
-    /// The hours that `now` lies in, from their beginning until before their end; `nil` if it lies
-    /// in none.
+    /// Returns the quiet hours that contain `now`, from their beginning up to but not including
+    /// their end; `nil` if `now` is in none.
     ///
-    /// `offset` tells how many seconds the device's clock is ahead of UTC at a moment. They begin
-    /// and end when that clock shows it for the first time. Where it leaps over their beginning
-    /// they begin with the leap; where it leaps over their end, they end as much later.
+    /// `offset` returns how many seconds the device's clock is ahead of UTC at a moment. The hours
+    /// begin and end when that clock shows the time for the first time. If the clock leaps over the
+    /// beginning, they begin with the leap. If it leaps over the end, they end later by the length
+    /// of the leap.
     package func span(
         around now: Timestamp, offset: (Timestamp) -> Int64
     ) -> Range<Timestamp>? {
@@ -34,12 +37,13 @@ public struct QuietHours: Sendable, Hashable {
         let clock = SetClock(
             before: offset(Timestamp(seconds: now.seconds - around)),
             after: offset(Timestamp(seconds: now.seconds + around)))
-        // No zone sets its clock twice in so few days: on most of them no more is to be asked.
+        // No zone sets its clock twice within four days. If both ends agree, no further question is
+        // needed.
         let here = clock.isSet ? offset(now) : clock.before
         let today = Self.midnight(before: now.seconds + here)
         let length = Int64(until - from) * 60 + (from < until ? 0 : Self.day)
-        // Those that begin on a later day come first; a clock that is set back over midnight has
-        // shown the next day already.
+        // Hours that begin on a later day come first, because a clock that is set back over
+        // midnight has already shown the next day.
         for days in [1, 0, -1, -2] as [Int64] {
             let shown = today + days * Self.day + Int64(from) * 60
             let begin = Timestamp(seconds: clock.beginning(shown, offset))
@@ -49,7 +53,9 @@ public struct QuietHours: Sendable, Hashable {
         return nil
     }
 
-    /// When they end, if `now` lies in them; `nil` if it does not: ``span(around:offset:)``.
+    /// Returns when the quiet hours that contain `now` end; `nil` if `now` is in none.
+    ///
+    /// See ``span(around:offset:)``.
     package func end(
         at now: Timestamp, offset: (Timestamp) -> Int64
     ) -> Timestamp? {
@@ -64,25 +70,26 @@ public struct QuietHours: Sendable, Hashable {
     }
 }
 
-/// A clock that is set once at most in the days that are asked about, in seconds: from being
-/// `before` ahead of UTC to being `after` ahead.
+/// A clock that is set at most once in the days in question.
+///
+/// It changes from `before` seconds ahead of UTC to `after` seconds ahead.
 private struct SetClock {
     let before: Int64
     let after: Int64
 
     var isSet: Bool { before != after }
 
-    /// When it shows `shown` for the first time; `nil` if it leaps over it.
+    /// Returns when the clock shows `shown` for the first time; `nil` if it leaps over that time.
     private func first(_ shown: Int64, _ offset: (Timestamp) -> Int64) -> Int64? {
         guard isSet else { return shown - before }
         if offset(Timestamp(seconds: shown - before)) == before { return shown - before }
         return offset(Timestamp(seconds: shown - after)) == after ? shown - after : nil
     }
 
-    /// When it shows `shown`, or more.
+    /// Returns when the clock first shows `shown` or a later time.
     func beginning(_ shown: Int64, _ offset: (Timestamp) -> Int64) -> Int64 {
         if let first = first(shown, offset) { return first }
-        // The leap is after the one and not after the other.
+        // Binary search: the leap is after `early` and not after `late`.
         var (early, late) = (shown - after, shown - before)
         while late - early > 1 {
             let middle = early + (late - early) / 2
@@ -92,7 +99,7 @@ private struct SetClock {
         return late
     }
 
-    /// When it shows `shown`, or would if it had not been set.
+    /// Returns when the clock shows `shown`, or would show it if it had not been set.
     func end(_ shown: Int64, _ offset: (Timestamp) -> Int64) -> Int64 {
         first(shown, offset) ?? shown - before
     }
@@ -101,7 +108,7 @@ private struct SetClock {
 // MARK: JSON
 
 extension DeviceKindness {
-    /// The form in which it is kept; `nil` if it holds nothing back.
+    /// The form in which the settings are stored; `nil` if they hold nothing back.
     package var storedForm: JSONObject? {
         var object = JSONObject()
         object["quietHours"] = quietHours?.json
@@ -111,7 +118,7 @@ extension DeviceKindness {
 
     /// Reads what ``storedForm`` wrote.
     ///
-    /// - Throws: ``JSONContractError`` if it is something else.
+    /// - Throws: ``JSONContractError`` if `json` is in another form.
     package init(storedForm json: JSONValue) throws(JSONContractError) {
         let reader = try JSONReader(json)
         if let hours = reader.value("quietHours") {
@@ -122,11 +129,11 @@ extension DeviceKindness {
 }
 
 extension QuietHours {
-    /// Reads the wire form, which names the zone and two times of the day.
+    /// Reads the wire form, which names the time zone and two times of the day.
     ///
-    /// Whether there is a zone of that name is for whoever knows them.
+    /// The caller must check that the time zone exists.
     ///
-    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(["timeZone", "from", "until"])
@@ -154,7 +161,7 @@ extension QuietHours {
 }
 
 private extension JSONReader {
-    /// A time of the day, as the minute of it.
+    /// Reads a time of the day as its minute.
     func minute(_ name: String) throws(JSONContractError) -> Int {
         let text = try require(name, try string(name))
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)

@@ -1,16 +1,16 @@
-/// What a delivery's subscription and device ask for, so that nobody is disturbed more than they
-/// want.
+/// The wishes of a delivery's subscription and device about when a push may disturb.
 package struct Kindness: Sendable, Hashable {
     /// What the subscription asks for.
     package var subscription: SubscriptionKindness
     /// What the device asks for.
     package var device: DeviceKindness
-    /// The version of the subscription that says so; `nil` where no later one can come.
+    /// The serial of the subscription's version that these wishes come from; `nil` if no later
+    /// version can follow.
     ///
-    /// If it has ended by the time that a delivery is kept, another may say otherwise, and it is
-    /// judged again.
+    /// If that version has ended by the time that the delivery is stored, a newer one may differ,
+    /// and the delivery is judged again.
     package var subscriptionSerial: UInt64?
-    /// The same of the device.
+    /// The serial of the device's version, in the same way.
     package var deviceSerial: UInt64?
 
     package init(
@@ -23,7 +23,7 @@ package struct Kindness: Sendable, Hashable {
         self.deviceSerial = deviceSerial
     }
 
-    /// Whether a device that is connected, and told there, gets no push.
+    /// Whether a device that is connected and told over its connection gets no push.
     package var isUnlessConnected: Bool {
         subscription.isUnlessConnected || device.isUnlessConnected
     }
@@ -33,17 +33,18 @@ package struct Kindness: Sendable, Hashable {
 package enum HoldReason: String, Sendable, Hashable, CaseIterable {
     /// Its subscription is paused.
     case paused
-    /// It is one of the hours in which its device is not to be disturbed.
+    /// The device has quiet hours.
     case quietHours
-    /// Its device has had as many of the subscription's pushes as it is to have in the span.
+    /// The device has already had the number of pushes that the subscription's throttle allows.
     case throttle
-    /// It is told together with what fires for some time after it.
+    /// The delivery is collected with what fires soon after it, and one push tells them together.
     case digest
-    /// Its device is connected, and may have been told there.
+    /// The device is connected, and may have been told over its connection.
     case connected
 
-    /// Whether all that is held for it is told together; otherwise each for itself, up to
-    /// ``Limits/maximumHeldDeliveries``.
+    /// Whether one push tells all deliveries that are held for this reason.
+    ///
+    /// Otherwise each is sent by itself, up to ``Limits/maximumHeldDeliveries``.
     package var isTogether: Bool {
         switch self {
         case .paused, .quietHours, .connected: false
@@ -51,9 +52,9 @@ package enum HoldReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The reason in words, after "held: ".
+    /// The reason in words, which follow "held: ".
     ///
-    /// They stand in rows: they stay as they are forever.
+    /// Rows store these words, so they must never change.
     package var words: String {
         switch self {
         case .paused: "the subscription is paused"
@@ -65,7 +66,7 @@ package enum HoldReason: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// A value that most have not: those that have it keep it apart.
+/// A value in storage of its own, which saves space in a type whose instances rarely have one.
 indirect enum Apart<Value: Sendable & Hashable>: Sendable, Hashable {
     case apart(Value)
 

@@ -1,4 +1,4 @@
-/// A delivery with the registry's numbers of what it came from.
+/// A delivery with the serials of the subscription and device that it came from.
 package struct OwedDelivery: Sendable, Hashable {
     /// The delivery.
     package var delivery: Delivery
@@ -7,9 +7,9 @@ package struct OwedDelivery: Sendable, Hashable {
     /// The serial of the device's version.
     package var deviceSerial: UInt64
 
-    /// What may hold it back; `nil` if nothing does, and where that is still to be asked for.
+    /// What may hold the delivery back; `nil` if nothing does, or if it has not been looked up yet.
     ///
-    /// It is not kept with a delivery that waits: what is asked for then counts.
+    /// It is not stored with a delivery that waits: the wishes at the time of sending count.
     package var kindness: Kindness? {
         get { apart?.value }
         set { apart = newValue.map { .apart($0) } }

@@ -13,7 +13,7 @@ package struct ProgressMark: Sendable, Hashable, Comparable {
         self.offset = offset
     }
 
-    /// Orders by position, then by offset.
+    /// Compares by position, then by offset.
     package static func < (left: ProgressMark, right: ProgressMark) -> Bool {
         (left.position, left.offset) < (right.position, right.offset)
     }

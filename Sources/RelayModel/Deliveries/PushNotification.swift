@@ -1,31 +1,34 @@
-/// What kind of push a gateway is asked for; APNs wants it to agree with the payload.
+/// The kind of push that the gateway is asked to send; APNs requires that it agrees with the
+/// payload.
 public enum PushType: String, Sendable, Hashable, CaseIterable {
-    /// It shows, sounds or badges.
+    /// A push that shows something, plays a sound or sets the badge.
     case alert
-    /// It only wakes the application.
+    /// A push that only wakes the application.
     case background
 }
 
-/// What one device gets: everything the gateway needs besides the address.
+/// What one device gets: everything that the gateway needs except the address.
 public struct PushNotification: Sendable, Hashable {
     /// The kind of push.
     public var pushType: PushType
-    /// 10 at once, 5 when it suits the device's battery, 1 never wakes it.
+    /// The priority: 10 sends at once, 5 considers the device's battery, 1 never wakes the device.
     ///
     /// A background push must have 5 (APNs).
     public var priority: Int
     /// The application (APNs: its bundle ID).
     public var topic: String
-    /// A later push with the same value replaces an earlier one that the device has not seen; at
-    /// most 64 bytes.
+    /// A key of at most 64 bytes.
+    ///
+    /// A later push with the same key replaces an earlier one that the device has not shown yet.
     public var collapseID: String?
-    /// Until when the push is of use; `nil` leaves it to the gateway, and a moment in the past
-    /// means a single attempt.
+    /// The moment until which the push is useful.
+    ///
+    /// `nil` leaves it to the gateway; a moment in the past means a single attempt.
     public var expiration: Timestamp?
-    /// The JSON text, at most 4096 bytes.
+    /// The JSON text in UTF-8, at most 4096 bytes.
     public var payload: [UInt8]
 
-    /// Without `expiration` the gateway decides for how long it tries.
+    /// Creates a push notification; without `expiration`, the gateway decides how long it tries.
     public init(
         pushType: PushType, priority: Int, topic: String, collapseID: String? = nil,
         expiration: Timestamp? = nil, payload: [UInt8]
@@ -39,15 +42,15 @@ public struct PushNotification: Sendable, Hashable {
     }
 }
 
-/// Names one delivery; it is the `apns-id` of every attempt.
+/// The ID of one delivery, which is the `apns-id` of every attempt.
 ///
 /// It is computed from the log position, the subscription and the device, so that a repetition
-/// after a crash carries the same one.
+/// after a crash has the same ID.
 public struct DeliveryID: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The 16 bytes.
     public let uuid: UUIDBytes
 
-    /// Wraps the 16 bytes.
+    /// Creates an ID from its 16 bytes.
     public init(_ uuid: UUIDBytes) {
         self.uuid = uuid
     }
@@ -55,7 +58,7 @@ public struct DeliveryID: Sendable, Hashable, Comparable, CustomStringConvertibl
     /// The canonical form in lower case.
     public var description: String { uuid.description }
 
-    /// Orders by the bytes.
+    /// Compares by bytes.
     public static func < (left: DeliveryID, right: DeliveryID) -> Bool {
         left.uuid < right.uuid
     }
@@ -69,13 +72,13 @@ public struct DeliveryOrdinal: Sendable, Hashable, Comparable {
     /// The number within the change's fan-out, from 0.
     public let offset: UInt32
 
-    /// Names the delivery with number `offset` of the change at `position`.
+    /// Creates the place of the delivery with number `offset` of the change at `position`.
     public init(position: LogPosition, offset: UInt32) {
         self.position = position
         self.offset = offset
     }
 
-    /// Orders by position, then by number.
+    /// Compares by position, then by number.
     public static func < (left: DeliveryOrdinal, right: DeliveryOrdinal) -> Bool {
         (left.position, left.offset) < (right.position, right.offset)
     }
@@ -83,9 +86,9 @@ public struct DeliveryOrdinal: Sendable, Hashable, Comparable {
 
 /// One push notification owed to one device by one change.
 public struct Delivery: Sendable, Hashable {
-    /// The identity, the same for every attempt.
+    /// The ID, the same for every attempt.
     public var id: DeliveryID
-    /// Where in the log it is owed.
+    /// The delivery's place in the log and in the fan-out of its change.
     public var ordinal: DeliveryOrdinal
     /// The container and environment of the change.
     public var container: ContainerKey
@@ -97,39 +100,45 @@ public struct Delivery: Sendable, Hashable {
     public var deviceID: DeviceID
     /// The kind of gateway that reaches the device.
     public var gateway: GatewayKind
-    /// Which of the gateway's environments issued ``token``.
+    /// The gateway's environment that issued ``token``.
     public var gatewayEnvironment: GatewayEnvironment
     /// The gateway's address of the device.
     public var token: DeviceToken
-    /// When the device registered ``token``: an older verdict of the gateway does not count.
+    /// When the device registered ``token``; an older verdict of the gateway about the token does
+    /// not count.
     public var registeredAt: Timestamp
-    /// When the change was appended; the delay to the gateway's answer is measured from here.
+    /// When the change was appended; the delay until the gateway's answer is measured from here.
     public var appendedAt: Timestamp
     /// What the device gets.
     public var notification: PushNotification
-    /// The device's badge once this delivery counts, where the push sets it.
+    /// The device's badge after this delivery, if the push sets it.
     public var badge: Int64?
-    /// The record that changed, where the subscription asks to collapse its pushes: a newer
-    /// delivery of the same record takes the place of this one until it is sent.
-    public var collapsingRecord: RecordID?
-    /// Whether the subscription ended by firing this: then its end takes nothing back.
+    /// The record that changed, if the subscription asks to collapse its pushes.
     ///
-    /// `nil` in what an earlier version kept.
+    /// A newer delivery for the same record replaces this one as long as it has not been sent.
+    public var collapsingRecord: RecordID?
+    /// Whether the subscription fires once and has ended with this delivery, so that its end does
+    /// not withdraw the delivery.
+    ///
+    /// `nil` in deliveries that an earlier version stored.
     public var isOnce: Bool?
 
     /// The database of the subscription.
     ///
-    /// `nil` in what an earlier version kept.
+    /// `nil` in deliveries that an earlier version stored.
     public var database: DatabaseScope?
-    /// The payload where it stands for several, with ``countMark`` for their number; `nil` where
-    /// that is ``notification``'s.
+    /// The payload to use if this delivery stands for several, with ``countMark`` in the place of
+    /// their number; `nil` if it is the payload of ``notification``.
     public var together: [UInt8]?
-    /// What stands for the number of deliveries in an alert, which has it nowhere else.
+    /// The placeholder for the number of deliveries in an alert.
+    ///
+    /// It is a private-use character, which an alert does not contain otherwise.
     public static let countMark: Unicode.Scalar = "\u{F0C07}"
-    /// How many deliveries it stands for, if it was held back with others, itself included.
+    /// The number of deliveries that this one stands for, including itself, if several were held
+    /// back together.
     public var standsFor: Int64?
 
-    /// Set the rest on the value: what it collapses with, whether it fired once, and the database.
+    /// Creates a delivery; set `collapsingRecord`, `isOnce` and `database` afterwards.
     public init(
         id: DeliveryID, ordinal: DeliveryOrdinal, container: ContainerKey,
         subscriptionID: SubscriptionID, owner: UserID, device: Device, registeredAt: Timestamp,

@@ -1,17 +1,18 @@
 /// A delivery that is to be tried again.
 package struct Retry: Sendable, Hashable {
-    /// The delivery; its identity stays.
+    /// The delivery, which keeps its ID.
     package var delivery: OwedDelivery
     /// The attempts made so far.
     package var attempts: UInt16
-    /// When it falls due.
+    /// When the retry falls due.
     package var dueAt: Timestamp
-    /// The moment at which that was decided: if the clock is before it, the clock was set back
-    /// since; `nil` if that is not known.
+    /// When `dueAt` was decided; `nil` if unknown.
+    ///
+    /// If the clock is before this moment, it has been set back since.
     package var decidedAt: Timestamp?
-    /// The versions whose settings hold it back, if any do.
+    /// The versions whose settings hold the delivery back, if any do.
     package var judgedBy: JudgedVersions?
-    /// Why it waits.
+    /// Why the delivery waits.
     package var reason: WaitReason
 
     package init(
@@ -24,12 +25,12 @@ package struct Retry: Sendable, Hashable {
     }
 }
 
-/// The versions whose settings decided that a delivery is held back; `nil` where no later version
-/// can come.
+/// The serials of the versions whose settings decided that a delivery is held back; `nil` if no
+/// later version can follow.
 package struct JudgedVersions: Sendable, Hashable {
-    /// The subscription's.
+    /// The serial of the subscription's version.
     package var subscription: UInt64?
-    /// The device's.
+    /// The serial of the device's version.
     package var device: UInt64?
 
     package init(subscription: UInt64?, device: UInt64?) {
@@ -37,7 +38,7 @@ package struct JudgedVersions: Sendable, Hashable {
         self.device = device
     }
 
-    /// Those of `kindness`.
+    /// Creates the versions that `kindness` was read from.
     package init(_ kindness: Kindness) {
         self.init(
             subscription: kindness.subscriptionSerial, device: kindness.deviceSerial)

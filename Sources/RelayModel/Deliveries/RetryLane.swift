@@ -1,21 +1,21 @@
-/// What one answer of the gateway can concern together: a container's deliveries by one of the
-/// gateway's environments for one topic.
+/// The deliveries that one answer of the gateway can concern together: those of one container to
+/// one topic in one of the gateway's environments.
 package struct RetryLane: Sendable, Hashable {
-    /// Whose deliveries.
+    /// The container of the deliveries.
     package let container: ContainerKey
-    /// Which of the gateway's environments it goes through.
+    /// The gateway's environment that they go through.
     package let environment: GatewayEnvironment
-    /// For which application.
+    /// The application's topic.
     package let topic: String
 
-    /// The lane of a delivery.
+    /// Creates the lane of a delivery.
     package init(of delivery: Delivery) {
         container = delivery.container
         environment = delivery.gatewayEnvironment
         topic = delivery.notification.topic
     }
 
-    /// The lane with these parts.
+    /// Creates a lane from its parts.
     package init(container: ContainerKey, environment: GatewayEnvironment, topic: String) {
         self.container = container
         self.environment = environment

@@ -1,24 +1,26 @@
 /// Why a delivery waits to be tried again.
 ///
-/// It is stored as the words that an operator reads (``stored``); the cases are told apart by
-/// ``init(stored:)`` and nowhere else.
+/// The reason is stored as words that an operator can read (``stored``). Only ``init(stored:)``
+/// turns them back into cases.
 package enum WaitReason: Sendable, Hashable {
-    /// The gateway or the connection said it, of this delivery or of the halt that holds it.
+    /// What the gateway or the connection reported, about this delivery or about the halt that
+    /// holds it.
     case said(String)
-    /// Its first attempt has not been answered yet.
+    /// The first attempt has not been answered yet.
     case noAnswerYet
-    /// The gateway wants its device to be left alone.
+    /// The gateway asked to send this device nothing for a while.
     case deviceHold
-    /// Its device has had the background pushes of this hour; it has its place in a later one.
+    /// The device has had its background pushes of this hour, and the delivery has a place in a
+    /// later hour.
     case devicePace
-    /// It is held back for its recipient's sake.
+    /// The delivery is held back for its recipient's sake.
     case held(HoldReason)
-    /// It stands for others that were held back with it, and its time has come.
+    /// The delivery stands for others that were held back with it, and it is due now.
     case together
-    /// It had ended by a bound and was redriven; `cause` is what had failed last, if anything had.
+    /// The delivery had ended by a bound and was redriven; `cause` is the last failure, or empty.
     case redriven(after: DeliveryBound, cause: String)
 
-    /// Whether it waits for the pace of its device.
+    /// Whether the delivery waits because its device may not be sent more at the moment.
     package var isPace: Bool {
         switch self {
         case .deviceHold, .devicePace: true
@@ -26,7 +28,8 @@ package enum WaitReason: Sendable, Hashable {
         }
     }
 
-    /// Whether somebody wants it to wait: its recipient, who paces its device, or who redrove it.
+    /// Whether the wait is intended: for the recipient, for the pace of the device, or by a
+    /// redrive.
     package var isWanted: Bool {
         switch self {
         case .deviceHold, .devicePace, .held, .together, .redriven: true
@@ -34,13 +37,13 @@ package enum WaitReason: Sendable, Hashable {
         }
     }
 
-    /// Why it is held back, if it is for its recipient's sake.
+    /// Why the delivery is held back for its recipient's sake; `nil` if it is not.
     package var hold: HoldReason? {
         guard case .held(let reason) = self else { return nil }
         return reason
     }
 
-    /// What failed, without the bound by which the delivery ended before.
+    /// The last failure, without the bound that had ended the delivery before.
     package var cause: String {
         guard case .redriven(_, let cause) = self else { return text }
         return cause
@@ -60,14 +63,14 @@ package enum WaitReason: Sendable, Hashable {
     }
 }
 
-/// What ends a delivery that might be tried again.
+/// A bound that ends a delivery which could otherwise be tried again.
 package enum DeliveryBound: String, Sendable, Hashable, CaseIterable {
-    /// Its notification's expiration.
+    /// The expiration of the notification.
     case expiration = "expired"
-    /// The number of attempts that the gateway may answer.
+    /// The maximum number of attempts that the gateway answers.
     case attempts = "attempts used up"
 
-    /// The reason of a dead letter: which bound it was, and what failed last.
+    /// Returns the reason of a dead letter: the bound and the last failure.
     package func reason(_ cause: String) -> String {
         cause.isEmpty ? rawValue : "\(rawValue): \(cause)"
     }
@@ -76,7 +79,7 @@ package enum DeliveryBound: String, Sendable, Hashable, CaseIterable {
 // MARK: Stored form
 
 extension WaitReason {
-    /// The words stand in rows: they stay as they are forever.
+    /// Rows store these words, so they must never change.
     private enum Words {
         static let noAnswerYet = "no answer yet"
         static let deviceHold = "too many pushes for this device"
@@ -85,7 +88,7 @@ extension WaitReason {
         static let devicePace = "enough background pushes for this device in this hour"
     }
 
-    /// Reads the stored form; any text is one.
+    /// Reads the stored form; every text is a valid one.
     package init(stored text: String) {
         switch text {
         case Words.noAnswerYet: self = .noAnswerYet
@@ -101,7 +104,7 @@ extension WaitReason {
     /// The stored form, which ``init(stored:)`` reads as the same reason.
     package var stored: String {
         guard case .said(let text) = self, WaitReason(stored: text) != self else { return text }
-        // A gateway may say what are our words.
+        // A gateway's text may equal one of the relay's own phrases; quotation marks tell it apart.
         return "\"\(text)\""
     }
 
@@ -111,7 +114,7 @@ extension WaitReason {
         return HoldReason.allCases.first { $0.words == words }.map { .held($0) }
     }
 
-    /// Rows of earlier versions may name bounds more than once: the first of them counts.
+    /// Rows of earlier versions may name several bounds; the first one counts.
     private static func redriven(_ text: String) -> WaitReason? {
         var cause = text[...]
         var first: DeliveryBound?
@@ -122,7 +125,7 @@ extension WaitReason {
         return first.map { .redriven(after: $0, cause: String(cause)) }
     }
 
-    /// What stands in quotation marks because it would be read as something else without them.
+    /// Returns the text inside quotation marks if it would be read as another case without them.
     private static func unquoted(_ text: String) -> String? {
         guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return nil }
         let inner = String(text.dropFirst().dropLast())
@@ -131,7 +134,7 @@ extension WaitReason {
 }
 
 extension DeliveryBound {
-    /// Whether a reason names the bound first.
+    /// Returns whether `reason` begins with this bound.
     func begins(_ reason: Substring) -> Bool {
         reason == rawValue || reason.hasPrefix("\(rawValue): ")
     }

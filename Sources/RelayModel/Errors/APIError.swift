@@ -1,7 +1,7 @@
 /// CloudKit's error codes, each with its HTTP status (CloudKit Web Services Reference, "Error
 /// Codes").
 ///
-/// Clients recognise these fourteen only; a new one must not be invented.
+/// Clients recognise only these fourteen, so no code may be added.
 public enum ServerErrorCode: String, Sendable, Hashable, CaseIterable {
     /// No permission for the endpoint, record, zone or database.
     case accessDenied = "ACCESS_DENIED"
@@ -13,21 +13,21 @@ public enum ServerErrorCode: String, Sendable, Hashable, CaseIterable {
     case authenticationRequired = "AUTHENTICATION_REQUIRED"
     /// The request is not valid.
     case badRequest = "BAD_REQUEST"
-    /// Something changed meanwhile.
+    /// The object was changed by another request in the meantime.
     case conflict = "CONFLICT"
-    /// It exists already.
+    /// The object exists already.
     case exists = "EXISTS"
-    /// A fault of the relay's own.
+    /// An internal fault of the relay.
     case internalError = "INTERNAL_ERROR"
-    /// It does not exist.
+    /// The object does not exist.
     case notFound = "NOT_FOUND"
     /// A quota or size limit is exceeded.
     case quotaExceeded = "QUOTA_EXCEEDED"
     /// Too many requests.
     case throttled = "THROTTLED"
-    /// The relay cannot serve this now.
+    /// The relay cannot serve the request now.
     case tryAgainLater = "TRY_AGAIN_LATER"
-    /// A reference does not hold.
+    /// A reference points to a record that does not exist.
     case validatingReferenceError = "VALIDATING_REFERENCE_ERROR"
     /// The zone does not exist.
     case zoneNotFound = "ZONE_NOT_FOUND"
@@ -50,20 +50,20 @@ public enum ServerErrorCode: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// An error as the wire shows it, for a whole request or for one of its items.
+/// An error in the form that clients see, for a whole request or for one of its items.
 public struct APIError: Error, Sendable, Hashable {
     /// CloudKit's code.
     public var code: ServerErrorCode
     /// What is wrong, where, and what is allowed.
     public var reason: String
-    /// Seconds after which a repetition may succeed; `nil` means that it will not.
+    /// The number of seconds after which a repetition may succeed; `nil` means that it will not.
     public var retryAfter: Int64?
-    /// The HTTP status, where it is not the code's own.
+    /// The HTTP status, which may differ from the code's own.
     public var httpStatus: Int
-    /// More members of the wire form, such as `predicateError`.
+    /// Further members of the wire form, such as `predicateError`.
     public var details: JSONObject
 
-    /// The status is the code's own unless `httpStatus` says otherwise.
+    /// Creates an error; its status is the code's own unless `httpStatus` is given.
     public init(
         _ code: ServerErrorCode, _ reason: String, retryAfter: Int64? = nil,
         httpStatus: Int? = nil, details: JSONObject = [:]
@@ -75,7 +75,7 @@ public struct APIError: Error, Sendable, Hashable {
         self.details = details
     }
 
-    /// The wire form; `uuid` names this one occurrence in the logs.
+    /// Returns the wire form; `uuid` identifies this occurrence in the logs.
     public func json(uuid: String) -> JSONObject {
         var object: JSONObject = [
             "uuid": .string(uuid), "serverErrorCode": .string(code.rawValue),

@@ -1,7 +1,8 @@
-/// A number and what it counts, for people: one entry is no "entries".
+/// Formats a number with its noun, in the singular or plural, for messages.
 package enum Counted {
-    /// The number with the noun, which has an `s` where there are others than one, unless it is
-    /// said how it is written then.
+    /// Returns the number with the noun.
+    ///
+    /// Unless the number is 1, the noun is `many`, or `noun` with an `s` if `many` is `nil`.
     package static func text(
         _ number: some BinaryInteger, _ noun: String, _ many: String? = nil
     ) -> String {

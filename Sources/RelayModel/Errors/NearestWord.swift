@@ -1,12 +1,13 @@
-/// What somebody who mistyped a word probably meant.
+/// Suggestions for mistyped words.
 package enum NearestWord {
-    /// Longer words are no slips of the hand.
+    /// The longest word in bytes that counts as mistyped; it also bounds the cost of a comparison.
     private static let longest = 64
 
-    /// The one of `words` that is nearest to `word`, without regard to case, if it is near enough.
+    /// Returns the word in `words` that is nearest to `word`, ignoring case, or `nil` if none is
+    /// near enough.
     ///
-    /// Two letters that changed places are one slip, as is one that is missing, too many or wrong;
-    /// a third of the letters may be slips, and two at most.
+    /// A missing, extra or wrong letter counts as one slip, and so do two swapped letters. About a
+    /// third of the letters may be slips, at most two.
     package static func to(_ word: String, among words: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased().utf8)
         guard (2...longest).contains(typed.count) else { return nil }
@@ -14,12 +15,12 @@ package enum NearestWord {
         var best: (word: String, rank: (Int, Int, Int))?
         for candidate in words where candidate.utf8.count <= longest {
             let other = Array(candidate.lowercased().utf8)
-            // Each letter that is missing, or too many, is a slip.
+            // The difference in length is a lower bound for the number of slips.
             guard abs(other.count - typed.count) <= allowed else { continue }
             let slips = slips(typed, other)
             guard slips <= allowed, slips <= best?.rank.0 ?? .max else { continue }
-            // Of several that are as near, one of the same letters was meant rather than one that
-            // lacks some, and one whose capitals are the same rather than one of others.
+            // With an equal number of slips, a word with the same letters is preferred, then one
+            // with the same capitals.
             let rank = (
                 slips, typed.sorted() == other.sorted() ? 0 : 1,
                 Self.slips(Array(word.utf8), Array(candidate.utf8))
@@ -30,7 +31,7 @@ package enum NearestWord {
         return best?.word
     }
 
-    /// The slips that lie between two words (Damerau and Levenshtein's restricted distance).
+    /// Returns the number of slips between two words (the restricted Damerau-Levenshtein distance).
     private static func slips(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)
