@@ -1,23 +1,24 @@
 /// A signed text in the compact form of RFC 7515 §7.1, which every JSON Web Token has.
 ///
-/// It is only taken apart here. Whether the parts are base64url, and how strictly, is for whoever
-/// believes the signature.
+/// This type only splits the text. The code that verifies the signature must check that the parts
+/// are base64url, and how strictly.
 package struct CompactJWS: Sendable, Hashable {
-    /// The header, encoded.
+    /// The encoded header.
     package let header: Substring
-    /// The payload, encoded.
+    /// The encoded payload.
     package let payload: Substring
-    /// The signature, encoded.
+    /// The encoded signature.
     package let signature: Substring
 
-    /// Takes a text apart; `nil` if it does not have three parts.
+    /// Splits a text; returns `nil` if it does not have exactly three parts.
     package init?(_ text: String) {
         self.init(text[...])
     }
 
-    /// Takes a part of a text apart.
+    /// Splits a part of a text; returns `nil` if it does not have exactly three parts.
     package init?(_ text: Substring) {
-        // By bytes: whole letters are looked for much longer, and what they join is refused later.
+        // Splitting by bytes is much faster than by characters. A combining mark after a dot is
+        // refused later, because it is not base64url.
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         header = Substring(parts[0])
@@ -25,12 +26,12 @@ package struct CompactJWS: Sendable, Hashable {
         signature = Substring(parts[2])
     }
 
-    /// What the signature is over.
+    /// The bytes that the signature covers.
     package var signedBytes: [UInt8] {
         Array(header.utf8) + [UInt8(ascii: ".")] + Array(payload.utf8)
     }
 
-    /// The text of a token that `sign` signs.
+    /// Returns the text of a token that `sign` signs.
     package static func text<Failure: Error>(
         header: JSONValue, payload: JSONValue,
         sign: (_ signedBytes: [UInt8]) throws(Failure) -> [UInt8]

@@ -1,7 +1,8 @@
-/// Comparisons whose time does not tell how much of a guess was right.
+/// Comparisons whose duration does not reveal how much of a guess is right.
 package enum ConstantTime {
-    /// Whether both are the same bytes; only their lengths show.
-    // Inlined elsewhere, because a call for each byte takes a hundred times as long.
+    /// Returns whether both collections have the same bytes; only their lengths affect the
+    /// duration.
+    // Inlinable, because a call for each byte takes a hundred times as long.
     @inlinable
     package static func equal(
         _ left: some Collection<UInt8>, _ right: some Collection<UInt8>

@@ -1,14 +1,14 @@
-/// Names one application's data space, for example `iCloud.com.example.Art`.
+/// The ID of one application's data space, for example `iCloud.com.example.Art`.
 public struct ContainerID: ValidatedIdentifier {
-    /// What is allowed, for error messages.
+    /// The rule for valid identifiers, for error messages.
     public static let rule =
         "a container identifier: 1 to 255 letters, digits, dots, hyphens and underscores, "
         + "beginning with a letter or digit"
 
-    /// The name as it stands in URLs and in the `cid` of a push.
+    /// The name as it appears in URLs and in the `cid` of a push.
     public let rawValue: String
 
-    /// Creates an identifier, or returns `nil` if `rawValue` is not one.
+    /// Creates an identifier, or returns `nil` if `rawValue` breaks the ``rule``.
     public init?(rawValue: String) {
         guard (1...Limits.maximumNameBytes).contains(rawValue.utf8.count),
             rawValue.utf8.first?.isLetterOrDigit == true,
@@ -18,15 +18,15 @@ public struct ContainerID: ValidatedIdentifier {
     }
 }
 
-/// Names a change source within its container and environment.
+/// The name of a change source within its container and environment.
 public struct SourceName: ValidatedIdentifier {
-    /// What is allowed, for error messages.
+    /// The rule for valid names, for error messages.
     public static let rule = "a source name: 1 to 64 letters, digits, hyphens and underscores"
 
-    /// The name as it stands in the webhook's URL.
+    /// The name as it appears in the webhook's URL.
     public let rawValue: String
 
-    /// Creates an identifier, or returns `nil` if `rawValue` is not one.
+    /// Creates a name, or returns `nil` if `rawValue` breaks the ``rule``.
     public init?(rawValue: String) {
         guard (1...64).contains(rawValue.utf8.count),
             rawValue.utf8.allSatisfy({ $0.isLetterOrDigit || "-_".utf8.contains($0) })

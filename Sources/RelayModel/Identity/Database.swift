@@ -1,12 +1,13 @@
-/// The two worlds of a container, which share nothing but its name.
+/// One of the two environments of a container, which share nothing but the container's name.
 public enum ContainerEnvironment: String, Sendable, Hashable, CaseIterable {
-    /// Where an application is built; devices have sandbox tokens.
+    /// The environment in which an application is developed; its devices have sandbox tokens.
     case development
-    /// Where an application is used.
+    /// The environment of the released application.
     case production
 
-    /// The value of `ce` in a push: every development sample has 2, and Apple's client reads an
-    /// absent one as 1.
+    /// The value of `ce` in a push.
+    ///
+    /// Every development sample has 2, and Apple's client reads an absent value as 1.
     public var wireValue: Int64 {
         switch self {
         case .production: 1
@@ -15,13 +16,13 @@ public enum ContainerEnvironment: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Which of a container's databases.
+/// One of a container's databases.
 public enum DatabaseScope: String, Sendable, Hashable, CaseIterable {
-    /// Everybody's.
+    /// The database that all users share.
     case `public`
-    /// One user's own.
+    /// A user's own database.
     case `private`
-    /// What others share with one user.
+    /// The records that other users share with a user.
     case shared
 
     /// The value of `dbs` in a push, as Apple's own daemon reads it.
@@ -43,7 +44,7 @@ public struct ContainerKey: Sendable, Hashable, CustomStringConvertible {
     /// The environment.
     public let environment: ContainerEnvironment
 
-    /// A container in development and the same one in production share nothing.
+    /// Creates a key; the same container in the other environment is another key.
     public init(container: ContainerID, environment: ContainerEnvironment) {
         self.container = container
         self.environment = environment
@@ -55,24 +56,24 @@ public struct ContainerKey: Sendable, Hashable, CustomStringConvertible {
 
 /// A named part of a database.
 public struct ZoneID: Sendable, Hashable {
-    /// The name of the zone that is meant when none is named.
+    /// The name of the zone that is used when none is named.
     public static let defaultName = "_defaultZone"
-    /// The owner of zones that belong to nobody in particular, as in the public database.
+    /// The owner name of zones without a particular owner, as in the public database.
     public static let defaultOwner = "_defaultOwner"
 
-    /// The zone that is meant when none is named.
+    /// The zone that is used when none is named.
     public static let `default` = ZoneID(uncheckedName: defaultName, owner: nil)
 
     /// The name, 1 to 255 UTF-8 bytes long.
     public let zoneName: String
-    /// The owner, where it is not the one that the database implies.
+    /// The owner, if it is not the one that the database implies.
     public let ownerRecordName: UserID?
 
     /// Creates a zone ID, or returns `nil` if the name is empty, too long, or has control
     /// characters.
     ///
-    /// CloudKit's `_defaultOwner` counts as no owner, and so does what its native classes have in
-    /// the place of the user's own name.
+    /// CloudKit's `_defaultOwner` counts as no owner. So does the placeholder that its native
+    /// classes use for the current user.
     public init?(zoneName: String, ownerRecordName: UserID? = nil) {
         guard zoneName.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.init(uncheckedName: zoneName, owner: ownerRecordName)
@@ -84,11 +85,13 @@ public struct ZoneID: Sendable, Hashable {
         ownerRecordName = name == Self.defaultOwner || name == Self.oneself ? nil : owner
     }
 
-    /// `CKCurrentUserDefaultName`, which some clients send as it is.
+    /// `CKCurrentUserDefaultName`, which some clients send literally.
     private static let oneself = "__defaultOwner__"
 
-    /// Whether two zones have the same owner and the same name, byte by byte, as the database
-    /// compares them: two spellings of one letter are equal as texts, and two zones.
+    /// Returns whether two zones have the same owner and name.
+    ///
+    /// Names compare by bytes, as in the database: two spellings of one letter are equal as Swift
+    /// strings, but name two zones.
     @inlinable
     public static func == (left: ZoneID, right: ZoneID) -> Bool {
         left.zoneName.utf8.count == right.zoneName.utf8.count
@@ -96,21 +99,21 @@ public struct ZoneID: Sendable, Hashable {
             && left.ownerRecordName == right.ownerRecordName
     }
 
-    /// Hashes the bytes, by which zones are compared.
+    /// Hashes the bytes, because equality compares bytes.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(name: zoneName)
         hasher.combine(ownerRecordName)
     }
 }
 
-/// Names one record within its database.
+/// The ID of one record within its database.
 public struct RecordID: Sendable, Hashable {
     /// The record's name.
     public let recordName: RecordName
-    /// The zone it lies in.
+    /// The zone of the record.
     public let zoneID: ZoneID
 
-    /// Names the record `recordName` in `zoneID`.
+    /// Creates the ID of the record `recordName` in `zoneID`.
     public init(recordName: RecordName, zoneID: ZoneID = .default) {
         self.recordName = recordName
         self.zoneID = zoneID

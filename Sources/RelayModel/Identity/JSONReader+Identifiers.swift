@@ -1,5 +1,5 @@
 extension JSONReader {
-    /// The identifier `name`, or `nil` if it is absent or `null`.
+    /// Returns the identifier `name`, or `nil` if it is absent or `null`.
     ///
     /// - Throws: ``JSONContractError`` if it is not a string, or not one that `Identifier` allows.
     public func identifier<Identifier: ValidatedIdentifier>(

@@ -1,27 +1,27 @@
-/// Names a user of a container, in CloudKit's words the `userRecordName`.
+/// The ID of a user of a container, CloudKit's `userRecordName`.
 public struct UserID: ValidatedIdentifier {
-    /// What is allowed, for error messages.
+    /// The rule for valid IDs, for error messages.
     public static let rule = "a user record name of 1 to 255 UTF-8 bytes without control characters"
 
     /// The name as the credential states it.
     public let rawValue: String
 
-    /// Creates an identifier, or returns `nil` if `rawValue` is not one.
+    /// Creates an ID, or returns `nil` if `rawValue` breaks the ``rule``.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.rawValue = rawValue
     }
 }
 
-/// Names one installation of an application on one device of a user.
+/// The ID of one installation of an application on one device of a user.
 public struct DeviceID: ValidatedIdentifier {
-    /// What is allowed, for error messages.
+    /// The rule for valid IDs, for error messages.
     public static let rule = "a device ID of 1 to 255 UTF-8 bytes without control characters"
 
     /// The name as the client or the relay chose it.
     public let rawValue: String
 
-    /// Creates an identifier, or returns `nil` if `rawValue` is not one.
+    /// Creates an ID, or returns `nil` if `rawValue` breaks the ``rule``.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.rawValue = rawValue
@@ -32,20 +32,20 @@ extension DeviceID {
     private static let furtherMark = "~token-"
     private static let furtherDigits = 8
 
-    /// The ID of a further device of the client that this ID names: one that has another token.
+    /// Returns the ID of a further device of the same client, one with another token.
     ///
-    /// `nil` if the client's name is too long to have anything after it. `digits` is taken from a
-    /// digest of the token, at least eight of them.
+    /// `digits` are the first characters of a digest of the token, at least eight. Returns `nil` if
+    /// the client's name is too long for the suffix.
     public func further(_ digits: String) -> DeviceID? {
         DeviceID(rawValue: rawValue + Self.furtherMark + digits.prefix(Self.furtherDigits))
     }
 
-    /// Whether both are devices of one client: the same device, or further ones of it.
+    /// Returns whether both IDs are devices of one client: the same device, or further ones of it.
     public func isOfSameClient(as other: DeviceID) -> Bool {
         self == other || client.utf8.elementsEqual(other.client.utf8)
     }
 
-    /// The name by which the client calls itself.
+    /// The name that the client gave itself, without the suffix of a further device.
     package var client: Substring {
         let utf8 = rawValue.utf8
         let tail = Self.furtherMark.utf8.count + Self.furtherDigits

@@ -1,8 +1,10 @@
 extension ZoneID {
-    /// Reads a zone ID from its wire form: a dictionary with `zoneName` and `ownerRecordName`, or
-    /// `ownerName` as CloudKit's live service has it; or the bare name.
+    /// Reads a zone ID from its wire form.
     ///
-    /// - Throws: ``JSONContractError`` if it is neither, or the name is not allowed.
+    /// The form is a dictionary with `zoneName` and `ownerRecordName` (`ownerName` in CloudKit's
+    /// live service), or the bare name.
+    ///
+    /// - Throws: ``JSONContractError`` if it is neither, or if the name is not allowed.
     public init(json: JSONValue, path: String) throws(JSONContractError) {
         var name: String?
         var owner: UserID?
@@ -25,7 +27,7 @@ extension ZoneID {
         self = zoneID
     }
 
-    /// The wire form: a dictionary with `zoneName` and, where there is one, `ownerRecordName`.
+    /// The wire form: a dictionary with `zoneName` and, if there is an owner, `ownerRecordName`.
     public var json: JSONValue {
         var object: JSONObject = ["zoneName": .string(zoneName)]
         object["ownerRecordName"] = ownerRecordName.map { .string($0.rawValue) }

@@ -1,12 +1,12 @@
-/// Writes the parts of a snapshot: words in little-endian order, and bytes with their length.
+/// Writes the parts of a snapshot: words in little-endian order, and byte runs after their length.
 package struct ImageWriter: Sendable {
-    /// What was written.
+    /// The bytes written so far.
     package private(set) var bytes: [UInt8] = []
 
-    /// Begins an image.
+    /// Creates an empty image.
     package init() {}
 
-    /// Makes room for `count` further bytes.
+    /// Reserves room for `count` further bytes.
     package mutating func reserve(_ count: Int) {
         bytes.reserveCapacity(bytes.count + count)
     }
@@ -16,39 +16,39 @@ package struct ImageWriter: Sendable {
         unsafe withUnsafeBytes(of: word.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes without their length.
     package mutating func append(raw content: some Collection<UInt8>) {
         bytes.append(contentsOf: content)
     }
 
-    /// Appends bytes, with their number before them.
+    /// Appends the number of bytes, then the bytes.
     package mutating func append(bytes content: some Collection<UInt8>) {
         append(UInt64(content.count))
         bytes.append(contentsOf: content)
     }
 
-    /// Appends a text, with its length before it.
+    /// Appends the length of a text, then its UTF-8.
     package mutating func append(_ text: String) {
         append(bytes: text.utf8)
     }
 }
 
-/// Reads what an ``ImageWriter`` wrote, and trusts none of it.
+/// Reads what an ``ImageWriter`` wrote, and checks everything that it reads.
 package struct ImageReader: Sendable {
     private let bytes: [UInt8]
     private var offset = 0
 
-    /// Reads an image from its beginning.
+    /// Creates a reader at the beginning of an image.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// Whether everything was read.
+    /// Whether everything has been read.
     package var isAtEnd: Bool { offset == bytes.count }
 
-    /// The next word.
+    /// Reads the next word.
     ///
-    /// - Throws: ``ImageDamage`` if the image ends before.
+    /// - Throws: ``ImageDamage`` if the image ends first.
     package mutating func word<Word: FixedWidthInteger>(
         _ type: Word.Type = Word.self
     ) throws -> Word {
@@ -60,9 +60,9 @@ package struct ImageReader: Sendable {
         }
     }
 
-    /// The next number, which must lie in `range`.
+    /// Reads the next number, which must be in `range`.
     ///
-    /// - Throws: ``ImageDamage`` if it does not, or the image ends before.
+    /// - Throws: ``ImageDamage`` if it is out of range, or the image ends first.
     package mutating func count(_ range: ClosedRange<Int>) throws -> Int {
         let number = try word(UInt64.self)
         guard let count = Int(exactly: number), range.contains(count) else {
@@ -71,9 +71,9 @@ package struct ImageReader: Sendable {
         return count
     }
 
-    /// The next run of bytes.
+    /// Reads the next run of bytes.
     ///
-    /// - Throws: ``ImageDamage`` if the image ends before it does.
+    /// - Throws: ``ImageDamage`` if the image ends first.
     package mutating func run() throws -> ArraySlice<UInt8> {
         let count = try count(0...bytes.count)
         guard bytes.count - offset >= count else { throw ImageDamage("it ends inside a run") }
@@ -81,9 +81,9 @@ package struct ImageReader: Sendable {
         return bytes[offset..<offset + count]
     }
 
-    /// The next text.
+    /// Reads the next text.
     ///
-    /// - Throws: ``ImageDamage`` if the image ends before it does, or it is not UTF-8.
+    /// - Throws: ``ImageDamage`` if the image ends first, or the text is not UTF-8.
     package mutating func text() throws -> String {
         guard let text = String(utf8: try run()) else {
             throw ImageDamage("a text is not UTF-8")
@@ -92,12 +92,12 @@ package struct ImageReader: Sendable {
     }
 }
 
-/// Says why a part of a snapshot cannot be used.
+/// The reason why a part of a snapshot cannot be used.
 package struct ImageDamage: Error, Sendable, Hashable, CustomStringConvertible {
     /// The reason, as a clause.
     package let description: String
 
-    /// Says why.
+    /// Creates an error with its reason, a clause.
     package init(_ reason: String) {
         description = reason
     }

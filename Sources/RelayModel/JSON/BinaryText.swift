@@ -6,7 +6,7 @@ public enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     private static let padding = UInt8(ascii: "=")
 
-    /// What each letter stands for, those of both alphabets; `noValue` for all others.
+    /// The value of each digit of both alphabets, by its byte; `noValue` for any other byte.
     private static let values: [UInt8] = {
         var values = [UInt8](repeating: noValue, count: 256)
         for alphabet in [standard, urlSafe] {
@@ -16,26 +16,27 @@ public enum Base64 {
     }()
     private static let noValue: UInt8 = 255
 
-    /// The text for `bytes`, with padding.
+    /// Returns the text for `bytes`, with padding.
     public static func encode(_ bytes: [UInt8]) -> String {
         var text = digits(of: bytes, in: standard)
         while !text.count.isMultiple(of: 4) { text.append(padding) }
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of `text`, or `nil` if it is not base64.
+    /// Returns the bytes of `text`, or `nil` if it is not base64.
     ///
-    /// Padding may be left out; the URL-safe letters are understood.
+    /// Padding may be missing, and the URL-safe alphabet is accepted too.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var digits = Array(text.utf8)
         while digits.last == padding { digits.removeLast() }
         return bytes(of: digits)?.bytes
     }
 
-    /// The bytes of `text` in base64url as JSON Web Tokens have it (RFC 7515 §2), or `nil` if it is
-    /// anything else: no padding, the URL-safe letters alone, and no bits that stand for nothing.
+    /// Returns the bytes of `text` in the base64url form of JSON Web Tokens (RFC 7515 §2), or `nil`
+    /// for any other form.
     ///
-    /// So the same bytes have one spelling, and nobody can write a token in another way.
+    /// The form has no padding, only the URL-safe alphabet, and no unused bits that are set. So the
+    /// same bytes have exactly one spelling, and a token cannot be rewritten in another one.
     public static func decodeToken(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         for digit in digits where digit == UInt8(ascii: "+") || digit == UInt8(ascii: "/") {
@@ -45,7 +46,7 @@ public enum Base64 {
         return bytes
     }
 
-    /// The base64url text for `bytes`, without padding.
+    /// Returns the base64url text for `bytes`, without padding.
     public static func encodeToken(_ bytes: [UInt8]) -> String {
         String(decoding: digits(of: bytes, in: urlSafe), as: UTF8.self)
     }
@@ -67,8 +68,8 @@ public enum Base64 {
         return text
     }
 
-    /// What `digits` stand for, and the bits behind the last whole byte; `nil` if one is none, or
-    /// the last stands alone.
+    /// Returns the bytes that `digits` encode and the bits after the last whole byte; `nil` if a
+    /// byte is not a digit, or if a single digit is left over.
     private static func bytes(of digits: [UInt8]) -> (bytes: [UInt8], rest: UInt32)? {
         guard digits.count % 4 != 1 else { return nil }
         let values = values
@@ -90,9 +91,9 @@ public enum Base64 {
     }
 }
 
-/// Hexadecimal digits, two a byte.
+/// Hexadecimal digits, two for each byte.
 public enum Hexadecimal {
-    /// The text for `bytes`, in lower case.
+    /// Returns the text for `bytes`, in lower case.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []
         for byte in bytes {
@@ -103,7 +104,7 @@ public enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of `text`, or `nil` if it is not an even number of hexadecimal digits.
+    /// Returns the bytes of `text`, or `nil` if it is not an even number of hexadecimal digits.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count.isMultiple(of: 2) else { return nil }
@@ -118,7 +119,7 @@ public enum Hexadecimal {
         return bytes
     }
 
-    /// The value of one digit, in either case; `nil` if it is none.
+    /// Returns the value of one digit in either case; `nil` if `digit` is not hexadecimal.
     static func value(of digit: UInt8) -> UInt8? {
         switch digit {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
@@ -131,7 +132,8 @@ public enum Hexadecimal {
 
 /// Percent-encoding (RFC 3986 §2.1).
 package enum PercentEncoding {
-    /// The text with all but letters, digits and `-._~` encoded; in a path slashes stay too.
+    /// Returns the text with everything but letters, digits and `-._~` encoded; if `isPath` is
+    /// true, slashes stay as well.
     package static func encode(_ text: String, isPath: Bool = false) -> String {
         var encoded = ""
         for byte in text.utf8 {

@@ -1,29 +1,30 @@
-/// Says where a text stops being JSON, and what was hoped for there.
+/// The place where a text stops being JSON, and the reason.
 public struct JSONSyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The offset, in UTF-8 bytes from the start of the text.
     public let utf8Offset: Int
-    /// What stood there, or what JSON would have allowed.
+    /// What was found there, or what JSON allows there.
     public let reason: String
 
-    /// One sentence for people.
+    /// The error as one sentence.
     public var description: String { "not JSON at byte \(utf8Offset): \(reason)" }
 }
 
 extension JSONValue {
-    /// Reads the one JSON value that fills `text` (RFC 8259; duplicate names are refused).
+    /// Reads `text`, which must be exactly one JSON value (RFC 8259; duplicate names are refused).
     ///
     /// - Complexity: O(*n*) in the length of the text, for any text.
-    /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
+    /// - Throws: ``JSONSyntaxError`` at the first invalid byte.
     public init(parsing text: [UInt8]) throws(JSONSyntaxError) {
         var parser = JSONParser(
             bytes: text, maximumDepth: Limits.maximumJSONDepth, boundsMarks: true)
         self = try parser.document()
     }
 
-    /// Reads JSON that the relay itself wrote, which may be deeper than what may come in: whatever
-    /// ``storedText(path:)`` lets out can be read here.
+    /// Reads JSON that the relay itself wrote, which may be nested deeper than incoming JSON.
     ///
-    /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
+    /// Everything that ``storedText(path:)`` returns can be read here.
+    ///
+    /// - Throws: ``JSONSyntaxError`` at the first invalid byte.
     public init(stored text: [UInt8]) throws(JSONSyntaxError) {
         var parser = JSONParser(
             bytes: text, maximumDepth: Limits.maximumStoredJSONDepth, boundsMarks: false)
@@ -32,24 +33,26 @@ extension JSONValue {
 
     /// Reads JSON that the relay itself wrote.
     ///
-    /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
+    /// - Throws: ``JSONSyntaxError`` at the first invalid byte.
     public init(stored text: String) throws(JSONSyntaxError) {
         try self.init(stored: Array(text.utf8))
     }
 
-    /// Reads the one JSON value that fills `text`.
+    /// Reads `text`, which must be exactly one JSON value.
     ///
-    /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
+    /// - Throws: ``JSONSyntaxError`` at the first invalid byte.
     public init(parsing text: String) throws(JSONSyntaxError) {
         try self.init(parsing: Array(text.utf8))
     }
 }
 
-/// A recursive-descent reader, whose recursion is bounded.
+/// A recursive-descent parser with bounded recursion.
 private struct JSONParser {
     let bytes: [UInt8]
     let maximumDepth: Int
-    /// Whether texts with endless runs of marks are refused: what is stored was let in before.
+    /// Whether texts with endless runs of combining marks are refused.
+    ///
+    /// Stored texts were checked when they came in.
     let boundsMarks: Bool
     var index = 0
 
@@ -135,7 +138,9 @@ private struct JSONParser {
         }
     }
 
-    /// Small objects are scanned; large ones get a set, so that a hostile body stays linear.
+    /// Small objects are scanned.
+    ///
+    /// Large ones use a set, so that a hostile body takes linear time.
     private func isNew(
         _ name: String, among object: JSONObject, _ names: inout Set<String>
     ) -> Bool {
@@ -208,7 +213,7 @@ extension JSONParser {
         return try double(from: start)
     }
 
-    /// Skips a fraction and an exponent, and says whether there was either.
+    /// Skips a fraction and an exponent, and returns whether there was either.
     private mutating func fractionOrExponent() throws(JSONSyntaxError) -> Bool {
         var found = false
         if current == UInt8(ascii: ".") {

@@ -7,7 +7,8 @@ extension JSONValue {
     /// This value as compact JSON, in UTF-8.
     public var utf8: [UInt8] {
         var output: [UInt8] = []
-        // Most of what is written is a change: it grows once or twice, and not eight times.
+        // Most of these values are changes; the reservation lets the array grow once or twice
+        // instead of eight times.
         output.reserveCapacity(480)
         write(to: &output)
         return output
@@ -26,7 +27,7 @@ extension JSONValue {
         }
     }
 
-    /// A double that happens to be whole keeps its `.0`, so that it is read as a double again.
+    /// A double with an integral value keeps its `.0`, so that it is read back as a double.
     private static func digits(of value: Double) -> String {
         value.isFinite ? "\(value)" : "null"
     }
@@ -62,7 +63,7 @@ extension JSONValue {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// Whether a byte must be escaped in a string (RFC 8259 §7).
+    /// Returns whether a byte must be escaped in a string (RFC 8259 §7).
     @inline(__always)
     private static func needsEscape(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
@@ -88,10 +89,11 @@ extension JSONValue {
 }
 
 extension [JSONValue] {
-    /// The values in the order of their texts, as the elements of a set are written, which have
-    /// none of their own.
+    /// The values in the order of their JSON texts.
     ///
-    /// - Complexity: O(*n* log *n*), with each text written once.
+    /// A set has no order of its own, so its elements are written in this one.
+    ///
+    /// - Complexity: O(*n* log *n*) comparisons; each text is written once.
     package var orderedByText: [JSONValue] {
         let texts = map(\.text)
         return indices.sorted { texts[$0] < texts[$1] }.map { self[$0] }

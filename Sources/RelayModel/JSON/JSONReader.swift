@@ -1,8 +1,8 @@
-/// Says which part of a JSON document does not fit the contract, and what would.
+/// The part of a JSON document that breaks the contract, and what is allowed there.
 public struct JSONContractError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The place, as a path from the top of the document: `operations[2].subscription.firesOn`.
+    /// The path from the top of the document: `operations[2].subscription.firesOn`.
     public let path: String
-    /// What is wrong there and what is allowed, as a sentence without the path.
+    /// What is wrong and what is allowed, as a sentence without the path.
     public let reason: String
 
     /// Creates an error at `path`.
@@ -11,13 +11,14 @@ public struct JSONContractError: Error, Sendable, Hashable, CustomStringConverti
         self.reason = reason
     }
 
-    /// One sentence for people.
+    /// The error as one sentence, with the path.
     public var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
 
-    /// The same error, where what was read stands at `place` of something larger.
+    /// Returns the same error with `place` before its path, for a document that is part of a larger
+    /// one.
     ///
-    /// A reader that joins the path of its parts only when one of them fails takes no time for the
-    /// paths of a list's elements, which was a fifth of reading one.
+    /// Readers join paths only when a part fails. Building the path of every list element took a
+    /// fifth of the time of reading a list.
     package func inside(_ place: String) -> JSONContractError {
         let isIndex = path.utf8.first == UInt8(ascii: "[")
         let joint = place.isEmpty || path.isEmpty || isIndex ? "" : "."
@@ -25,17 +26,17 @@ public struct JSONContractError: Error, Sendable, Hashable, CustomStringConverti
     }
 }
 
-/// Reads the members of one JSON object, and remembers where it stands for the sake of errors.
+/// Reads the members of one JSON object, and keeps its path for error messages.
 ///
 /// Every look-up distinguishes a member that is absent or `null` from one of the wrong kind; the
 /// latter is always an error.
 public struct JSONReader: Sendable {
-    /// The object that is read.
+    /// The object that this reader reads.
     public let object: JSONObject
-    /// Where the object stands in its document.
+    /// The path of the object in its document.
     public let path: String
 
-    /// Reads `value`, which must be an object.
+    /// Creates a reader of `value`, which must be an object.
     ///
     /// - Throws: ``JSONContractError`` if `value` is not an object.
     public init(_ value: JSONValue, path: String = "") throws(JSONContractError) {
@@ -47,19 +48,19 @@ public struct JSONReader: Sendable {
         self.path = path
     }
 
-    /// The path of the member `name`.
+    /// Returns the path of the member `name`.
     public func path(of name: String) -> String {
         path.isEmpty ? name : "\(path).\(name)"
     }
 
-    /// An error about the member `name`.
+    /// Returns an error about the member `name`.
     public func failure(_ name: String, _ reason: String) -> JSONContractError {
         JSONContractError(path: path(of: name), reason: reason)
     }
 
-    /// Refuses members that are not listed.
+    /// Checks that the object has no members other than `names`.
     ///
-    /// - Throws: ``JSONContractError`` that names the first unknown member and those allowed.
+    /// - Throws: ``JSONContractError`` that names the first unknown member and the allowed ones.
     public func allowOnly(_ names: [String]) throws(JSONContractError) {
         for member in object.members where !names.contains(member.name) {
             throw failure(
@@ -67,7 +68,7 @@ public struct JSONReader: Sendable {
         }
     }
 
-    /// The value of `name`, or `nil` if it is absent or `null`.
+    /// Returns the value of `name`, or `nil` if it is absent or `null`.
     public func value(_ name: String) -> JSONValue? {
         switch object[name] {
         case nil, .null: nil
@@ -75,9 +76,9 @@ public struct JSONReader: Sendable {
         }
     }
 
-    /// The text of `name`, or `nil` if it is absent or `null`.
+    /// Returns the text of `name`, or `nil` if it is absent or `null`.
     ///
-    /// - Throws: ``JSONContractError`` if it is anything but a string.
+    /// - Throws: ``JSONContractError`` if it is not a string.
     public func string(_ name: String) throws(JSONContractError) -> String? {
         switch value(name) {
         case nil: return nil
@@ -86,7 +87,7 @@ public struct JSONReader: Sendable {
         }
     }
 
-    /// The truth value of `name`, or `nil` if it is absent or `null`; 0 and 1 count as booleans.
+    /// Returns the boolean `name`, or `nil` if it is absent or `null`; 0 and 1 count as booleans.
     ///
     /// - Throws: ``JSONContractError`` if it is anything else.
     public func bool(_ name: String) throws(JSONContractError) -> Bool? {
@@ -99,9 +100,9 @@ public struct JSONReader: Sendable {
         }
     }
 
-    /// The integer `name`, or `nil` if it is absent or `null`.
+    /// Returns the integer `name`, or `nil` if it is absent or `null`.
     ///
-    /// - Throws: ``JSONContractError`` if it is anything but an integer of 64 bits.
+    /// - Throws: ``JSONContractError`` if it is not a 64-bit integer.
     public func integer(_ name: String) throws(JSONContractError) -> Int64? {
         switch value(name) {
         case nil: return nil
@@ -110,9 +111,9 @@ public struct JSONReader: Sendable {
         }
     }
 
-    /// The elements of `name`, or `nil` if it is absent or `null`.
+    /// Returns the elements of `name`, or `nil` if it is absent or `null`.
     ///
-    /// - Throws: ``JSONContractError`` if it is anything but an array.
+    /// - Throws: ``JSONContractError`` if it is not an array.
     public func array(_ name: String) throws(JSONContractError) -> [JSONValue]? {
         switch value(name) {
         case nil: return nil
@@ -121,9 +122,9 @@ public struct JSONReader: Sendable {
         }
     }
 
-    /// The texts of `name`, or `nil` if it is absent or `null`.
+    /// Returns the texts of `name`, or `nil` if it is absent or `null`.
     ///
-    /// - Throws: ``JSONContractError`` if it is anything but an array of strings.
+    /// - Throws: ``JSONContractError`` if it is not an array of strings.
     public func strings(_ name: String) throws(JSONContractError) -> [String]? {
         guard let elements = try array(name) else { return nil }
         var texts: [String] = []
@@ -136,15 +137,16 @@ public struct JSONReader: Sendable {
         return texts
     }
 
-    /// A reader of the object `name`, or `nil` if it is absent or `null`.
+    /// Returns a reader of the object `name`, or `nil` if it is absent or `null`.
     ///
-    /// - Throws: ``JSONContractError`` if it is anything but an object.
+    /// - Throws: ``JSONContractError`` if it is not an object.
     public func reader(_ name: String) throws(JSONContractError) -> JSONReader? {
         guard let value = value(name) else { return nil }
         return try JSONReader(value, path: path(of: name))
     }
 
-    /// The case of an enumeration named by `name`, or `nil` if it is absent or `null`.
+    /// Returns the enumeration case whose raw value is the text of `name`, or `nil` if it is absent
+    /// or `null`.
     ///
     /// - Throws: ``JSONContractError`` that lists the allowed words.
     public func choice<Choice: RawRepresentable<String> & CaseIterable>(

@@ -1,6 +1,6 @@
 extension JSONSyntaxError {
-    /// The same for whoever has `text` in an editor: of several lines, with the line and the column
-    /// in the place of the byte.
+    /// Returns the description with a line and a column instead of a byte offset if `text` has
+    /// several lines, for authors who have it open in an editor.
     package func description(in text: [UInt8]) -> String {
         let newline = UInt8(ascii: "\n")
         guard text.contains(newline) else { return description }

@@ -1,13 +1,13 @@
-/// A JSON value with exact integers and the members of an object in the order they were written.
+/// A JSON value that keeps integers exact and the members of an object in their written order.
 ///
-/// Foundation's decoders do not keep what a relay must: whether a number was written as an integer,
-/// the order of members, whether a name occurs twice, and the place of an error in the text.
+/// Foundation's decoders lose information that a relay needs: whether a number was written as an
+/// integer, the order of members, whether a name occurs twice, and the place of an error.
 public enum JSONValue: Sendable, Hashable {
     /// The literal `null`.
     case null
     /// A truth value.
     case bool(Bool)
-    /// A number written without fraction and exponent that fits 64 bits.
+    /// A number without fraction and exponent that fits 64 bits.
     case integer(Int64)
     /// Any other number, rounded to the nearest double.
     case number(Double)
@@ -32,10 +32,10 @@ public enum JSONValue: Sendable, Hashable {
     }
 }
 
-/// The members of a JSON object, in the order they were written.
+/// The members of a JSON object, in the order in which they were written.
 ///
-/// Look-ups scan: the objects of this relay's contract have a few dozen members at most, where
-/// a scan beats hashing.
+/// Look-ups scan, because the objects of this contract have a few dozen members at most, for which
+/// a scan is faster than hashing.
 public struct JSONObject: Sendable {
     /// The members, in order.
     ///
@@ -48,7 +48,8 @@ public struct JSONObject: Sendable {
         self.members = members
     }
 
-    /// The value of the member `name`; setting `nil` removes it, setting a new name appends it.
+    /// The value of the member `name`; setting `nil` removes the member, setting a new name appends
+    /// it.
     public subscript(name: String) -> JSONValue? {
         get {
             for member in members where member.name == name {
@@ -69,7 +70,7 @@ public struct JSONObject: Sendable {
 }
 
 extension JSONObject: Hashable {
-    /// Two objects are equal when they have the same members, in whatever order.
+    /// Returns whether two objects have the same members, in any order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
         guard left.members.count == right.members.count else { return false }
         guard left.members.count > few else {
@@ -79,17 +80,17 @@ extension JSONObject: Hashable {
         return left.members.allSatisfy { known[$0.name] == $0.value }
     }
 
-    /// Of so few members the one that is looked for is found sooner than where it stands.
+    /// Up to this number of members, a scan is faster than building a dictionary.
     private static let few = 16
 
-    /// The members by name, for whoever looks for many of them: each look at ``subscript(_:)`` goes
-    /// through all.
+    /// The members by name, for comparisons of large objects; each use of ``subscript(_:)`` would
+    /// scan all members.
     private var byName: [String: JSONValue] {
         Dictionary(members.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// This object with the members of `other` in the place of its own; what is null there is
-    /// removed.
+    /// Returns this object with the members of `other` replacing its own; a `null` in `other`
+    /// removes the member.
     package func overlaid(by other: [(name: String, value: JSONValue)]) -> JSONObject {
         var values = members.map { Optional($0.value) }
         var names = members.map(\.name)
@@ -110,7 +111,8 @@ extension JSONObject: Hashable {
             zip(names, values).compactMap { name, value in value.map { (name: name, value: $0) } })
     }
 
-    /// Takes over what `other` says of these names, and removes what it does not say of them.
+    /// Replaces the members with these names by those of `other`; a member that `other` lacks is
+    /// removed.
     package mutating func take(_ names: some Sequence<String>, from other: JSONObject) {
         guard !members.isEmpty || !other.members.isEmpty else { return }
         let taken = Set(names)
@@ -141,34 +143,34 @@ extension JSONObject: ExpressibleByDictionaryLiteral {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-    /// A text, as it stands in the source.
+    /// Creates a text from a literal.
     public init(stringLiteral value: String) {
         self = .string(value)
     }
 
-    /// An integer, as it stands in the source.
+    /// Creates an integer from a literal.
     public init(integerLiteral value: Int64) {
         self = .integer(value)
     }
 
-    /// A truth value, as it stands in the source.
+    /// Creates a boolean from a literal.
     public init(booleanLiteral value: Bool) {
         self = .bool(value)
     }
 
-    /// A list of the elements, in their order.
+    /// Creates an array from a literal.
     public init(arrayLiteral elements: JSONValue...) {
         self = .array(elements)
     }
 
-    /// Creates an object; members keep the literal's order.
+    /// Creates an object from a literal; members keep the literal's order.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(JSONObject(elements.map { (name: $0.0, value: $0.1) }))
     }
 }
 
 extension JSONValue {
-    /// The same with the members of every object in the order of their names, byte by byte.
+    /// This value with the members of every object sorted by the bytes of their names.
     package var withMembersByName: JSONValue {
         switch self {
         case .array(let elements): .array(elements.map(\.withMembersByName))
@@ -182,8 +184,9 @@ extension JSONValue {
         }
     }
 
-    /// Whether another value is written in the same bytes: texts are equal where a letter is
-    /// spelled in two ways, and secrets and names are not.
+    /// Returns whether another value has the same bytes.
+    ///
+    /// Swift strings are equal if they spell a letter in two ways; secrets and names must not be.
     package func isSpelled(as other: JSONValue) -> Bool {
         switch (self, other) {
         case (.string(let one), .string(let other)):

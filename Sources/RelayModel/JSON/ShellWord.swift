@@ -1,15 +1,15 @@
-/// Texts in a line that people paste into a shell.
+/// Escapes texts for a line that a person pastes into a shell.
 ///
-/// Who wrote a text may be somebody else than who pastes it. A shell obeys its marks byte by byte,
-/// whatever follows them, while a `Character` takes the combining marks behind it along: so texts
-/// are gone through scalar by scalar.
+/// The author of a text may be another person than the one who pastes it. A shell interprets its
+/// special characters byte by byte, whatever follows them, but a `Character` includes the combining
+/// marks after it. So these functions go through texts scalar by scalar.
 package enum ShellWord {
-    /// A text between single quotes, where nothing has a meaning.
+    /// Returns the text in single quotes, between which a shell interprets nothing.
     package static func quoted(_ text: String) -> String {
         "'\(text.replacing("'", by: #"'\''"#))'"
     }
 
-    /// A text that stands between double quotes.
+    /// Returns the text escaped for use between double quotes.
     package static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
@@ -24,7 +24,8 @@ package enum ShellWord {
 }
 
 extension String {
-    /// This text with other words in the place of each `mark`, whatever follows that.
+    /// Returns this text with `words` in the place of each `mark`, even if combining marks follow
+    /// it.
     package func replacing(_ mark: Unicode.Scalar, by words: String) -> String {
         guard unicodeScalars.contains(mark) else { return self }
         var replaced = ""
