@@ -1,5 +1,5 @@
 extension ContainerSchema {
-    /// The schema as JSON: `recordTypes` in the order of their names, and `roles`.
+    /// The schema as JSON: `recordTypes` sorted by name, and `roles`.
     public var json: JSONObject {
         [
             "recordTypes": .array(
@@ -10,7 +10,7 @@ extension ContainerSchema {
 
     /// Reads what ``json`` writes.
     ///
-    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(json: JSONValue, path: String = "") throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(["recordTypes", "roles"])
@@ -75,10 +75,12 @@ extension RecordTypeDefinition {
         ]
     }
 
-    /// Reads what ``json`` writes; a type that somebody writes down is kept, unless `shadow` is
-    /// false, and has CloudKit's usual grants, unless it names others.
+    /// Reads what ``json`` writes.
     ///
-    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    /// Records of the type are kept unless `shadow` is false, and the type has CloudKit's usual
+    /// grants unless it names others.
+    ///
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(["name", "shadow", "inferred", "fields", "grants"])
@@ -122,11 +124,11 @@ extension RecordTypeDefinition {
         return grants
     }
 
-    /// What names a field may have, for error messages.
+    /// The rule for the names of fields, for error messages.
     public static let fieldNameRule =
         "a field name of 1 to \(Limits.maximumNameBytes) bytes without control characters"
 
-    /// Whether `name` may be the name of a field.
+    /// Returns whether `name` can be the name of a field.
     public static func isFieldName(_ name: String) -> Bool {
         name.isPlainName(upTo: Limits.maximumNameBytes)
     }

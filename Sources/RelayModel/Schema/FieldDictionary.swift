@@ -1,17 +1,20 @@
 /// Reads the values of CloudKit's field dictionaries, `{"value": …, "type": …}` (CloudKit Web
-/// Services Reference, "Record Field Dictionary"), for everybody who is sent some.
+/// Services Reference, "Record Field Dictionary").
 ///
-/// A number may come as the text of one, because some languages have no integers of 64 bits, and a
-/// whole one as 3.0. A truth value is 1 or 0, because CloudKit has none.
+/// All readers of such dictionaries use this type. A number may be given as text, because some
+/// languages have no 64-bit integers, and an integer as 3.0. A boolean is 1 or 0, because CloudKit
+/// has none.
 package struct FieldDictionary: Sendable {
-    /// What the values are read for.
+    /// The purpose for which values are read.
     package enum Purpose: Sendable {
-        /// To be fields of a record: moments lie in the years 0001 to 9999, and an object that says
-        /// nothing else is a dictionary.
+        /// The values become fields of a record: moments must be in the years 0001 to 9999, and an
+        /// object that is no reference and no location is a dictionary.
         case kept
-        /// To be constants of a condition: an object has to say a reference or a place, lists are
-        /// bounded, and of the zone of a reference only name and owner are looked at, because
-        /// conditions that were saved so are read again.
+        /// The values become constants of a condition: an object must be a reference or a location,
+        /// and lists are bounded.
+        ///
+        /// Only the name and owner of a reference's zone are read, because conditions that were
+        /// saved under this rule must stay readable.
         case compared
     }
 
@@ -21,9 +24,9 @@ package struct FieldDictionary: Sendable {
         self.purpose = purpose
     }
 
-    /// Reads a value of a type.
+    /// Reads a value of the given type.
     ///
-    /// - Throws: ``JSONContractError`` at the first part that does not fit.
+    /// - Throws: ``JSONContractError`` at the first part that does not fit the type.
     package func value(
         _ json: JSONValue, as type: SchemaFieldType, path: String
     ) throws(JSONContractError) -> FieldValue {
@@ -34,9 +37,9 @@ package struct FieldDictionary: Sendable {
         }
     }
 
-    /// Reads a value without a type, as what its JSON is.
+    /// Reads a value whose type follows from its JSON.
     ///
-    /// - Throws: ``JSONContractError`` at the first part that is nothing.
+    /// - Throws: ``JSONContractError`` at the first part that is not a value.
     package func inferred(
         _ json: JSONValue, path: String
     ) throws(JSONContractError) -> FieldValue {
@@ -62,7 +65,7 @@ package struct FieldDictionary: Sendable {
         }
     }
 
-    /// Refuses a value that is not of its type, in the service's words.
+    /// Returns the error for a value that is not of its type, in the words of CloudKit's service.
     package static func mismatch(_ word: String, _ path: String) -> JSONContractError {
         JSONContractError(path: path, reason: "Invalid value, expected type \(word).")
     }
@@ -160,7 +163,8 @@ extension FieldDictionary {
         return Location(latitude: latitude, longitude: longitude).map(FieldValue.location)
     }
 
-    /// An object, or its JSON text, as which it is answered to clients that know no objects.
+    /// Returns an object from an object or from its JSON text; answers show dictionaries as text to
+    /// clients that know no objects.
     private static func object(
         _ json: JSONValue, _ type: SchemaFieldType.Element, _ path: String
     ) throws(JSONContractError) -> JSONValue {
@@ -173,8 +177,9 @@ extension FieldDictionary {
         throw mismatch(type.rawValue, path)
     }
 
-    /// The members of a dictionary whose text was answered, of which some have names that the
-    /// notation has for other values, as those of MongoDB's `DBRef`; `nil` of any other.
+    /// Returns the members of a dictionary that an answer showed as text and that has names which
+    /// the notation reserves for tags, such as those of MongoDB's `DBRef`; `nil` for any other
+    /// object.
     private static func membersAsAnswered(_ json: JSONValue) -> JSONObject? {
         guard case .object(let object) = json, object.members.map(\.name) != ["$map"],
             object.members.contains(where: { FieldValue.isTag($0.name) })

@@ -1,18 +1,21 @@
-/// Who may read the records of a type in the public database, by the grants of the schema.
+/// The users who may read the records of a type in the public database, according to the grants of
+/// the schema.
 ///
-/// Calls on records, pushes and everything else that shows a record ask here, so that what one
-/// keeps back no other shows.
+/// Record calls, pushes and everything else that shows a record use this type, so that all of them
+/// hide the same records.
 public enum ReadGrant: Sendable, Hashable {
-    /// Everybody, signed in or not.
+    /// Everyone, signed in or not.
     case world
-    /// Everybody who is signed in.
+    /// Every user who is signed in.
     case users
-    /// Who created the record.
+    /// The user who created the record.
     case creator
-    /// No user: a role has it, of which no user is known to be a member, or nobody has.
+    /// No user: only a role has the grant, and the relay knows no members of roles, or no grant
+    /// exists.
     case nobody
 
-    /// Whether it lets `user` read a record that `creator` created; `nil` is nobody who is known.
+    /// Returns whether `user` may read a record that `creator` created; a `nil` user is not signed
+    /// in, a `nil` creator is unknown.
     public func admits(_ user: UserID?, createdBy creator: UserID?) -> Bool {
         switch self {
         case .world: true
@@ -22,7 +25,7 @@ public enum ReadGrant: Sendable, Hashable {
         }
     }
 
-    /// The readers of a record that names none, among users; `nil` for every user.
+    /// Returns the readers of a record that names none itself; `nil` means every user.
     public func readers(createdBy creator: UserID?) -> [String]? {
         switch self {
         case .world, .users: nil
@@ -33,7 +36,7 @@ public enum ReadGrant: Sendable, Hashable {
 }
 
 extension RecordTypeDefinition {
-    /// Who may read the records that name no readers.
+    /// The grant for records that name no readers themselves.
     public var readGrant: ReadGrant {
         if grants(.read, to: .world) { return .world }
         if grants(.read, to: .icloud) { return .users }
@@ -42,60 +45,59 @@ extension RecordTypeDefinition {
 }
 
 extension RecordChange {
-    /// The word in a list of readers for everybody.
+    /// The word for everyone in a list of readers.
     public static let everybody = "world"
 
-    /// Whether `user` is among `readers`; a missing list is none of this question's business.
+    /// Returns whether `user` is in `readers`; the caller handles a missing list.
     ///
-    /// Names are bytes, as those of ``ValidatedIdentifier`` are: two spellings of one letter are
-    /// equal as texts, and two users.
+    /// Names compare by bytes, as those of ``ValidatedIdentifier`` do: two spellings of one letter
+    /// are equal as Swift strings, but name two users.
     public static func names(_ user: UserID?, in readers: [String]) -> Bool {
         guard let name = user?.rawValue else { return readers.contains(everybody) }
-        // Nearly all differ as texts already, which is seen soonest.
+        // Most names differ already as strings, which is the fastest check.
         return readers.contains { reader in
             reader == everybody || reader == name && reader.utf8.elementsEqual(name.utf8)
         }
     }
 
-    /// Whether the read rule of this change lets `user` know of it.
+    /// Returns whether the readers of this change admit `user`.
     ///
-    /// Without a rule everybody may read the public database, and the owner a private one, which
-    /// the index has seen to.
+    /// Without a list, everyone may read the public database, and the owner a private one; the
+    /// index already checks the owner.
     public func mayRead(_ user: UserID?) -> Bool {
         readers.map { Self.names(user, in: $0) } ?? true
     }
 
-    /// Whether `user` may know what the record was before an update.
+    /// Returns whether `user` may know the record's state before an update.
     ///
-    /// Who was let in by the change itself must not learn by a condition on both images what was
-    /// there before.
+    /// A user whom the change itself admitted must not learn the earlier fields through a condition
+    /// on both images.
     public func mightRead(_ user: UserID?) -> Bool {
         readersBefore.map { Self.names(user, in: $0) } ?? true
     }
 
-    /// The readers who are in both lists.
+    /// Returns the readers who are in both lists.
     package static func common(_ readers: [String], _ others: [String]) -> [String] {
         if readers.contains(everybody) { return others }
         if others.contains(everybody) { return readers }
-        // Both may be very long, and the writer waits for this.
+        // Both lists may be very long, and the writer waits for this function.
         let known = Set(others.map { Array($0.utf8) })
         return readers.filter { known.contains(Array($0.utf8)) }
     }
 
-    /// Whether two lists name the same readers in the same order; `nil` is no list.
+    /// Returns whether two lists name the same readers in the same order; `nil` means no list.
     public static func isSame(_ readers: [String]?, as others: [String]?) -> Bool {
         guard let readers, let others else { return readers == nil && others == nil }
         return readers.elementsEqual(others) { $0.utf8.elementsEqual($1.utf8) }
     }
 }
 
-/// A list of readers, for whoever asks of many users: it is looked up, and not gone through for
-/// each of them.
+/// A list of readers as a set, for checks of many users.
 package struct ReaderNames: Sendable {
-    /// `nil` if everybody is among them.
+    /// The users in the list; `nil` if everyone is.
     private let users: Set<UserID>?
 
-    /// Takes the names of a list; `nil` is no list, and lets everybody in.
+    /// Creates a set from a list; `nil` means no list, which admits everyone.
     package init(_ readers: [String]?) {
         guard let readers, !readers.contains(RecordChange.everybody) else {
             users = nil
@@ -104,6 +106,6 @@ package struct ReaderNames: Sendable {
         users = Set(readers.compactMap(UserID.init(rawValue:)))
     }
 
-    /// Whether a user is among them.
+    /// Returns whether the list admits a user.
     package func contains(_ user: UserID) -> Bool { users?.contains(user) ?? true }
 }

@@ -1,10 +1,10 @@
 extension RecordChange {
-    /// What a system field of the record holds in one of the images, by what the relay knows.
+    /// Returns the value of a system field in one of the images, as far as the relay knows it.
     ///
-    /// It never comes from the image's own fields, which a client may have written. `moment` is
-    /// when the change happened: by the source's clock, or else when it was appended.
+    /// The value never comes from the image's own fields, which a client may have written. `moment`
+    /// is the time of the change: by the source's clock, or else when it was appended.
     ///
-    /// - Returns: `null` where it is known that there is nothing to name; `nil` where nobody knows.
+    /// - Returns: `null` if it is known that there is no value; `nil` if the value is unknown.
     public func systemValue(
         _ field: SystemField, in side: ImageSide, at moment: Timestamp?
     ) -> FieldValue? {
@@ -41,8 +41,10 @@ extension RecordChange {
         user.map { .string($0.rawValue) } ?? .null
     }
 
-    /// The fields of an image as predicates see them: CloudKit's system fields under each of their
-    /// names are what the relay knows, and absent where nobody knows.
+    /// Returns the fields of an image as predicates see them.
+    ///
+    /// CloudKit's system fields appear under all their names with the values that the relay knows;
+    /// unknown ones are absent.
     public func judgedFields(_ side: ImageSide, at moment: Timestamp?) -> RecordFields {
         let image = side == .before ? before : after
         var fields = image?.fields ?? [:]

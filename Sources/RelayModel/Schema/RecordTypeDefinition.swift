@@ -1,18 +1,18 @@
-/// What a container knows of its record types: which there are, and which fields they have.
+/// The record types of a container and their fields, as far as the relay knows them.
 public struct ContainerSchema: Sendable, Hashable {
     /// The record types by name.
     public var recordTypes: [RecordType: RecordTypeDefinition]
-    /// The roles beside CloudKit's own `_world`, `_icloud` and `_creator`.
+    /// The roles other than CloudKit's own `_world`, `_icloud` and `_creator`.
     public var roles: [RoleName]
 
-    /// If several record types have one name, the last counts.
+    /// Creates a schema; if several record types have the same name, the last one counts.
     public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [RoleName] = []) {
         self.recordTypes = Dictionary(
             recordTypes.map { ($0.name, $0) }, uniquingKeysWith: { _, last in last })
         self.roles = roles
     }
 
-    /// Whether somebody wrote a record type down; otherwise all there are were inferred.
+    /// Whether any record type was defined explicitly; otherwise all of them were inferred.
     public var isRegistered: Bool {
         recordTypes.values.contains { !$0.isInferred }
     }
@@ -22,13 +22,13 @@ public struct ContainerSchema: Sendable, Hashable {
 public struct RecordTypeDefinition: Sendable, Hashable {
     /// The name.
     public var name: RecordType
-    /// The fields by name; system fields are understood.
+    /// The fields by name; system fields are implied.
     public var fields: [String: FieldDefinition]
-    /// Who may do what with records in the public database.
+    /// The permissions for records in the public database.
     public var grants: [RecordGrant]
     /// Whether the last version of each record is kept in the shadow.
     public var isKept: Bool
-    /// Whether it was inferred from the records that arrived, and written down by nobody.
+    /// Whether the type was inferred from records that arrived, and not defined explicitly.
     public var isInferred: Bool
 
     /// Creates a record type with CloudKit's usual grants.
@@ -43,8 +43,10 @@ public struct RecordTypeDefinition: Sendable, Hashable {
         self.isInferred = isInferred
     }
 
-    /// The fields of a record as this type means them: CloudKit has no boolean, so in a field that
-    /// somebody wrote down as INT64 it is 0 or 1, however a database posts it.
+    /// Returns the fields of a record with the types that this definition gives them.
+    ///
+    /// CloudKit has no booleans: in a field that is explicitly defined as INT64, a boolean from a
+    /// database becomes 0 or 1.
     public func meant(_ record: RecordFields) -> RecordFields {
         guard !isInferred else { return record }
         var meant = record
@@ -54,7 +56,8 @@ public struct RecordTypeDefinition: Sendable, Hashable {
         return meant
     }
 
-    /// Takes over what the text of a schema has no words for: which fields are indexed.
+    /// Takes over from `known` which queryable fields are indexed; the text of a schema cannot
+    /// express it.
     public mutating func keepMarks(of known: RecordTypeDefinition) {
         for (name, field) in known.fields where field.uses.contains(.indexed) {
             guard fields[name]?.uses.contains(.queryable) == true else { continue }
@@ -62,14 +65,14 @@ public struct RecordTypeDefinition: Sendable, Hashable {
         }
     }
 
-    /// Whether everybody of `role` may do this.
+    /// Returns whether members of `role` have this permission.
     public func grants(_ permission: RecordGrant.Permission, to role: RoleName) -> Bool {
         grants.contains(RecordGrant(permission, to: role))
     }
 }
 
 extension FieldValue {
-    /// A boolean as a number, by itself and in a list.
+    /// This value with booleans as numbers, also in lists and sets.
     var withoutBooleans: FieldValue {
         switch self {
         case .bool(let flag): .integer(flag ? 1 : 0)
@@ -81,7 +84,7 @@ extension FieldValue {
 }
 
 extension RecordChange {
-    /// The change with its fields as the container's schema means them.
+    /// Returns the change with its fields as the container's schema types them.
     public func meant(by schema: ContainerSchema) -> RecordChange {
         guard let definition = schema.recordTypes[recordType], !definition.isInferred else {
             return self
@@ -95,14 +98,14 @@ extension RecordChange {
 
 /// One field of a record type.
 public struct FieldDefinition: Sendable, Hashable {
-    /// What it holds.
+    /// The type of the field's values.
     public var type: SchemaFieldType
     /// What queries may do with it.
     public var uses: FieldUses
-    /// Whether CloudKit would encrypt it; here it is a mark that an export keeps.
+    /// Whether CloudKit would encrypt the field; here it is only a mark that an export keeps.
     public var isEncrypted: Bool
 
-    /// Describes a field.
+    /// Creates the definition of a field.
     public init(_ type: SchemaFieldType, uses: FieldUses = [], isEncrypted: Bool = false) {
         self.type = type
         self.uses = uses
@@ -110,23 +113,24 @@ public struct FieldDefinition: Sendable, Hashable {
     }
 }
 
-/// What queries may do with a field.
+/// The operations that queries may use on a field.
 public struct FieldUses: OptionSet, Sendable, Hashable {
-    /// The bits as they are stored.
+    /// The bits, in the form in which they are stored.
     public let rawValue: Int64
 
-    /// Takes bits that came from a ``rawValue``.
+    /// Creates a set from a stored ``rawValue``.
     public init(rawValue: Int64) {
         self.rawValue = rawValue
     }
 
-    /// A predicate may name it.
+    /// Predicates may use the field.
     public static let queryable = FieldUses(rawValue: 1)
-    /// Records may be sorted by it.
+    /// Records may be sorted by the field.
     public static let sortable = FieldUses(rawValue: 2)
-    /// A token search looks into it.
+    /// Token searches include the field.
     public static let searchable = FieldUses(rawValue: 4)
-    /// The condition of each subscription holds it to constants (Realm's indexed queryable field).
+    /// Every subscription's condition must compare the field with constants (Realm's indexed
+    /// queryable field).
     public static let indexed = FieldUses(rawValue: 8)
 
     /// The words of CloudKit's schema language, in its order.
@@ -135,7 +139,7 @@ public struct FieldUses: OptionSet, Sendable, Hashable {
     ]
 }
 
-/// The type of a field: one of CloudKit's, or of those that other databases have, or a list of it.
+/// The type of a field: one of CloudKit's types, a type of another database, or a list of either.
 public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
     /// The type of one value.
     public enum Element: String, Sendable, Hashable, CaseIterable {
@@ -153,7 +157,7 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
         case map = "MAP"
         case any = "ANY"
 
-        /// Whether its values are written as texts, and CloudKit has no word for it.
+        /// Whether values of this type are written as text and CloudKit has no word for the type.
         package var isNamedByText: Bool { self == .uuid || self == .objectID }
 
         /// Whether CloudKit has this type.
@@ -170,13 +174,13 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
     /// Whether the field holds a list.
     public var isList: Bool
 
-    /// A single value unless `isList` says otherwise.
+    /// Creates the type of a single value, or of a list if `isList` is true.
     public init(_ element: Element, isList: Bool = false) {
         self.element = element
         self.isList = isList
     }
 
-    /// Reads `STRING`, `STRING_LIST` and so on, or returns `nil`; `ASSETID` is an asset.
+    /// Reads `STRING`, `STRING_LIST` and so on, or returns `nil`; `ASSETID` is read as an asset.
     public init?(word: String) {
         let isList = word.hasSuffix("_LIST")
         let stem = isList ? String(word.dropLast(5)) : word
@@ -186,9 +190,10 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
         self.init(element, isList: isList)
     }
 
-    /// CloudKit's word for one that clients write in its place, with or without `_LIST`:
-    /// `NUMBER_INT64` and `NUMBER_DOUBLE` as in 2015 and 2016, `INT`, `BYTE` and `DATETIME` as a
-    /// client for Kotlin; any other word is answered as it is.
+    /// Returns CloudKit's word for a variant that clients write, with or without `_LIST`.
+    ///
+    /// The variants are `NUMBER_INT64` and `NUMBER_DOUBLE` from 2015 and 2016, and `INT`, `BYTE`
+    /// and `DATETIME` from a client for Kotlin. Any other word is returned unchanged.
     public static func plain(_ word: String) -> String {
         let isList = word.hasSuffix("_LIST")
         let stem = isList ? String(word.dropLast(5)) : word
@@ -198,10 +203,11 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
 
     private static let others = ["INT": "INT64", "BYTE": "BYTES", "DATETIME": "TIMESTAMP"]
 
-    /// The word of requests: `STRING`, `STRING_LIST`.
+    /// The word in requests: `STRING`, `STRING_LIST`.
     public var description: String { isList ? element.rawValue + "_LIST" : element.rawValue }
 
-    /// The type of a value, or `nil` for no value, and for a list that does not show it.
+    /// Creates the type of a value, or returns `nil` for null and for a list whose elements do not
+    /// show their type.
     public init?(of value: FieldValue) {
         if case .list(let values) = value {
             let types = Set(values.compactMap(Element.init(of:)))
@@ -216,7 +222,7 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension SchemaFieldType.Element {
-    /// The type of one value, or `nil` for no value; ``any`` for a list.
+    /// Creates the type of one value, or returns `nil` for null; a list or set is ``any``.
     public init?(of value: FieldValue) {
         switch value {
         case .null: return nil
@@ -236,27 +242,27 @@ extension SchemaFieldType.Element {
     }
 }
 
-/// Who may do one thing with records of a type in the public database.
+/// A permission for records of a type in the public database.
 public struct RecordGrant: Sendable, Hashable {
-    /// What may be done.
+    /// An operation that can be granted.
     public enum Permission: String, Sendable, Hashable, CaseIterable {
         case read = "READ"
         case create = "CREATE"
         case write = "WRITE"
     }
 
-    /// What may be done.
+    /// The granted operation.
     public var permission: Permission
-    /// By whom: `_world`, `_icloud` (everybody who is signed in), `_creator`, or a role.
+    /// The role: `_world`, `_icloud` (every signed-in user), `_creator`, or another role.
     public var role: RoleName
 
-    /// Grants add up: a role has every permission that some grant gives it.
+    /// Creates a grant; grants add up, so a role has every permission that any grant gives it.
     public init(_ permission: Permission, to role: RoleName) {
         self.permission = permission
         self.role = role
     }
 
-    /// What CloudKit grants unless told otherwise: everybody reads, users create, creators write.
+    /// CloudKit's default grants: everyone reads, signed-in users create, the creator writes.
     public static let usual = [
         RecordGrant(.write, to: .creator), RecordGrant(.create, to: .icloud),
         RecordGrant(.read, to: .world),

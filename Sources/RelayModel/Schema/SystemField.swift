@@ -1,26 +1,26 @@
-/// What CloudKit knows of every record beside its own fields.
+/// A field that CloudKit provides for every record besides the record's own.
 ///
-/// Each has several names: the native class's (`creationDate`), those of CloudKit JS
-/// (`createdTimestamp`), and those of the web service and the schema language (`___createTime`).
+/// Each has several names: that of the native class (`creationDate`), that of CloudKit JS
+/// (`createdTimestamp`), and that of the web service and the schema language (`___createTime`).
 public enum SystemField: String, Sendable, Hashable, CaseIterable {
-    /// Which record it is, as a reference.
+    /// The record itself, as a reference.
     case recordID
-    /// Its name, as a text.
+    /// The record's name, as a text.
     case recordName
-    /// When it was created.
+    /// When the record was created.
     case creationDate
-    /// When it was changed last.
+    /// When the record was last modified.
     case modificationDate
-    /// Who created it, as a reference to a user.
+    /// The user who created the record, as a reference.
     case creator = "creatorUserRecordID"
-    /// Who changed it last, as a reference to a user.
+    /// The user who last modified the record, as a reference.
     case modifier = "lastModifiedUserRecordID"
-    /// The name of who created it, as a text.
+    /// The name of the user who created the record, as a text.
     case creatorName = "createdUserRecordName"
-    /// The name of who changed it last, as a text.
+    /// The name of the user who last modified the record, as a text.
     case modifierName = "modifiedUserRecordName"
 
-    /// Everything that it is called.
+    /// All names of the field.
     public var names: [String] {
         switch self {
         case .recordID: ["recordID", "___recordID"]
@@ -34,10 +34,11 @@ public enum SystemField: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The names that are typed: those of CloudKit.
+    /// CloudKit's names without those of the web service that begin with underscores, for
+    /// suggestions after typing errors.
     package static let typedNames = allCases.flatMap(\.names).filter { !$0.hasPrefix("_") }
 
-    /// What its values are.
+    /// The type of the field's values.
     public var element: SchemaFieldType.Element {
         switch self {
         case .recordID, .creator, .modifier: .reference
@@ -52,13 +53,13 @@ public enum SystemField: String, Sendable, Hashable, CaseIterable {
         self = field
     }
 
-    /// Whether clients may not write a field of this name, because readers would take what it holds
-    /// for what the relay knows.
+    /// Returns whether clients must not write a field of this name, because readers would take its
+    /// value for one that the relay provides.
     public static func isReserved(_ name: String) -> Bool {
         byName[name] != nil || name == "recordType" || name == "recordChangeTag"
     }
 
-    /// Every name of every one.
+    /// All names of all system fields.
     package static let allNames: [String] = allCases.flatMap(\.names)
 
     private static let byName = Dictionary(

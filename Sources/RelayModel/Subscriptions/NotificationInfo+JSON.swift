@@ -1,6 +1,6 @@
 extension NotificationInfo {
-    /// Every member of the wire form: CloudKit Web Services' ten, the native class's further ones
-    /// under their native names and, of titles, those of the service too, and ours.
+    /// All members of the wire form: the ten of CloudKit Web Services, the further ones of the
+    /// native class under their native names (for titles also under the service's), and ours.
     static let members =
         [
             "alertBody", "alertLocalizationKey", "alertLocalizationArgs", "title", "subtitle",
@@ -11,7 +11,8 @@ extension NotificationInfo {
 
     /// Reads the wire form.
     ///
-    /// `additionalFields` is the web's name of `desiredKeys`; either is understood, and answered.
+    /// `additionalFields` is the web service's name of `desiredKeys`. Either name is accepted, and
+    /// the answer uses the same one.
     ///
     /// - Throws: ``JSONContractError`` at the first member that is unknown, of the wrong kind, or
     ///   beyond a limit.
@@ -33,10 +34,11 @@ extension NotificationInfo {
         try readDelivery(reader)
     }
 
-    /// The titles, by whichever of their names.
+    /// Reads the titles under either set of names.
     ///
-    /// The web service calls them as its subscriptions of native clients are answered
-    /// (`titleLocalizedKey`), and not as the native class does; clients read their own names back.
+    /// In the answers of the web service, the titles of subscriptions that native clients saved
+    /// have names of their own (`titleLocalizedKey`) and not those of the native class. Clients
+    /// read back the names that they used.
     private mutating func readTitles(_ reader: JSONReader) throws(JSONContractError) {
         let isService = TitleNames.service.all.contains { reader.value($0) != nil }
         let names: TitleNames = isService ? .service : .native
@@ -108,7 +110,8 @@ extension NotificationInfo {
         object["shouldSendMutableContent"] = shouldSendMutableContent ? true : nil
         object.set("collapseIDKey", collapseIDKey)
         object.set(desiredKeysName.rawValue, desiredKeys)
-        // Who asks for none finds that again; the web's name is also that of who asks for nothing.
+        // An explicit empty `desiredKeys` is answered as it was sent. An empty `additionalFields`
+        // is left out, because that name is also the default if the client sent neither.
         if desiredKeys.isEmpty, desiredKeysName == .desiredKeys { object["desiredKeys"] = [] }
         object["expirationSeconds"] = expirationSeconds.map { .integer($0) }
         object["priority"] = priority.map { .integer($0) }
@@ -131,12 +134,12 @@ extension NotificationInfo.TitleNames {
         self == .native ? "subtitleLocalizationArgs" : "subtitleLocalizedArguments"
     }
 
-    /// All of them.
+    /// All four names.
     var all: [String] { [titleKey, titleArguments, subtitleKey, subtitleArguments] }
 }
 
 extension JSONReader {
-    /// A text of a notification, within its limit.
+    /// Reads a text of a notification, up to its limit.
     func text(_ name: String) throws(JSONContractError) -> String? {
         guard let text = try string(name) else { return nil }
         guard text.utf8.count <= Limits.maximumNotificationTextBytes else {
@@ -146,7 +149,7 @@ extension JSONReader {
         return text
     }
 
-    /// A list of field names, within its limit.
+    /// Reads a list of field names, up to a limit.
     func fieldNames(
         _ name: String, atMost limit: Int = Limits.maximumLocalizationArguments
     ) throws(JSONContractError) -> [String] {

@@ -1,7 +1,8 @@
 extension NotificationInfo {
-    /// What of it could never be sent: the member, and what is allowed.
+    /// The first member that could never be sent, and the rule for it; `nil` if there is none.
     ///
-    /// Reading does not ask for it, so that what was saved before the rule stays readable.
+    /// The initialiser does not check this, so that subscriptions from before the rule stay
+    /// readable.
     public var unsendable: (member: String, rule: String)? {
         if let collapseIDKey,
             !collapseIDKey.isHeaderText(upTo: Limits.maximumCollapseIDBytes)
@@ -22,7 +23,7 @@ extension NotificationInfo {
             (titleNames.titleKey, titleLocalizationKey),
             (titleNames.subtitleKey, subtitleLocalizationKey),
         ]
-        // A text that is too long can be cut; a key that is cut is another one.
+        // A text that is too long can be cut, but a cut key is another key.
         guard let key = keys.first(where: { $0.1.map(Self.isTooLong) ?? false }) else { return nil }
         return (
             key.0,
@@ -39,9 +40,10 @@ extension NotificationInfo {
 }
 
 extension String {
-    /// Whether nothing in it controls or ends a line, and its ends are characters to be seen.
+    /// Whether no character is a control or ends a line, and the first and last characters are
+    /// visible.
     ///
-    /// Within it a blank or a joiner of letters or emoji may stand.
+    /// In between, spaces and joiners of letters or emoji are allowed.
     package var showsItsEnds: Bool {
         let ends = [unicodeScalars.first, unicodeScalars.last].compactMap(\.self)
         return !unicodeScalars.contains { $0.properties.generalCategory.controls }
@@ -52,7 +54,7 @@ extension String {
 }
 
 extension Unicode.GeneralCategory {
-    /// Whether its characters are controls or separators of lines and paragraphs.
+    /// Whether this category consists of controls, line separators or paragraph separators.
     var controls: Bool {
         switch self {
         case .control, .lineSeparator, .paragraphSeparator: true

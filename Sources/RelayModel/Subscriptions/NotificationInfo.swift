@@ -1,5 +1,5 @@
 /// How a subscriber wants to be told: CloudKit's notification info, with the keys that only the
-/// native class has, and ours.
+/// native class has, and with our own.
 ///
 /// ```swift
 /// var info = NotificationInfo()
@@ -47,9 +47,9 @@ public struct NotificationInfo: Sendable, Hashable {
     public var collapseIDKey: String?
     /// Names of record fields whose values travel in the push.
     public var desiredKeys: [String] = []
-    /// By which of its two names the client calls ``desiredKeys``, and finds them again.
+    /// The name of ``desiredKeys`` that the client used, which answers use as well.
     public var desiredKeysName = DesiredKeysName.additionalFields
-    /// By which names the client calls the keys of localised titles, and finds them again.
+    /// The names of the localised titles' keys that the client used, which answers use as well.
     public var titleNames = TitleNames.native
     /// How long the gateway keeps a push for a device that is away, in seconds (ours).
     ///
@@ -58,7 +58,7 @@ public struct NotificationInfo: Sendable, Hashable {
     /// 1, 5 or 10 (ours); `nil` follows CloudKit: 10 with anything visible, else 5.
     public var priority: Int64?
 
-    /// What the field names that travel in a push are called.
+    /// The name of the list of fields that travel in a push.
     public enum DesiredKeysName: String, Sendable, Hashable {
         /// The name in CloudKit Web Services.
         case additionalFields
@@ -66,7 +66,7 @@ public struct NotificationInfo: Sendable, Hashable {
         case desiredKeys
     }
 
-    /// What the keys and arguments of a localised title and subtitle are called.
+    /// The names of the keys and arguments of a localised title and subtitle.
     public enum TitleNames: Sendable, Hashable {
         /// The names in the native class: `titleLocalizationKey`, `titleLocalizationArgs`.
         case native
@@ -74,22 +74,22 @@ public struct NotificationInfo: Sendable, Hashable {
         case service
     }
 
-    /// Shows nothing until something is set.
+    /// Creates a notification info that shows nothing.
     public init() {}
 
-    /// Whether a push shows, sounds or badges.
+    /// Whether a push shows something, plays a sound or sets the badge.
     ///
     /// If not, it is a background push.
     public var isVisible: Bool {
         hasAlert || soundName?.isEmpty == false || shouldBadge
     }
 
-    /// Whether there is any text to show; a text of nothing shows nothing.
+    /// Whether there is any text to show; empty texts do not count.
     public var hasAlert: Bool {
         alertTexts.contains { $0?.isEmpty == false }
     }
 
-    /// Whether any member is there that could show or sound, be it empty.
+    /// Whether any member for an alert, a sound or a badge is present, even if it is empty.
     var mentionsAlert: Bool {
         alertTexts.contains { $0 != nil } || soundName != nil || shouldBadge
     }
@@ -101,8 +101,9 @@ public struct NotificationInfo: Sendable, Hashable {
         ]
     }
 
-    /// Takes texts, keys and names of nothing for absent, as a client means them that always writes
-    /// all members.
+    /// Treats empty texts, keys and names as absent.
+    ///
+    /// Clients that always write all members mean them this way.
     public mutating func dropEmptyTexts() {
         let texts: [WritableKeyPath<NotificationInfo, String?>] = [
             \.alertBody, \.alertLocalizationKey, \.title, \.titleLocalizationKey, \.subtitle,

@@ -1,24 +1,24 @@
-/// What fires in a span of time is told together at its end.
+/// Collects what fires during a span of time, and tells it in one push at the end.
 public struct PushDigest: Sendable, Hashable {
-    /// How long after the first the others are waited for.
+    /// How long to wait for further deliveries after the first, in seconds.
     public var seconds: Int64
-    /// The title where it tells of several; without one the subscription's own stays.
+    /// The title for several deliveries; `nil` keeps the subscription's own.
     public var title: DigestTemplate?
-    /// The text where it tells of several; without one the subscription's own stays.
+    /// The text for several deliveries; `nil` keeps the subscription's own.
     public var alertBody: DigestTemplate?
     /// The key of a localised text; overrides ``alertBody``.
     public var alertLocalizationKey: String?
-    /// What fills the localised text.
+    /// The arguments of the localised text.
     public var alertLocalizationArgs: [DigestTemplate] = []
 
-    /// Whether it says anything in place of the subscription's own texts.
+    /// Whether any text replaces the subscription's own.
     public var hasTexts: Bool {
         title != nil || alertBody != nil || alertLocalizationKey != nil
     }
 
     /// Reads the wire form.
     ///
-    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly([
@@ -55,40 +55,42 @@ public struct PushDigest: Sendable, Hashable {
     }
 }
 
-/// A text with places for the number of what is told together, and for fields of the newest:
-/// `{count}` and `{name}`; `{{` and `}}` are braces.
+/// A text with placeholders: `{count}` for the number of deliveries that are told together, and
+/// `{name}` for a field of the newest.
+///
+/// `{{` and `}}` stand for braces.
 public struct DigestTemplate: Sendable, Hashable {
-    /// A part of it.
+    /// A part of a template.
     public enum Part: Sendable, Hashable {
-        /// What stands there.
+        /// Literal text.
         case text(String)
-        /// How many are told together.
+        /// The number of deliveries that are told together.
         case count
         /// The value of a field of the newest record.
         case field(String)
     }
 
-    /// What was written.
+    /// The template as it was written.
     public let source: String
     /// The parts, in order.
     public let parts: [Part]
 
-    /// Places in one template.
+    /// The maximum number of placeholders in one template.
     private static let mostPlaces = 16
 
-    /// The fields that it names, in order.
+    /// The names of the fields in the template, in order.
     public var fields: [String] {
         parts.compactMap { if case .field(let name) = $0 { name } else { nil } }
     }
 
     /// Reads a template.
     ///
-    /// - Throws: ``JSONContractError`` that says at which character it cannot be read.
+    /// - Throws: ``JSONContractError`` that names the invalid character's position.
     public init(_ source: String, path: String) throws(JSONContractError) {
         var parts: [Part] = []
         var text = ""
-        // By scalars: behind a brace may stand what makes one letter with it, as in `{count}` and
-        // U+20E3, the number on a key.
+        // By scalars, because a brace may combine with the scalar after it into one character, as
+        // `{count}` and U+20E3 (the enclosing keycap) do.
         let characters = Array(source.unicodeScalars)
         var index = 0
         var places = 0
@@ -133,7 +135,7 @@ public struct DigestTemplate: Sendable, Hashable {
 }
 
 extension JSONReader {
-    /// A template, within the limit of a text.
+    /// Reads a template, up to the limit of a text.
     func template(_ name: String) throws(JSONContractError) -> DigestTemplate? {
         guard let text = try text(name) else { return nil }
         return try DigestTemplate(text, path: path(of: name))

@@ -1,17 +1,17 @@
-/// The most pushes to a device in a span of time; what comes beyond is told together.
+/// The most pushes to a device in a span of time; further ones are told together.
 public struct PushThrottle: Sendable, Hashable {
-    /// How many.
+    /// The number of pushes.
     public var pushes: Int
     /// The length of the span, in seconds.
     public var seconds: Int64
 
     private static let bounds = (pushes: 1...100 as ClosedRange<Int64>, seconds: spans)
-    /// Spans of throttles and digests: to a week.
+    /// The range of spans for throttles and digests, in seconds, up to a week.
     static let spans: ClosedRange<Int64> = 1...604_800
 
     /// Reads the wire form.
     ///
-    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(["pushes", "seconds"])
@@ -26,7 +26,7 @@ public struct PushThrottle: Sendable, Hashable {
 }
 
 extension JSONReader {
-    /// A required whole number within bounds.
+    /// Reads a required integer in `range`.
     func number(
         _ name: String, in range: ClosedRange<Int64>
     ) throws(JSONContractError) -> Int64 {

@@ -5,28 +5,30 @@ extension Subscription {
             "changedKeys", "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
         ] + SubscriptionKindness.members
 
-    /// Other spellings that clients are known to write: cloudkit_flutter says `fireOnce`.
+    /// Misspellings that known clients write: cloudkit_flutter sends `fireOnce`.
     static let otherSpellings = ["fireOnce"]
 
-    /// What a response adds and a client may send back: read past, because the relay decides it.
+    /// Members that a response adds and a client may send back.
+    ///
+    /// They are ignored, because the relay decides them.
     static let answerMembers = [
         "activationPosition", "predicateCost", "health", "held", "disabled", "warnings",
     ]
 
     /// Reads CloudKit's subscription dictionary, with our extensions.
     ///
-    /// The canonical text of a query stays empty: it takes the predicate language to fill it.
-    /// CloudKit's clients disagree about which members go with which type, so those that do not
-    /// matter for a type are ignored; those that nobody knows are refused.
+    /// The canonical text of a query stays empty; the predicate language fills it. CloudKit's
+    /// clients disagree about which members belong to which type. So a member that has no effect
+    /// for a type is ignored, but an unknown member is refused.
     ///
     /// - Parameters:
     ///   - json: The dictionary.
-    ///   - path: Where it stands in the request, for error messages.
-    ///   - assignedID: The ID it gets if the client names none.
+    ///   - path: The path of the dictionary in the request, for error messages.
+    ///   - assignedID: The ID of the subscription if the client names none.
     ///   - owner: The user of the request.
     ///   - container: The container and environment of the request.
     ///   - database: The database of the request.
-    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(
         json: JSONValue, path: String, assignedID: SubscriptionID, owner: UserID,
         container: ContainerKey, database: DatabaseScope
@@ -92,7 +94,8 @@ extension Subscription {
             "selects among updates: only a query subscription with \"update\" in firesOn takes it")
     }
 
-    /// CloudKit's subscription dictionary, with our extensions where they are not the default.
+    /// CloudKit's subscription dictionary, with those of our extensions that differ from the
+    /// default.
     public var json: JSONObject {
         var object: JSONObject = ["subscriptionID": .string(id.rawValue)]
         switch scope {
@@ -121,12 +124,12 @@ extension Subscription {
 }
 
 extension SubscriptionScope {
-    /// Whether a condition decides.
+    /// Whether this is the scope of a query subscription.
     public var isQuery: Bool {
         if case .query = self { true } else { false }
     }
 
-    /// On the wire there are two types: a database subscription is `zone` with `zoneWide: true`.
+    /// The wire form has two types: a database subscription is a `zone` with `zoneWide: true`.
     init(_ reader: JSONReader, database: DatabaseScope) throws(JSONContractError) {
         let type = try reader.require(
             "subscriptionType", try reader.choice("subscriptionType", as: WireType.self))
@@ -157,19 +160,21 @@ extension SubscriptionScope {
         }
     }
 
-    /// `database` is CloudKit's native type; its web clients write `zone` with `zoneWide`.
+    /// `database` is CloudKit's native type; its web clients write `zone` with `zoneWide` instead.
     private enum WireType: String, CaseIterable {
         case query, zone, database
     }
 }
 
-/// Which changes fire, and whether only one does: by names, or by the bits of CloudKit's native
-/// options, which ports of native clients have at hand.
+/// The changes that fire, and whether only one does.
+///
+/// They are given as names, or as the bits of CloudKit's native options, which ports of native
+/// clients have at hand.
 private struct FiringOptions {
     let firesOn: FiresOn
     let firesOnce: Bool
 
-    /// The native option that stands beside ``FiresOn``.
+    /// The bit of CloudKit's native option "fires once", which is not part of ``FiresOn``.
     private static let once: Int64 = 8
 
     init(_ reader: JSONReader, scope: SubscriptionScope) throws(JSONContractError) {
@@ -225,7 +230,7 @@ extension SubscriptionQuery {
     /// Reads CloudKit's query dictionary, or one of our forms of the condition.
     ///
     /// - Throws: ``JSONContractError`` if it has no record type, more than one form of the
-    ///   condition, or a member that nobody knows.
+    ///   condition, or an unknown member.
     public init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
@@ -248,7 +253,7 @@ extension SubscriptionQuery {
             arguments: arguments, canonical: "")
     }
 
-    /// The query dictionary in the form that was sent, with the canonical text beside it.
+    /// The query dictionary in the form that the client sent, plus the canonical text.
     public var json: JSONValue {
         var object: JSONObject = ["recordType": .string(recordType.rawValue)]
         if let form {

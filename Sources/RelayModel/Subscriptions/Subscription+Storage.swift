@@ -1,20 +1,20 @@
-/// The form in which a subscription is kept: CloudKit's dictionary, canonical text included, in the
-/// order in which ``Subscription/json`` writes it.
+/// The form in which a subscription is stored: CloudKit's dictionary with the canonical text, in
+/// the order in which ``Subscription/json`` writes it.
 ///
-/// What reads it stands here and in ``SubscriptionBodies``; the golden file of the tests holds them
-/// to what was ever written.
+/// The readers are here and in ``SubscriptionBodies``. A golden file in the tests checks that they
+/// can read everything that was ever written.
 extension Subscription {
-    /// The subscription as it is kept.
+    /// The form in which the subscription is stored.
     package var storedForm: JSONObject { json }
 
-    /// The text as which it is kept.
+    /// Returns the text in which the subscription is stored.
     ///
     /// - Throws: ``JSONContractError`` if it is too deep to be read again.
     package func storedText() throws(JSONContractError) -> String {
         try JSONValue.object(storedForm).storedText()
     }
 
-    /// Reads what ``storedForm`` wrote, canonical text included.
+    /// Reads what ``storedForm`` wrote, including the canonical text.
     package init(stored json: JSONValue, of owner: SubscriptionOwner) throws {
         let reader = try JSONReader(json)
         try self.init(

@@ -1,23 +1,25 @@
 /// The kinds of change on which a subscription fires.
 public struct FiresOn: OptionSet, Sendable, Hashable {
-    /// CloudKit's bits: 1 creation, 2 update, 4 deletion. (8, once, is ``Subscription/firesOnce``.)
+    /// CloudKit's bits: 1 creation, 2 update, 4 deletion.
+    ///
+    /// (The bit 8, once, is ``Subscription/firesOnce``.)
     public let rawValue: UInt8
 
-    /// Takes CloudKit's bits.
+    /// Creates a set from CloudKit's bits.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// Fires on creations.
+    /// The subscription fires on creations.
     public static let create = FiresOn(rawValue: 1)
-    /// Fires on updates.
+    /// The subscription fires on updates.
     public static let update = FiresOn(rawValue: 2)
-    /// Fires on deletions.
+    /// The subscription fires on deletions.
     public static let delete = FiresOn(rawValue: 4)
-    /// Fires on everything, as zone and database subscriptions do.
+    /// The subscription fires on every change, as zone and database subscriptions do.
     public static let all: FiresOn = [.create, .update, .delete]
 
-    /// The set that holds just `operation`.
+    /// Creates the set with only `operation`.
     public init(_ operation: ChangeOperation) {
         switch operation {
         case .create: self = .create
@@ -32,7 +34,7 @@ public struct FiresOn: OptionSet, Sendable, Hashable {
     }
 }
 
-/// For which updates a query subscription fires (docs/firing-rules.md).
+/// The updates for which a query subscription fires (docs/firing-rules.md).
 public enum FiresWhen: String, Sendable, Hashable, CaseIterable {
     /// The after image satisfies the predicate.
     case matches
@@ -44,17 +46,17 @@ public enum FiresWhen: String, Sendable, Hashable, CaseIterable {
     case stayed
 }
 
-/// Whose devices a change does not notify.
+/// The devices that are not notified of a user's own change.
 public enum OriginSuppression: String, Sendable, Hashable, CaseIterable {
     /// The device that made the change.
     case device
     /// Every device of the user who made the change.
     case user
-    /// Nobody's.
+    /// No device is left out.
     case none
 }
 
-/// Which form the condition of a query subscription was written in.
+/// The form in which the condition of a query subscription was written.
 public enum PredicateForm: String, Sendable, Hashable, CaseIterable {
     /// CloudKit Web Services' `filterBy`.
     case filterBy
@@ -68,19 +70,19 @@ public enum PredicateForm: String, Sendable, Hashable, CaseIterable {
 
 /// The condition of a query subscription, as the client wrote it.
 ///
-/// It is kept in this form so that a client reads back what it saved; ``canonical`` is what the
-/// relay made of it.
+/// The relay keeps this form so that a client reads back what it saved. ``canonical`` is the
+/// relay's own text of the same condition.
 public struct SubscriptionQuery: Sendable, Hashable {
     /// The record type whose changes are judged.
     public var recordType: RecordType
     /// The form of ``source``; `nil` if the client gave no condition, which means every record.
     public var form: PredicateForm?
-    /// What the client wrote: an array for `filterBy`, a string for `predicate` and `rql`, an
-    /// object for `where`; ``JSONValue/null`` without a condition.
+    /// The condition as the client wrote it: an array for `filterBy`, a string for `predicate` and
+    /// `rql`, an object for `where`; ``JSONValue/null`` without a condition.
     public var source: JSONValue
-    /// The values of `%@` or `$0` in the text forms, in the notation of ``FieldValue``.
+    /// The values for `%@` or `$0` in the text forms, in the notation of ``FieldValue``.
     public var arguments: [JSONValue]
-    /// The canonical text of the predicate: two conditions with the same one are the same.
+    /// The canonical text of the predicate; conditions with equal texts are equal.
     public var canonical: String
 
     /// Creates a condition on records of `recordType`.
@@ -123,7 +125,7 @@ public enum SubscriptionScope: Sendable, Hashable {
 /// #expect(!subscription.firesOn.contains(.delete))
 /// ```
 public struct Subscription: Sendable, Hashable {
-    /// The name, unique for its owner in its database.
+    /// The ID, unique for its owner in its database.
     public var id: SubscriptionID
     /// The container and environment of the request that saved it.
     public var container: ContainerKey
@@ -131,21 +133,22 @@ public struct Subscription: Sendable, Hashable {
     public var database: DatabaseScope
     /// The user whose devices are notified.
     public var owner: UserID
-    /// What it watches.
+    /// The records that it watches.
     public var scope: SubscriptionScope
-    /// The kinds of change on which it fires; always ``FiresOn/all`` unless it is a query.
+    /// The kinds of change on which it fires; always ``FiresOn/all`` unless its scope is a query.
     public var firesOn: FiresOn
     /// Whether it fires for one change only and is then deleted.
     public var firesOnce: Bool
-    /// For which updates it fires.
+    /// The updates for which it fires.
     public var firesWhen: FiresWhen
-    /// Only updates that change one of these fields fire; if it is empty, all of them do.
+    /// The fields of which an update must change at least one to fire it; if empty, every update
+    /// may.
     public var changedKeys: [String]
-    /// Whose devices are left out.
+    /// The devices that are left out.
     public var suppress: OriginSuppression
     /// How the subscriber wants to be told.
     public var notificationInfo: NotificationInfo
-    /// How the subscriber wants to be spared.
+    /// When the subscriber does not want to be disturbed.
     public var kindness = SubscriptionKindness()
 
     /// Creates a subscription that fires on `firesOn` and suppresses the originating device.
@@ -167,7 +170,7 @@ public struct Subscription: Sendable, Hashable {
         self.notificationInfo = notificationInfo
     }
 
-    /// The record type to which it is narrowed, if it is.
+    /// The record type that the scope is limited to; `nil` if it is not.
     public var recordType: RecordType? {
         switch scope {
         case .query(let query, _): query.recordType
@@ -175,12 +178,12 @@ public struct Subscription: Sendable, Hashable {
         }
     }
 
-    /// Whether a matching after image alone does not make an update fire it.
+    /// Whether an update needs more than a matching after image to fire the subscription.
     public var narrowsUpdates: Bool {
         firesOn.contains(.update) && (firesWhen != .matches || !changedKeys.isEmpty)
     }
 
-    /// The zone to which it is narrowed, if it is.
+    /// The zone that the scope is limited to; `nil` if it is not.
     public var zoneID: ZoneID? {
         switch scope {
         case .query(_, let zoneID): zoneID

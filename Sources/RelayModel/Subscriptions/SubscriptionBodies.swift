@@ -1,26 +1,25 @@
-/// Reads the bodies of saved subscriptions one after the other.
+/// Reads the bodies of many saved subscriptions, which ``Subscription/storedText()`` wrote.
 ///
-/// ``Subscription/storedText()`` wrote them.
-///
-/// The subscriptions of an application differ by name, owner and condition; what else a body says
-/// is the same in most, and made once. What does not look like such a body is read as a whole.
+/// The subscriptions of an application usually differ only by ID, owner and condition. The rest of
+/// a body is the same for most, so it is parsed once and kept as a sample. A body of any other
+/// shape is parsed as a whole.
 package struct SubscriptionBodies {
-    /// Subscriptions by what stands in their bodies behind the query.
+    /// Parsed subscriptions by the bytes that follow the query in their bodies.
     private var samples: [[UInt8]: Subscription] = [:]
-    /// The sample that was wanted last.
+    /// The sample that was used last.
     private var last: (rest: [UInt8], sample: Subscription)?
 
-    /// Samples that are kept.
+    /// The maximum number of samples.
     private static let mostSamples = 1024
-    /// Longer ones are not worth it.
+    /// The maximum length of the bytes after the query; longer ones are not kept as samples.
     private static let longestRest = 4096
 
-    /// Knows no samples yet.
+    /// Creates a reader without samples.
     package init() {}
 
-    /// The subscription with this body.
+    /// Returns the subscription that has this body.
     ///
-    /// - Throws: `JSONContractError`, or what the parser throws.
+    /// - Throws: `JSONContractError`, or the parser's error.
     package mutating func subscription(
         _ body: String, of owner: SubscriptionOwner
     ) throws -> Subscription {
@@ -53,8 +52,8 @@ package struct SubscriptionBodies {
     }
 }
 
-/// Where the parts of a body are that ``Subscription/storedText()`` wrote for a query subscription
-/// whose condition is a text without arguments.
+/// The places of the parts in a body that ``Subscription/storedText()`` wrote, for a query
+/// subscription whose condition is a text without arguments.
 private struct SubscriptionBodyScan {
     private let bytes: [UInt8]
     private var index = 0
@@ -64,7 +63,7 @@ private struct SubscriptionBodyScan {
     private var source = 0..<0
     private var canonical = 0..<0
 
-    /// What stands behind the query.
+    /// The bytes after the query.
     var rest: ArraySlice<UInt8> { bytes[index...] }
 
     init?(_ bytes: [UInt8]) {
@@ -87,8 +86,8 @@ private struct SubscriptionBodyScan {
         (self.source, self.canonical) = (source, canonical)
     }
 
-    /// The subscription, as far as it is not like `sample` by what stands there; `nil` if a text
-    /// is written in a way that only the parser reads.
+    /// Returns a subscription like `sample`, with the ID, owner and condition of this body; `nil`
+    /// if a text has an escape that only the parser reads.
     func subscription(like sample: Subscription, of owner: SubscriptionOwner) -> Subscription? {
         guard case .query(_, let zoneID) = sample.scope,
             let id = text(id).flatMap(SubscriptionID.init(rawValue:)),
@@ -121,7 +120,7 @@ private struct SubscriptionBodyScan {
         return true
     }
 
-    /// Passes over a string; where its content is.
+    /// Skips a string and returns the range of its content.
     private mutating func string() -> Range<Int>? {
         guard take("\"") else { return nil }
         let start = index
@@ -138,7 +137,7 @@ private struct SubscriptionBodyScan {
         return nil
     }
 
-    /// The text of a string's content; `nil` if it has escapes other than of quotes and
+    /// Returns the text of a string's content; `nil` if it has escapes other than of quotes and
     /// backslashes.
     private func text(_ range: Range<Int>) -> String? {
         guard bytes[range].contains(UInt8(ascii: "\\")) else {

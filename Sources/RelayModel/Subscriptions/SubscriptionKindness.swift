@@ -1,42 +1,45 @@
-/// How a subscriber wants to be spared: what ends a subscription, and what holds its pushes back
-/// (ours; CloudKit has none of it).
+/// When a subscriber does not want to be disturbed: settings that end a subscription or hold its
+/// pushes back.
+///
+/// They are ours; CloudKit has none of them.
 public struct SubscriptionKindness: Sendable, Hashable {
-    /// Whether its pushes wait until it is resumed.
+    /// Whether pushes wait until the subscription is resumed.
     public var isPaused = false
-    /// Changes that are appended from this moment on do not fire it; exact to the millisecond.
+    /// The end of the subscription: changes that are appended at or after this moment do not fire
+    /// it; exact to the millisecond.
     public var expiresAt: Timestamp?
-    /// Whether quiet hours let its pushes through.
+    /// Whether its pushes are sent during quiet hours.
     public var isUrgent = false
-    /// How many pushes a device gets at most in a span.
+    /// The maximum number of pushes to a device in a span of time.
     public var throttle: PushThrottle?
-    /// How long what fires is waited for, to be told together.
+    /// How long deliveries are collected, to be told in one push.
     public var digest: PushDigest?
-    /// Whether a device that is connected, and told there, gets no push of it.
+    /// Whether a device that is connected and told over its connection gets no push.
     public var isUnlessConnected = false
 
-    /// Spares nobody.
+    /// Creates settings that hold nothing back.
     public init() {}
 
-    /// Whether it holds pushes back by itself, whatever the device asks for.
+    /// Whether the settings themselves hold pushes back, regardless of the device's settings.
     public var isHolding: Bool {
         isPaused || isUnlessConnected || throttle != nil || digest != nil
     }
 
-    /// Whether a change that is appended at `moment` comes too late to fire it.
+    /// Returns whether a change that is appended at `moment` is too late to fire the subscription.
     public func isOver(at moment: Timestamp) -> Bool {
         expiresAt.map { $0 <= moment } ?? false
     }
 }
 
 extension SubscriptionKindness {
-    /// The members of a subscription's dictionary that say it.
+    /// The members of a subscription's dictionary that hold these settings.
     static let members = [
         "paused", "expiresAt", "urgent", "throttle", "digest", "unlessConnected",
     ]
 
-    /// Reads them.
+    /// Reads the settings from a subscription's dictionary.
     ///
-    /// - Throws: ``JSONContractError`` at the first that does not fit.
+    /// - Throws: ``JSONContractError`` at the first invalid member.
     public init(_ reader: JSONReader) throws(JSONContractError) {
         isPaused = try reader.bool("paused") ?? false
         isUrgent = try reader.bool("urgent") ?? false
@@ -50,7 +53,7 @@ extension SubscriptionKindness {
         }
     }
 
-    /// Writes what is not the default into a subscription's dictionary.
+    /// Writes the settings that are not the default into a subscription's dictionary.
     func write(to object: inout JSONObject) {
         if isPaused { object["paused"] = true }
         if isUrgent { object["urgent"] = true }
@@ -60,8 +63,8 @@ extension SubscriptionKindness {
         object["digest"] = digest?.json
     }
 
-    /// The form in which what holds pushes back is kept beside the subscription; `nil` if nothing
-    /// does.
+    /// The form of the settings that is stored beside the subscription, without `expiresAt`; `nil`
+    /// if all are the default.
     package var storedForm: JSONObject? {
         var kept = self
         kept.expiresAt = nil
@@ -72,7 +75,7 @@ extension SubscriptionKindness {
 }
 
 private extension JSONReader {
-    /// A moment as CloudKit writes them, in milliseconds since 1970, or as a text.
+    /// Reads a moment as milliseconds since 1970, as CloudKit writes it, or as a text.
     func expiry(_ name: String) throws(JSONContractError) -> Timestamp? {
         let rule =
             "a moment is expected: milliseconds since 1970, or a text as \"2026-12-24T18:00:00Z\""

@@ -1,4 +1,4 @@
-/// Whose subscriptions: the first part of their key.
+/// The user, database and container of subscriptions, which are the first part of their key.
 package struct SubscriptionOwner: Sendable, Hashable {
     /// The container and environment.
     package var container: ContainerKey

@@ -1,16 +1,16 @@
-/// A date of the Gregorian calendar, which is counted back to before it was in use.
+/// A date of the proleptic Gregorian calendar.
 ///
-/// The arithmetic counts years from March, so that the leap day comes last and 400 years always
-/// are 146,097 days.
+/// The arithmetic counts years from March, so that the leap day is the last day of the year. 400
+/// years are always 146,097 days.
 package struct CivilDate: Sendable, Hashable {
-    /// The year; 0 is the year before the year 1.
+    /// The year; 0 is the year before year 1.
     package var year: Int64
     /// The month, from 1.
     package var month: Int64
     /// The day of the month, from 1.
     package var day: Int64
 
-    /// Writes a date down, whether there is one like it or not.
+    /// Creates a date from its parts without checking that it exists.
     package init(year: Int64, month: Int64, day: Int64) {
         self.year = year
         self.month = month
@@ -20,7 +20,7 @@ package struct CivilDate: Sendable, Hashable {
     /// Days from 0000-03-01 to 1970-01-01.
     private static let daysTo1970: Int64 = 719_468
 
-    /// The date of a count of days.
+    /// Creates the date that is `days` days after 1970-01-01.
     package init(daysSince1970 days: Int64) {
         let shifted = days + Self.daysTo1970
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -34,9 +34,9 @@ package struct CivilDate: Sendable, Hashable {
         day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
     }
 
-    /// The count of days, negative before 1970; of a month from 1 to 12.
+    /// The number of days since 1970-01-01, negative before it.
     ///
-    /// A day beyond the end of its month counts on into the next one.
+    /// The month must be 1 to 12. A day beyond the end of its month counts on into the next month.
     package var daysSince1970: Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let era = (shifted >= 0 ? shifted : shifted - 399) / 400
@@ -47,7 +47,7 @@ package struct CivilDate: Sendable, Hashable {
         return era * 146_097 + dayOfEra - Self.daysTo1970
     }
 
-    /// Whether the calendar has such a day.
+    /// Whether the calendar has this day.
     package var isInCalendar: Bool {
         (1...12).contains(month) && (1...Self.days(inMonth: month, of: year)).contains(day)
     }

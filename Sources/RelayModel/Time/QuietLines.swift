@@ -1,8 +1,8 @@
-/// Lines of a log that say the same one after the other: of each kind one is written, and then none
-/// for a while, but how many these were.
+/// Suppresses repeated log lines: one line of each kind is written, then none for a while, and the
+/// next one says how many were suppressed.
 ///
-/// Whoever asks again and again would fill the disk with them. A pure value; kinds are remembered
-/// for good, so that nobody from outside may choose them.
+/// Otherwise a client that repeats a failing request could fill the disk. The value has no clock.
+/// It remembers kinds forever, so outsiders must not be able to choose them.
 package struct QuietLines<Kind: Hashable & Sendable>: Sendable {
     private struct Last: Sendable {
         var at: Duration
@@ -12,15 +12,15 @@ package struct QuietLines<Kind: Hashable & Sendable>: Sendable {
     private let pause: Duration
     private var last: [Kind: Last] = [:]
 
-    /// Writes one of a kind in `pause`.
+    /// Creates a filter that writes at most one line of a kind in `pause`.
     package init(pause: Duration = .seconds(10)) {
         self.pause = pause
     }
 
-    /// Decides on a line at `moment`: how many of its kind were not written before it, or `nil` if
-    /// it is not written either.
+    /// Decides on a line at `moment`: returns the number of lines of its kind that were suppressed
+    /// before it, or `nil` if this one is suppressed as well.
     package mutating func take(_ kind: Kind, at moment: Duration) -> Int? {
-        // A clock that was set back keeps nobody silent.
+        // After the clock has been set back, the next line is written.
         if var last = last[kind], last.at <= moment, moment - last.at < pause {
             last.unwritten += 1
             self.last[kind] = last

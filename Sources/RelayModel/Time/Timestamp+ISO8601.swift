@@ -1,4 +1,4 @@
-/// What a date and time may be asked to say in full.
+/// The optional parts of a date and time that a caller can require.
 package struct ISO8601Parts: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -6,19 +6,18 @@ package struct ISO8601Parts: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The seconds, and so the time.
+    /// The seconds, which imply the time of day.
     package static let seconds = ISO8601Parts(rawValue: 1)
     /// The offset from UTC, or `Z`.
     package static let offset = ISO8601Parts(rawValue: 2)
 }
 
 extension Timestamp {
-    /// Reads a date and time as databases write them: RFC 3339, with `T` or a space, with up to
-    /// nine digits of a second, and with `Z`, `+01`, `+0100`, `+01:00` or nothing (UTC) at the
-    /// end; or a date alone, meaning its midnight in UTC.
+    /// Reads a date and time as databases write them, or returns `nil` for anything else.
     ///
-    /// Years 0001 to 9999. Returns `nil` for anything else, and for a text of which one of `parts`
-    /// is missing.
+    /// The form is RFC 3339 with `T` or a space, up to nine digits of a second, and `Z`, `+01`,
+    /// `+0100`, `+01:00` or nothing (UTC) at the end. A date alone means its midnight in UTC. Years
+    /// are 0001 to 9999. Returns `nil` also if one of `parts` is missing.
     package init?(iso8601 text: String, with parts: ISO8601Parts = []) {
         var scanner = DigitScanner(text)
         guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2),
@@ -53,17 +52,19 @@ extension Timestamp {
         self.init(seconds: seconds, nanoseconds: Int32(nanoseconds))
     }
 
-    /// The moment in ISO 8601 with milliseconds, in UTC, as people and `date -d` read it.
+    /// The moment in ISO 8601 with milliseconds, in UTC, which people and `date -d` can read.
     package var iso8601: String {
         let milliseconds = String(nanoseconds / 1_000_000)
         return iso8601(fraction: "." + Self.padded(milliseconds, 3))
     }
 
-    /// The same without a fraction, which is left out and not rounded.
+    /// The moment in ISO 8601 without a fraction, which is cut off and not rounded.
     package var iso8601Seconds: String { iso8601(fraction: "") }
 
-    /// Years have four digits; those beyond have a sign and as many as they need (ISO 8601's
-    /// expanded form), and the year before 0001 is 0000.
+    /// Years have four digits.
+    ///
+    /// Years outside 0000 to 9999 have a sign and as many digits as they need (ISO 8601's expanded
+    /// form); the year before 0001 is 0000.
     private func iso8601(fraction: String) -> String {
         let (quotient, remainder) = seconds.quotientAndRemainder(dividingBy: 86_400)
         let isBelow = remainder < 0
@@ -81,7 +82,7 @@ extension Timestamp {
     }
 }
 
-/// Reads fixed runs of digits.
+/// Reads runs of digits of a fixed length.
 private struct DigitScanner {
     private let bytes: [UInt8]
     private var index = 0
@@ -109,7 +110,7 @@ private struct DigitScanner {
         return value
     }
 
-    /// One to nine digits after the point.
+    /// Reads one to nine digits after the decimal point, as nanoseconds.
     mutating func nanoseconds() -> Int64? {
         var value: Int64 = 0
         var count = 0
@@ -122,7 +123,7 @@ private struct DigitScanner {
         return value
     }
 
-    /// Seconds east of Greenwich; nothing at all means none.
+    /// Reads an offset from UTC in seconds, positive to the east; an empty rest means UTC.
     mutating func zoneOffset() -> Int64? {
         if isAtEnd || skip("Z") || skip("z") { return 0 }
         let sign: Int64

@@ -1,21 +1,22 @@
-/// A moment, exact to the nanosecond, as a count since 1970-01-01 00:00 UTC without leap seconds.
+/// A moment, exact to the nanosecond, counted from 1970-01-01 00:00 UTC without leap seconds.
 ///
-/// Record fields, log entries and progress use it; clocks are elsewhere and hand it in.
+/// Record fields, log entries and progress use it. The type reads no clock; callers pass moments
+/// in.
 public struct Timestamp: Sendable, Hashable, Comparable {
-    /// Whole seconds, rounded down.
+    /// Whole seconds since 1970, rounded down.
     public let seconds: Int64
     /// The rest, 0 to 999,999,999.
     public let nanoseconds: Int32
 
-    /// Creates a moment; `nanoseconds` must lie in 0 to 999,999,999.
+    /// Creates a moment; `nanoseconds` must be 0 to 999,999,999.
     public init(seconds: Int64, nanoseconds: Int32 = 0) {
         precondition((0..<1_000_000_000).contains(nanoseconds))
         self.seconds = seconds
         self.nanoseconds = nanoseconds
     }
 
-    /// Creates a moment from Realm's form, in which the nanoseconds have the sign of the seconds,
-    /// or returns `nil` if they do not, or are 10^9 and more.
+    /// Creates a moment from Realm's form, in which the nanoseconds have the sign of the seconds;
+    /// returns `nil` if the signs differ, or if there are 10^9 nanoseconds or more.
     public init?(seconds: Int64, signedNanoseconds nanoseconds: Int64) {
         switch nanoseconds {
         case 0..<1_000_000_000 where seconds >= 0 || nanoseconds == 0:
@@ -36,8 +37,9 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     /// Creates a moment from a number of seconds since 1970, rounded to the microsecond, or returns
-    /// `nil` if it is not finite or out of range. (A double cannot tell nanoseconds of this
-    /// century apart.)
+    /// `nil` if the number is not finite or out of range.
+    ///
+    /// (A double cannot represent the single nanoseconds of this century.)
     public init?(secondsSince1970 value: Double) {
         guard value.isFinite, abs(value) < 9e15 else { return nil }
         let whole = value.rounded(.down)
@@ -50,7 +52,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.init(seconds: seconds, nanoseconds: Int32(micros) * 1000)
     }
 
-    /// Milliseconds since 1970, rounded down; saturates at the ends of 64 bits.
+    /// Milliseconds since 1970, rounded down; the value saturates at the bounds of 64 bits.
     public var milliseconds: Int64 {
         let (product, overflowed) = seconds.multipliedReportingOverflow(by: 1000)
         if overflowed { return seconds < 0 ? .min : .max }
@@ -62,18 +64,20 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         Double(seconds) + Double(nanoseconds) / 1e9
     }
 
-    /// The first moment that can be told.
+    /// The earliest moment that this type can represent.
     public static let earliest = Timestamp(seconds: .min)
-    /// The last moment that can be told.
+    /// The latest moment that this type can represent.
     public static let latest = Timestamp(seconds: .max, nanoseconds: 999_999_999)
 
-    /// Whether it lies in the years 0001 to 9999, as the moments of records do.
+    /// Whether the moment is in the years 0001 to 9999, as the moments in records must be.
     package var isPlausible: Bool {
         (-62_135_596_800...253_402_300_799).contains(seconds)
     }
 
-    /// This moment moved by `duration`, to the nanosecond; stays at ``earliest`` or ``latest``
-    /// rather than go beyond, because a source's moments may be anything.
+    /// Returns this moment moved by `duration`, to the nanosecond.
+    ///
+    /// The result saturates at ``earliest`` and ``latest`` instead of overflowing, because a source
+    /// may send any moment.
     public func advanced(by duration: Duration) -> Timestamp {
         let (addSeconds, attoseconds) = duration.components
         var nanos = Int64(nanoseconds) + attoseconds / 1_000_000_000
@@ -89,12 +93,13 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     ) -> (seconds: Int64, overflows: Bool) {
         let (near, isBeyond) = first.addingReportingOverflow(second)
         let (sum, isBeyondByCarry) = near.addingReportingOverflow(carry)
-        // A carry may bring back what was just beyond.
+        // The carry may bring a sum that has just overflowed back into range.
         return (sum, isBeyond != isBeyondByCarry)
     }
 
-    /// The time from `earlier` to this moment, negative if `earlier` is later; at most as many
-    /// seconds as 64 bits hold, in either direction.
+    /// Returns the time from `earlier` to this moment, negative if `earlier` is later.
+    ///
+    /// The result saturates at the number of seconds that 64 bits hold, in either direction.
     public func duration(since earlier: Timestamp) -> Duration {
         let (difference, overflows) = seconds.subtractingReportingOverflow(earlier.seconds)
         if overflows { return .seconds(seconds < earlier.seconds ? Int64.min : .max) }
@@ -103,7 +108,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
             + .nanoseconds(Int64(nanoseconds) - Int64(earlier.nanoseconds))
     }
 
-    /// Orders by time.
+    /// Compares by time.
     public static func < (left: Timestamp, right: Timestamp) -> Bool {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
