@@ -1,13 +1,13 @@
 public import CPlatform
 
-/// Asks the processor for memory that will be read or changed soon, and goes on.
+/// Asks the processor to load memory that will be read or changed soon, without waiting for it.
 ///
-/// Of memory that no cache holds each first look is waited for by itself, some 100 ns; what is
-/// asked for beforehand comes together. Whatever the address is, nothing else happens.
+/// Each first access to memory that is in no cache takes some 100 ns. Accesses that are requested
+/// beforehand are loaded at the same time. The address may be any; a prefetch has no other effect.
 ///
 /// - Parameters:
-///   - place: where it begins.
-///   - lines: how much of it, in lines of 64 bytes.
+///   - place: The start of the memory.
+///   - lines: The number of cache lines of 64 bytes.
 @inlinable
 package func prefetch(_ place: UnsafeRawPointer, lines: Int) {
     for line in 0..<lines { unsafe belfry_prefetch(place + 64 * line) }

@@ -1,10 +1,10 @@
 import CPlatform
 import Glibc
 
-/// Runs `body` on a thread of its own, for what waits in calls of the system and would occupy one
-/// of the few threads that tasks share.
+/// Runs `body` on a thread of its own.
 ///
-/// The name is cut after 15 characters, as Linux has it.
+/// It is for code that waits in system calls, which would otherwise occupy one of the few threads
+/// that tasks share. The name is cut after 15 characters, the limit of Linux.
 ///
 /// - Returns: Whether the thread could be started.
 package func tryToStartThread(
@@ -20,8 +20,10 @@ package func tryToStartThread(
     return code == 0
 }
 
-/// Runs `body` on a thread of its own, as ``tryToStartThread(named:_:)`` does, for whoever cannot
-/// be without it: a process that may have no thread more ends.
+/// Runs `body` on a thread of its own, as ``tryToStartThread(named:_:)`` does, for callers that
+/// cannot do without it.
+///
+/// The process ends if the system refuses the thread.
 package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
     guard tryToStartThread(named: name, body) else {
         fatalError("the system gives this process no thread more, for \(name)")
@@ -36,7 +38,7 @@ private final class ThreadErrand: Sendable {
     }
 }
 
-/// Has the thread that calls wait, which must be one of its own.
+/// Makes the calling thread wait; it must not be one that tasks share.
 package func pauseThread(for duration: Duration) {
     let (seconds, attoseconds) = duration.components
     var rest = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))

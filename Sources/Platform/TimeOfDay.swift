@@ -1,6 +1,6 @@
 import Glibc
 
-/// The time of day: the seconds since 1970, and the nanoseconds since the last of them.
+/// Returns the time of day as seconds since 1970 and the nanoseconds within the last second.
 package func timeOfDay() -> (seconds: Int64, nanoseconds: Int32) {
     var moment = timespec()
     clock_gettime(CLOCK_REALTIME, &moment)

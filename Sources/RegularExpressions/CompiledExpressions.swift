@@ -1,16 +1,16 @@
 import PredicateLanguage
 import Synchronization
 
-/// The patterns that were compiled last, for the whole process and up to a number of bytes: the
-/// same pattern is compiled once, and of those that nobody needs nothing stays.
+/// A cache of the most recently used compiled patterns for the whole process, limited by size in
+/// bytes.
 ///
-/// There are two generations. What is found in the older one goes over to the younger; when that is
-/// full, the older is dropped.
+/// It has two generations. A pattern that is found in the older one moves to the younger. When the
+/// younger is full, it replaces the older, whose remaining patterns are dropped.
 final class CompiledExpressions: Sendable {
-    /// A pattern as it was written, and how it is meant.
+    /// A pattern as it was written, and whether it ignores case.
     ///
-    /// Patterns are the same if their bytes are: `[é]` is another set where the letter is spelled
-    /// as two scalars, though the two are equal as texts.
+    /// Patterns compare by bytes: `[é]` is a different set if the letter is spelled as two scalars,
+    /// although both patterns are equal as Swift strings.
     struct Name: Hashable, Sendable {
         let pattern: String
         let ignoresCase: Bool
@@ -49,7 +49,7 @@ final class CompiledExpressions: Sendable {
         generations.withLock { put(expression, as: name, in: &$0) }
     }
 
-    /// What was compiled before, or is now.
+    /// Returns the compiled expression from the cache, or compiles it.
     func expression(_ name: Name) throws(RegularExpressionRefusal) -> RE2Expression {
         if let expression = find(name) { return expression }
         let expression = try RE2Expression(name)
@@ -67,10 +67,10 @@ final class CompiledExpressions: Sendable {
     }
 }
 
-/// A pattern that was checked before, and is compiled when a text comes to be matched: a store may
-/// have very many of them, and most are never needed.
+/// A pattern that was checked earlier and is compiled when the first text is matched.
 ///
-/// What compiling takes is the evaluation's that needs it.
+/// A store may have very many patterns, most of which are never needed. The evaluation that needs
+/// the pattern bears the cost of compiling it.
 final class LazyExpression: CompiledExpression {
     private let name: CompiledExpressions.Name
 

@@ -1,13 +1,13 @@
 import PredicateLanguage
 import Synchronization
 
-/// What the patterns that one caller sends may take to be compiled, in RE2's instructions, of which
-/// a processor compiles about a million in a second.
+/// A limit on what the patterns of one caller may take to compile, in RE2 instructions.
 ///
-/// It goes with the task that works the call, so that nobody between the call and the engine need
-/// know of it. What was compiled before, for whomever, takes nothing.
+/// A processor compiles about a million of them in a second. The allowance is a task-local value,
+/// so that the layers between the call and the engine need not pass it on. A pattern that is
+/// already in the cache costs nothing, whichever caller it was compiled for.
 package final class PatternAllowance: Sendable {
-    /// The allowance of this task; where there is none, a condition's own bounds hold alone.
+    /// The allowance of this task; if it is `nil`, only the bounds of a condition apply.
     @TaskLocal package static var current: PatternAllowance?
 
     private struct State {
@@ -19,22 +19,23 @@ package final class PatternAllowance: Sendable {
     private let most: Int
     private let mayCompile: @Sendable () -> Bool
 
-    /// Begins with nothing spent.
+    /// Creates an allowance of which nothing is spent.
     ///
     /// - Parameters:
-    ///   - most: The instructions after which nothing more is compiled.
-    ///   - mayCompile: Whether the caller has not had too much before; it is asked each time.
+    ///   - most: The number of instructions after which nothing more is compiled.
+    ///   - mayCompile: Returns whether the caller's earlier requests still leave it room; asked
+    ///     before each compilation.
     package init(most: Int, mayCompile: @escaping @Sendable () -> Bool) {
         self.most = most
         self.mayCompile = mayCompile
     }
 
-    /// The instructions that were compiled.
+    /// The number of instructions that were compiled so far.
     package var spent: Int { state.withLock { $0.spent } }
-    /// Whether something was refused because the caller had had too much before.
+    /// Whether a pattern was refused because the caller had compiled too much earlier.
     package var wasThrottled: Bool { state.withLock { $0.wasThrottled } }
 
-    /// Refuses what is beyond the allowance, before it is compiled.
+    /// Checks that the allowance leaves room for another compilation.
     func check() throws(RegularExpressionRefusal) {
         guard spent < most else {
             throw RegularExpressionRefusal(
@@ -52,14 +53,16 @@ package final class PatternAllowance: Sendable {
     }
 }
 
-/// The patterns of one condition, which are counted before it is taken: whoever saves it, or asks
-/// by it, could otherwise keep a processor busy without any record being looked at.
+/// The patterns of one condition, which are counted before the condition is accepted.
+///
+/// Otherwise a client that saves a condition, or queries with one, could keep a processor busy
+/// without any record being evaluated.
 final class ConditionPatterns: Sendable {
-    /// The patterns of a condition.
+    /// The maximum number of patterns of a condition.
     static let most = 100
-    /// The instructions of all of them together: some 50 ms at worst.
+    /// The maximum number of instructions of all patterns of a condition: about 50 ms at worst.
     static let mostInstructions = 40_000
-    /// What a pattern takes that is refused while it is compiled, about.
+    /// The approximate cost of a pattern that is refused during compilation.
     private static let refused = 10_000
 
     private struct Counted {
@@ -71,7 +74,8 @@ final class ConditionPatterns: Sendable {
 
     /// Compiles the next pattern of the condition.
     ///
-    /// - Throws: ``RegularExpressionRefusal`` if it is broken, or one too many.
+    /// - Throws: ``RegularExpressionRefusal`` if the pattern is broken, or if the condition exceeds
+    ///   a limit.
     func compile(
         _ name: CompiledExpressions.Name
     ) throws(RegularExpressionRefusal) -> RE2Expression {

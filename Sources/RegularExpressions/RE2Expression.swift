@@ -1,21 +1,20 @@
 import CRE2
 public import PredicateLanguage
 
-/// Runs the patterns of MATCHES with RE2: whatever the pattern is, in time proportional to the
-/// text.
+/// Runs the patterns of MATCHES with RE2, in time proportional to the text for any pattern.
 public struct RE2Engine: RegularExpressionEngine {
     private enum Origin {
-        /// A condition that is being checked.
+        /// The pattern is part of a condition that is being checked.
         case condition(ConditionPatterns)
-        /// A condition that was checked before.
+        /// The pattern is part of a condition that was checked earlier.
         case checked
-        /// A record, with which a condition compares.
+        /// The pattern comes from a record that a condition compares with.
         case record
     }
 
     private let origin: Origin
 
-    /// Creates the engine for one condition, which has 100 patterns at most, of 40,000
+    /// Creates the engine for one condition, which may have at most 100 patterns with 40,000
     /// instructions together.
     public init() {
         self.init(origin: .condition(ConditionPatterns()))
@@ -25,17 +24,18 @@ public struct RE2Engine: RegularExpressionEngine {
         self.origin = origin
     }
 
-    /// The engine for conditions that were checked before: it compiles what a text is matched
-    /// against, when that happens, and refuses nothing.
+    /// An engine for conditions that were checked earlier.
+    ///
+    /// It compiles a pattern when a text is first matched against it, and refuses nothing.
     public static var ofCheckedConditions: RE2Engine { RE2Engine(origin: .checked) }
 
-    /// The engine for patterns that come from records, which an evaluation's steps bound.
+    /// The engine for patterns that come from records; the steps of an evaluation limit them.
     public var ofRecords: any RegularExpressionEngine { RE2Engine(origin: .record) }
 
     /// Compiles an ICU regular expression.
     ///
-    /// - Throws: `RegularExpressionRefusal` if it is broken, beyond what is matched in linear time,
-    ///   or one too many of its condition.
+    /// - Throws: `RegularExpressionRefusal` if the pattern is broken, cannot be matched in linear
+    ///   time, or exceeds a limit of its condition.
     public func compile(
         _ pattern: String, ignoringCase: Bool
     ) throws(RegularExpressionRefusal) -> any CompiledExpression {
@@ -50,33 +50,34 @@ public struct RE2Engine: RegularExpressionEngine {
 
 /// A regular expression that matches whole texts in time proportional to their length.
 ///
-/// Safe to share between threads: the only stored property is a constant pointer to a compiled
-/// expression, which RE2 documents as usable by any number of threads at once; it is freed when the
-/// last reference is gone, which is when nobody can be matching with it.
+/// `@unchecked Sendable`: the stored properties are constants, and the pointer is to a compiled
+/// expression, which RE2 documents as usable by any number of threads at once. It is freed with the
+/// last reference, when no thread can be matching with it.
 final class RE2Expression: CompiledExpression, @unchecked Sendable {
     private let compiled: OpaquePointer
-    /// How many instructions it has: what a byte of a text may take at worst.
+    /// The number of instructions, which is the worst-case number of steps for each byte of a text.
     let size: Int
-    /// The longest text that is matched, in bytes.
+    /// The length of the longest text that is matched, in bytes.
     private let maximumTextBytes: Int
 
-    /// The steps that one match may take: about a second at worst.
+    /// The maximum number of steps of one match: about a second at worst.
     static let maximumSteps = 500_000_000
 
-    /// The memory that one compiled expression and its automaton may take.
+    /// The maximum memory for one compiled expression and its automaton, in bytes.
     static let memoryBudget: Int64 = 1 << 20
 
-    /// Compiles a pattern in ICU's language.
+    /// Compiles a pattern in ICU syntax.
     convenience init(_ name: CompiledExpressions.Name) throws(RegularExpressionRefusal) {
         try self.init(
             try RegularExpressionTranslation.translate(name.pattern),
             ignoringCase: name.ignoresCase)
     }
 
-    /// What it takes, about: the instructions, once for each direction, and some automaton.
+    /// The approximate memory in bytes: the instructions for both directions, and a part of the
+    /// automaton.
     var bytes: Int { 16_384 + size * 64 }
 
-    /// Compiles a pattern in RE2's own language.
+    /// Compiles a pattern in RE2's own syntax.
     init(_ pattern: String, ignoringCase: Bool) throws(RegularExpressionRefusal) {
         var status = BELFRY_RE2_OK
         var offender = [CChar](repeating: 0, count: 64)
@@ -99,8 +100,8 @@ final class RE2Expression: CompiledExpression, @unchecked Sendable {
         belfry_re2_free(compiled)
     }
 
-    /// Whether the whole of `text` matches; `nil` if the text is so long that a hostile expression
-    /// of this size could take longer than ``maximumSteps``.
+    /// Returns whether the whole of `text` matches; `nil` if the text is so long that a hostile
+    /// expression of this size could take more than ``maximumSteps``.
     func matchesWhole(_ text: String) -> Bool? {
         guard text.utf8.count <= maximumTextBytes else { return nil }
         var text = text

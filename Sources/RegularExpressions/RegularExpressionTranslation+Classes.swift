@@ -1,10 +1,10 @@
 import PredicateLanguage
 
-/// The classes of POSIX, which are of all scripts in ICU and of ASCII in RE2.
+/// The POSIX classes, which cover all scripts in ICU and only ASCII in RE2.
 extension RegularExpressionTranslation {
-    /// What stands in a set of RE2 for a class of ICU (UTS #18, annex C).
+    /// Returns the content of an RE2 set for a class of ICU (UTS #18, annex C).
     ///
-    /// - Throws: ``RegularExpressionRefusal`` for another name.
+    /// - Throws: ``RegularExpressionRefusal`` for an unknown class.
     static func content(ofClass name: String) throws(RegularExpressionRefusal) -> String {
         switch name.lowercased() {
         case "alpha": return letters
@@ -41,17 +41,18 @@ extension RegularExpressionTranslation {
     private static let smallSigns = signs(where: \.isLowercase, except: [.lowercaseLetter])
     private static let capitalSigns = signs(where: \.isUppercase, except: [.uppercaseLetter])
 
-    /// What has a property and is of none of these categories, which RE2 has names for: vowel
-    /// signs, letters in circles, Roman numerals.
+    /// Returns the characters that have a property but are in none of `categories`, which RE2 has
+    /// names for: vowel signs, circled letters, Roman numerals.
     ///
-    /// Cost: some milliseconds, once for each property.
+    /// It takes some milliseconds, once for each property.
     private static func signs(
         where hasProperty: (Unicode.Scalar.Properties) -> Bool,
         except categories: Set<Unicode.GeneralCategory>
     ) -> String {
         var ranges = ""
         var start: UInt32?
-        // No such sign lies beyond; the last of the range ends what begins before it.
+        // No such character is beyond this range. Its last value has no property, so it closes an
+        // open range.
         for value in UInt32(0x80)...0x20000 {
             let isSign =
                 Unicode.Scalar(value).map { scalar in

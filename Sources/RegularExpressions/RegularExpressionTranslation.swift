@@ -1,16 +1,17 @@
 import PredicateLanguage
 
-/// Writes an ICU regular expression, which is what NSPredicate uses, in RE2's language.
+/// Translates an ICU regular expression, the syntax that NSPredicate uses, into RE2's syntax.
 ///
-/// The two differ in what `.`, `\d`, `\w`, `\s`, `\v` and `[:alpha:]` mean (ICU: all line ends, all
-/// scripts), in how a character is written by its code, in braces that begin no number, and in sets
-/// within sets, which RE2 would silently read as something else. Back-references and look-around
+/// The two differ in the meaning of `.`, `\d`, `\w`, `\s`, `\v` and `[:alpha:]` (ICU: all line
+/// ends, all scripts), in character codes, in braces that do not begin a number of repetitions, and
+/// in sets within sets, which RE2 would silently read differently. Back-references and look-around
 /// have no translation and are refused.
 struct RegularExpressionTranslation {
     private let scalars: [Unicode.Scalar]
     private var index = 0
     private var output = ""
-    /// Whether `.` still excludes line ends: `(?s)` anywhere leaves points as they are.
+    /// Whether `.` excludes line ends; a `(?s)` anywhere in the pattern leaves all dots as they
+    /// are.
     private let pointExcludesLineEnds: Bool
 
     private init(_ pattern: String) {
@@ -20,22 +21,24 @@ struct RegularExpressionTranslation {
 
     /// Translates a pattern.
     ///
-    /// - Throws: ``RegularExpressionRefusal`` for what RE2 would read differently.
+    /// - Throws: ``RegularExpressionRefusal`` for syntax that RE2 would read differently.
     static func translate(_ pattern: String) throws(RegularExpressionRefusal) -> String {
         var translation = RegularExpressionTranslation(pattern)
         try translation.run()
         return translation.output
     }
 
-    /// Alphabetic are letters in circles and squares, too.
+    /// Circled and squared letters are alphabetic as well.
     static let wordClass =
         "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}"
         + "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
-    /// All that Unicode calls white space, as ICU does, whose description names less.
+    /// Everything that Unicode calls white space.
+    ///
+    /// ICU behaves this way, although its documentation names fewer characters.
     static let spaceClass = "\\t-\\r\\x{85}\\p{Z}"
     private static let lineEnds = "\\n\\r\\x{0b}\\x{0c}\\x{85}\\x{2028}\\x{2029}"
 
-    /// Whether a group such as `(?s)` or `(?is:` occurs.
+    /// Returns whether a group such as `(?s)` or `(?is:` occurs.
     private static func setsSingleLine(_ scalars: [Unicode.Scalar]) -> Bool {
         guard scalars.count > 3 else { return false }
         for start in 0..<(scalars.count - 2)
@@ -73,7 +76,7 @@ struct RegularExpressionTranslation {
         }
     }
 
-    /// RE2 takes a brace that begins no number of repetitions for itself; ICU refuses it.
+    /// RE2 takes a brace that begins no number of repetitions literally; ICU refuses it.
     private mutating func checkRepetitions() throws(RegularExpressionRefusal) {
         var end = index
         var commas = 0
@@ -93,7 +96,7 @@ struct RegularExpressionTranslation {
         output += "{"
     }
 
-    /// A named group is only a group here: nothing can refer to it.
+    /// A named group becomes a plain group, because nothing can refer to it.
     private mutating func group() throws(RegularExpressionRefusal) {
         guard peek(1) == "<", let next = peek(2), next != "=", next != "!" else {
             output += "("
@@ -125,7 +128,7 @@ struct RegularExpressionTranslation {
         case "v": output += inSet ? Self.lineEnds : "[\(Self.lineEnds)]"
         case "0": try octal()
         case "1"..."9":
-            // RE2 reads two digits as a character's code.
+            // RE2 would read two digits as a character code.
             throw RegularExpressionRefusal(
                 "`\\\(letter)` is a back-reference, which cannot be matched in linear time")
         case "C", "N":
@@ -138,7 +141,7 @@ struct RegularExpressionTranslation {
         }
     }
 
-    /// `\p{L}`, `\x{1F600}`: the closing brace ends a name, and no number of repetitions.
+    /// Copies `\p{L}` or `\x{1F600}` with its braces, which do not begin a number of repetitions.
     private mutating func named(_ letter: Unicode.Scalar) {
         output += "\\"
         output.unicodeScalars.append(letter)
@@ -162,7 +165,7 @@ struct RegularExpressionTranslation {
         output += "\\x{\(text)}"
     }
 
-    /// `\0101`: a character by one to three octal digits.
+    /// Translates `\0101`, a character as one to three octal digits.
     private mutating func octal() throws(RegularExpressionRefusal) {
         var value: UInt32 = 0
         var count = 0
@@ -179,7 +182,7 @@ struct RegularExpressionTranslation {
         output += "\\x{\(String(value, radix: 16))}"
     }
 
-    /// `\Q…\E`: everything between stands for itself.
+    /// Translates `\Q…\E`, between which every character is literal.
     private mutating func quoted() {
         while let scalar = peek() {
             if scalar == "\\", peek(1) == "E" {
@@ -191,11 +194,11 @@ struct RegularExpressionTranslation {
         }
     }
 
-    /// Reads a set up to its `]`.
+    /// Translates a set up to its `]`.
     private mutating func set() throws(RegularExpressionRefusal) {
         output += "["
         if let name = className() {
-            // A class by itself is a set.
+            // A class on its own is a set.
             if name.isNegated { output += "^" }
             output += try Self.content(ofClass: name.name)
             output += "]"
@@ -234,7 +237,8 @@ struct RegularExpressionTranslation {
         throw RegularExpressionRefusal("a set is not closed")
     }
 
-    /// Reads the rest of `[:alpha:]` after its bracket, if that is what stands there.
+    /// Reads the rest of `[:alpha:]` after its bracket; returns `nil`, without reading, if the text
+    /// is not a class.
     private mutating func className() -> (name: String, isNegated: Bool)? {
         guard peek() == ":" else { return nil }
         let isNegated = peek(1) == "^"
