@@ -1,10 +1,10 @@
-/// A growing run of plain values that is emptied and filled again without being allocated again.
+/// A growing buffer of plain values that can be emptied and refilled without a new allocation.
 ///
-/// An `Array` would do, if its uniqueness and bounds checks did not stand in the innermost loops.
-/// Not safe for concurrent use.
+/// It is used in place of an `Array`, whose checks of uniqueness and bounds would be in the
+/// innermost loops. Not safe for concurrent use.
 struct GrowingBuffer<Element: BitwiseCopyable>: ~Copyable {
     private(set) var base: UnsafeMutablePointer<Element>
-    /// Elements in use.
+    /// The number of elements in use.
     var count = 0
     private(set) var capacity: Int
 
@@ -29,7 +29,7 @@ struct GrowingBuffer<Element: BitwiseCopyable>: ~Copyable {
         }
     }
 
-    /// Adds an element.
+    /// Appends an element.
     @inline(__always)
     mutating func append(_ element: Element) {
         if count == capacity { grow(holding: count + 1) }
@@ -43,7 +43,7 @@ struct GrowingBuffer<Element: BitwiseCopyable>: ~Copyable {
         if count + more > capacity { grow(holding: count + more) }
     }
 
-    /// Adds elements that lie in a row.
+    /// Appends elements that are contiguous in memory.
     @inline(__always)
     mutating func append(from start: UnsafePointer<Element>, count more: Int) {
         reserve(more)
@@ -51,7 +51,7 @@ struct GrowingBuffer<Element: BitwiseCopyable>: ~Copyable {
         count += more
     }
 
-    /// Gives back the room beyond what is in use.
+    /// Frees the capacity that is not in use.
     mutating func compact() {
         if count < capacity { move(to: max(count, 1)) }
     }

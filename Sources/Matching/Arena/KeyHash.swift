@@ -1,8 +1,8 @@
 /// A fast hash of short byte strings under a secret seed.
 ///
-/// Two wide multiplications for keys up to 16 bytes, in the manner of wyhash. Collisions cost time,
-/// never correctness; the seed is drawn at random for each index, so that nobody can save keys that
-/// collide on purpose.
+/// It uses two wide multiplications for keys of up to 16 bytes, in the manner of wyhash. Collisions
+/// cost time but not correctness. The seed is drawn at random for each index, so that no client can
+/// save keys that collide on purpose.
 enum KeyHash {
     private static let first: UInt64 = 0xA076_1D64_78BD_642F
     private static let second: UInt64 = 0xE703_7ED1_A0B4_28DB

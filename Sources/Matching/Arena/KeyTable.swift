@@ -1,19 +1,19 @@
 import RelayModel
 
-/// Where the block of a key is: open addressing over slots of eight bytes, linear probing, at most
-/// three quarters full.
+/// Maps a key's hash to the block of the key: open addressing over slots of eight bytes, with
+/// linear probing, at most three quarters full.
 ///
-/// A slot holds 32 bits of the key's hash and the offset of its block; the key itself stands in the
-/// block, beside the postings, so that comparing it costs no further cache line. Two keys may share
-/// the 32 bits: a look-up goes on until the block agrees.
+/// A slot holds 32 bits of the key's hash and the offset of its block. The key itself is in the
+/// block beside the postings, so that comparing it costs no further cache line. Two keys may share
+/// the 32 bits, so a look-up goes on until the key in the block is equal.
 ///
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class KeyTable {
-    /// The slots: the hash in the low half, the block in the high half, 0 where empty.
+    /// The slots: the hash in the low half, the block in the high half; an empty slot is 0.
     @exclusivity(unchecked) private(set) var slots: UnsafeMutablePointer<UInt64>
-    /// The number of slots, a power of two, less one.
+    /// The number of slots (a power of two) minus one.
     @exclusivity(unchecked) private(set) var mask: Int
-    /// Slots in use.
+    /// The number of slots in use.
     @exclusivity(unchecked) private(set) var count = 0
 
     init(capacity: Int = 64) {
@@ -25,7 +25,7 @@ final class KeyTable {
         Region.unmap(slots, mask + 1)
     }
 
-    /// Bytes of all slots.
+    /// The size of all slots in bytes.
     var bytes: Int { (mask + 1) * 8 }
 
     @inline(__always)
@@ -34,8 +34,8 @@ final class KeyTable {
     @inline(__always)
     static func block(of slot: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: slot >> 32) }
 
-    /// The index of the first slot at or after `start` in probing order whose hash is `hash`, or -1
-    /// at the end of the run.
+    /// Returns the index of the first slot with this hash at or after `start` in probing order, or
+    /// -1 if the run of used slots ends first.
     @inline(__always)
     func next(_ hash: UInt32, from start: Int) -> Int {
         var index = start & mask
@@ -47,19 +47,19 @@ final class KeyTable {
         }
     }
 
-    /// Points the slot at another block.
+    /// Changes the block of a slot.
     func set(_ index: Int, block: UInt32) {
         slots[index] = UInt64(block) << 32 | UInt64(Self.hash(of: slots[index]))
     }
 
-    /// Adds a slot; the caller knows that the key has none.
+    /// Adds a slot; the key must not have one yet.
     func insert(_ hash: UInt32, block: UInt32) {
         if (count + 1) * 4 > (mask + 1) * 3 { grow() }
         place(UInt64(block) << 32 | UInt64(hash))
         count += 1
     }
 
-    /// Takes a slot out and closes the gap in its run.
+    /// Removes a slot and closes the gap in its run.
     func remove(at index: Int) {
         var hole = index
         var probe = (index + 1) & mask
@@ -100,9 +100,9 @@ extension KeyTable {
         image.append(bytes: UnsafeRawBufferPointer(start: slots, count: bytes))
     }
 
-    /// Fills a table that holds nothing from an image.
+    /// Fills an empty table from an image.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes.
     func load(_ image: inout ImageReader) throws {
         let count = try image.count(0...Int(UInt32.max))
         let content = try image.run()

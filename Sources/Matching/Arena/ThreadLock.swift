@@ -4,11 +4,11 @@
 
 /// A lock of the operating system's threads.
 ///
-/// `Mutex` of the standard library would do, but the thread sanitizer does not see through it on
-/// Linux, and what the index promises to readers is shown under the sanitizer.
+/// The standard library's `Mutex` would do, but on Linux the thread sanitizer does not recognise
+/// it, and tests under the sanitizer check what the index promises to its readers.
 ///
 /// `@unchecked Sendable`: the only stored property is a constant pointer to a lock, which any
-/// thread may use until the object is gone.
+/// thread may use as long as the object exists.
 final class ThreadLock: @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
 
@@ -17,7 +17,8 @@ final class ThreadLock: @unchecked Sendable {
         lock.initialize(to: pthread_mutex_t())
         var attributes = pthread_mutexattr_t()
         pthread_mutexattr_init(&attributes)
-        // A reader is held for a microsecond: trying again is cheaper than being woken up.
+        // The lock is held for about a microsecond, so retrying is cheaper than sleeping and waking
+        // up.
         pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
         pthread_mutex_init(lock, &attributes)
         pthread_mutexattr_destroy(&attributes)
@@ -28,12 +29,12 @@ final class ThreadLock: @unchecked Sendable {
         lock.deallocate()
     }
 
-    /// Waits until nobody else holds the lock, and holds it.
+    /// Waits until the lock is free, and takes it.
     func take() {
         pthread_mutex_lock(lock)
     }
 
-    /// Holds the lock if nobody else does; says whether.
+    /// Takes the lock if it is free, and returns whether it did.
     func takeIfFree() -> Bool {
         pthread_mutex_trylock(lock) == 0
     }

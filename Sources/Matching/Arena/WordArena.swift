@@ -4,36 +4,38 @@ import RelayModel
     import Glibc
 #endif
 
-/// Blocks of 32-bit words in one region of memory, named by their offset.
+/// Blocks of 32-bit words in one region of memory, identified by their offset.
 ///
-/// A block comes in one of a few sizes, four to each doubling; a freed block waits in the list of
-/// its size. Offsets stay valid when the region grows, pointers do not: nobody keeps one across an
-/// allocation.
+/// A block has one of a few sizes, four for each doubling; a freed block goes to the free list of
+/// its size. Offsets stay valid when the region grows, but pointers do not, so no pointer may be
+/// kept across an allocation.
 ///
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class WordArena {
-    /// The first word; offset 0 is never a block and so means "none".
+    /// The first word; offset 0 is never a block, so it means "none".
     @exclusivity(unchecked) private(set) var base: UnsafeMutablePointer<UInt32>
-    /// Words in use or in free lists, and the place of the next new block.
+    /// The number of words in use or in free lists; also the offset of the next new block.
     @exclusivity(unchecked) private(set) var top = 4
-    /// Words in free lists.
+    /// The number of words in free lists.
     @exclusivity(unchecked) private(set) var freeWords = 0
     @exclusivity(unchecked) private var capacity: Int
     @exclusivity(unchecked) private var free = [UInt32](repeating: 0, count: WordArena.classes)
 
-    /// No free block is of a larger class.
+    /// The largest class that may have a free block.
     @exclusivity(unchecked) private var largestFree = 0
 
-    /// The free block that is being cut up.
+    /// The free block that small blocks are cut from.
     @exclusivity(unchecked) private var scrap: (start: UInt32, words: Int) = (0, 0)
 
-    /// Blocks of up to this many words are cut from free ones.
+    /// Blocks of up to this number of words are cut from free ones.
     private static let small = 16
-    /// Free blocks from this class on, 64 words, are cut up.
+    /// Free blocks of this class (64 words) and larger ones may be cut up.
     private static let firstScrap = 16
-    /// Size classes; the last holds 2^31 words.
+    /// The number of size classes; the last holds 2^31 words.
     static let classes = 120
-    /// Blocks must be named by 31 bits: the highest bit of a posting's first word is a flag.
+    /// The maximum number of words.
+    ///
+    /// Offsets have 31 bits, because the highest bit of a posting's first word is a flag.
     static let maximumWords = 1 << 31
 
     init() {
@@ -45,16 +47,17 @@ final class WordArena {
         Region.unmap(base, capacity)
     }
 
-    /// Bytes of live blocks and of free ones, without the room at the end that was never touched.
+    /// The size of live and free blocks in bytes, without the memory at the end that was never
+    /// used.
     var bytes: Int { top * 4 }
 
-    /// The words of a block of class `sizeClass`.
+    /// Returns the number of words in a block of class `sizeClass`.
     @inline(__always)
     static func words(ofClass sizeClass: Int) -> Int {
         (4 + sizeClass & 3) << (sizeClass >> 2)
     }
 
-    /// The smallest class that holds `words`.
+    /// Returns the smallest class that holds `words`.
     @inline(__always)
     static func sizeClass(holding words: Int) -> Int {
         if words <= 4 { return 0 }
@@ -64,7 +67,7 @@ final class WordArena {
         return (shift << 2) + step - 3
     }
 
-    /// Takes a block of class `sizeClass`; its words hold what they held before.
+    /// Returns a block of class `sizeClass`; its words have undefined contents.
     func allocate(sizeClass: Int) -> UInt32 {
         let head = free[sizeClass]
         let size = Self.words(ofClass: sizeClass)
@@ -84,7 +87,8 @@ final class WordArena {
         return block
     }
 
-    /// Cuts a small block off a large free one: lists that grow leave many behind.
+    /// Cuts a small block off a large free one, because lists that grow leave many large ones
+    /// behind.
     private func carve(_ size: Int) -> UInt32 {
         if scrap.words < size, !takeScrap() { return bump(size) }
         let block = scrap.start
@@ -94,8 +98,9 @@ final class WordArena {
         return block
     }
 
-    /// Takes the block to be cut up from the largest free ones; what is left of the last one is
-    /// lost until then, at most ``small`` words.
+    /// Takes one of the largest free blocks as scrap and returns whether there was one.
+    ///
+    /// The rest of the previous scrap, fewer than ``small`` words, is not used again.
     private func takeScrap() -> Bool {
         while largestFree >= Self.firstScrap {
             let block = free[largestFree]
@@ -109,7 +114,7 @@ final class WordArena {
         return false
     }
 
-    /// Gives back a block that nobody names any more.
+    /// Frees a block, to which no reference may be left.
     func release(_ block: UInt32, sizeClass: Int) {
         base[Int(block)] = free[sizeClass]
         free[sizeClass] = block
@@ -125,8 +130,10 @@ final class WordArena {
     }
 }
 
-/// Memory from the system in whole pages, zeroed; large regions ask for 2 MiB pages, because at a
-/// million subscriptions a match costs its cache and TLB misses.
+/// Memory from the system in whole pages, zeroed.
+///
+/// Large regions ask for pages of 2 MiB, because with a million subscriptions, cache and TLB misses
+/// dominate the cost of a match.
 enum Region {
     private static let hugePage = 2 << 20
 
@@ -141,8 +148,9 @@ enum Region {
         munmap(start, bytes(count, Word.self))
     }
 
-    /// Moves the first `used` words of a region to a larger one. (`mremap` would, without copying,
-    /// but Swift does not import variadic functions.)
+    /// Moves the first `used` words of a region to a larger region, and unmaps the old one.
+    ///
+    /// (`mremap` would avoid the copy, but Swift does not import variadic functions.)
     static func remap<Word>(
         _ start: UnsafeMutablePointer<Word>, from count: Int, to larger: Int, used: Int
     ) -> UnsafeMutablePointer<Word> {
@@ -156,7 +164,7 @@ enum Region {
         _ address: UnsafeMutableRawPointer?, _ length: Int, _ type: Word.Type
     ) -> UnsafeMutablePointer<Word> {
         guard let address, address != MAP_FAILED else { fatalError("out of memory") }
-        // MADV_HUGEPAGE
+        // The advice is MADV_HUGEPAGE.
         if length >= 2 * hugePage { madvise(address, length, 14) }
         return address.bindMemory(to: type, capacity: length / MemoryLayout<Word>.stride)
     }
@@ -171,7 +179,7 @@ enum Region {
 // MARK: - Snapshots
 
 extension WordArena {
-    /// Appends the blocks, live and free, to an image.
+    /// Appends the live and free blocks to an image.
     func write(to image: inout ImageWriter) {
         image.append(UInt64(freeWords))
         image.append(scrap.start)
@@ -180,9 +188,9 @@ extension WordArena {
         image.append(bytes: UnsafeRawBufferPointer(start: base, count: top * 4))
     }
 
-    /// Fills an arena that holds nothing from an image.
+    /// Fills an empty arena from an image.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes.
     func load(_ image: inout ImageReader) throws {
         freeWords = try image.count(0...Self.maximumWords)
         scrap.start = try image.word()

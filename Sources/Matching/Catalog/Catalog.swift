@@ -2,81 +2,84 @@ import FoundationEssentials
 import PredicateLanguage
 import RelayModel
 
-/// What a key says about a change.
+/// The statement that a key makes about a change.
 enum KeyKind: UInt8, Codable {
     /// The field has this value.
     case equal
     /// The field is a collection with this element.
     case element
-    /// The field is a text; nothing is said about which.
+    /// The field is a text, of any content.
     case text
-    /// The field's text begins so.
+    /// The field's text begins with these bytes.
     case prefix
-    /// The field's text has these three bytes somewhere.
+    /// The field's text contains these three bytes.
     case gram
-    /// The field's texts have this word.
+    /// The field's texts contain this word.
     case token
-    /// The field's number or date lies in this cell.
+    /// The field's number or date is in this cell.
     case cell
-    /// The field's place lies in this cell.
+    /// The field's location is in this cell.
     case place
-    /// The field is a number or date; its bounds are too wide for cells.
+    /// The field is a number or date, in an interval that is too wide for cells.
     case open
-    /// Nothing but the record type is asked.
+    /// Only the record type matters.
     case every
-    /// The field has this value, or is a list with it, as another dialect's rules see it.
+    /// The field has this value or is a list with it, by the rules of another dialect.
     case any
-    /// The field is a list of numbers or dates, of which two may satisfy the bounds of an interval.
+    /// The field is a list of numbers or dates, of which two together may satisfy the bounds of an
+    /// interval.
     case hull
-    /// The field is a list of just these values, in this order.
+    /// The field is a list of exactly these values, in this order.
     case sequence
 }
 
-/// What one key is about, apart from its bytes; interned to a number.
+/// Everything that identifies a key except its bytes; each dimension gets a number.
 struct KeyDimension: Hashable, Codable {
     var plan: UInt32
     var kind: KeyKind
     var path: UInt16 = 0
     var valueClass: ValueClass = .null
-    /// Whether the bytes begin with the number of a compartment.
+    /// Whether the key's bytes begin with the number of a compartment.
     var isCompartmented: Bool
 }
 
-/// A part of a container that keys are confined to: a database, where it is private a user's, and
-/// possibly one zone of it.
+/// The part of a container to which keys are limited: a database (with its owner, if it is private)
+/// and possibly one of its zones.
 struct Compartment: Hashable {
     var database: DatabaseScope
     var owner: UserID?
     var zoneID: ZoneID?
 
-    /// The commonest, which costs no bytes in a key: the public database, whichever zone.
+    /// Whether this is the most common compartment, the public database with any zone, which takes
+    /// no bytes in a key.
     var isCommon: Bool { database == .public && owner == nil && zoneID == nil }
 }
 
-/// The plan of one record type: which paths are decoded, and by which keys they are looked up.
+/// The plan of one record type: which paths are decoded, and which keys they are looked up by.
 ///
-/// There are two plans of a record type, one for the public database and one for compartments,
-/// because their keys differ; both number their paths alike.
+/// A plan has two sets of paths, one for keys in the public database and one for keys in
+/// compartments, because the keys differ. Both number their paths alike.
 struct RecordTypePlan: Codable {
-    /// The record type; `nil` for subscriptions to all.
+    /// The record type; `nil` for subscriptions to all record types.
     let recordType: RecordType?
-    /// The paths that rows or keys name, by number.
+    /// The paths that rows or keys use, by number, with the keys outside compartments.
     var paths: [PathUse] = []
-    /// The same for the keys in compartments.
+    /// The same paths with the keys in compartments.
     var compartmentPaths: [PathUse] = []
-    /// The paths that are plain fields, by their names.
+    /// The numbers of the paths that are plain fields, by field name.
     var fieldNumbers: [String: Int] = [:]
-    /// The paths that are derived from fields, by how; a path comes after what it is derived from.
+    /// The numbers of the derived paths, by their origin; a path comes after the one it is derived
+    /// from.
     var derivedNumbers: [PathOrigin: Int] = [:]
-    /// The numbers of the derived paths, ascending.
+    /// The numbers of the derived paths, in ascending order.
     var derived: [Int] = []
-    /// Whether some path is derived from whole values, for which canonical bytes do not do.
+    /// Whether some path is derived from whole values, so that canonical bytes are not enough.
     var needsValues = false
-    /// The paths that are CloudKit's system fields, which do not come from the image.
+    /// The paths that are CloudKit's system fields, which are not part of the image.
     var systemPaths: [Int] = []
-    /// Whether some predicate reads a system field, be it by a path or in the evaluator.
+    /// Whether some predicate reads a system field, by a path or in the evaluator.
     var readsSystemFields = false
-    /// The dimension of ``KeyKind/every``, plus 1.
+    /// The number of the dimension of ``KeyKind/every``, plus 1; 0 if there is none.
     var every: UInt32 = 0
     var compartmentEvery: UInt32 = 0
 
@@ -84,10 +87,10 @@ struct RecordTypePlan: Codable {
         self.recordType = recordType
     }
 
-    /// The number of a field, if some predicate names it.
+    /// Returns the number of a field's path, if some predicate uses the field.
     @inline(__always)
     func path(of field: String) -> Int? {
-        // A few short names are found faster by looking at each than by hashing.
+        // With a few short names, a scan is faster than hashing.
         for number in 0..<min(paths.count, 12)
         where paths[number].field == field && paths[number].isPlain {
             return number
@@ -95,7 +98,7 @@ struct RecordTypePlan: Codable {
         return paths.count <= 12 ? nil : fieldNumbers[field]
     }
 
-    /// The number of a derived path, if some predicate names it.
+    /// Returns the number of a derived path, if some predicate uses it.
     func path(_ origin: PathOrigin) -> Int? { derivedNumbers[origin] }
 
     mutating func addPath(_ field: String, _ origin: PathOrigin = .field) -> Int {
@@ -120,30 +123,31 @@ struct RecordTypePlan: Codable {
     }
 }
 
-/// Everything that has been given a number: record types, dimensions, compartments.
+/// The numbers of record types, dimensions and compartments.
 ///
-/// Numbers are never taken back; ``version`` tells a decoded change that it is out of date.
+/// Numbers are never withdrawn. A decoded change compares ``version`` to find out that it is out of
+/// date.
 struct Catalog {
-    /// Raised whenever a change would be decoded differently.
+    /// The version, which increases whenever a change would be decoded differently.
     private(set) var version: UInt64 = 0
     private(set) var plans: [RecordTypePlan] = [RecordTypePlan(recordType: nil)]
     private var planNumbers: [RecordType: Int] = [:]
-    /// The plan that was asked for last: the same record type comes many times in a row.
+    /// The plan that was used last; changes often have the same record type many times in a row.
     private var lastPlan = 0
     private(set) var dimensions: [KeyDimension] = []
     private var dimensionNumbers: [KeyDimension: UInt32] = [:]
     private var compartments: [Compartment: UInt32] = [:]
 
-    /// The number of a record type's plan; 0 is the plan of subscriptions to all.
+    /// Returns the number of a record type's plan; 0 is the plan of subscriptions to all types.
     func plan(of recordType: RecordType) -> Int? { planNumbers[recordType] }
 
-    /// Whether any subscription is confined to a part of the container.
+    /// Whether any subscription is limited to a part of the container.
     var hasCompartments: Bool { !compartments.isEmpty }
 
-    /// The number of a compartment that some subscription is confined to.
+    /// Returns the number of a compartment that some subscription is limited to.
     func compartment(_ compartment: Compartment) -> UInt32? { compartments[compartment] }
 
-    /// The number of a record type's plan, given out when first asked for.
+    /// Returns the number of a record type's plan, which is created on first use.
     mutating func makePlan(_ recordType: RecordType?) -> Int {
         guard let recordType else { return 0 }
         if plans[lastPlan].recordType == recordType { return lastPlan }
@@ -157,7 +161,8 @@ struct Catalog {
         return plans.count - 1
     }
 
-    /// The number of a compartment, from 1, given out when first asked for; 0 is the common one.
+    /// Returns the number of a compartment, from 1, which is assigned on first use; 0 is the most
+    /// common compartment.
     mutating func makeCompartment(_ compartment: Compartment) -> UInt32 {
         if compartment.isCommon { return 0 }
         if let known = compartments[compartment] { return known }
@@ -167,15 +172,16 @@ struct Catalog {
         return number
     }
 
-    /// Paths of one record type that predicates may name and still be judged by rows; the time to
-    /// decode a change grows with them.
+    /// The number of paths of one record type that predicates may use and still be judged by rows.
+    ///
+    /// The time to decode a change grows with the number.
     static let mostPaths = 1000
 
-    /// Whether a record type's predicates name too many fields already.
+    /// Returns whether a record type's predicates use too many paths already.
     func isCrowded(_ plan: Int) -> Bool { plans[plan].paths.count >= Self.mostPaths }
 
-    /// The number of a field, or of a member inside it, given out when first asked for; `nil` if
-    /// the record type has too many already.
+    /// Returns the number of a field's path, or of a member inside the field, which is assigned on
+    /// first use; `nil` if the record type has too many paths already.
     mutating func makePath(
         _ field: String, inner: [String] = [], folding: TextOptions = [], plan: Int
     ) -> Int? {
@@ -185,8 +191,8 @@ struct Catalog {
         return makePath("", .folded(base, folding), plan)
     }
 
-    /// The number of a field, or of a member inside it, as another dialect's rules see it; `nil` if
-    /// the record type has too many already.
+    /// Returns the number of the path to a field or a member inside it, in the view of another
+    /// dialect's rules; `nil` if the record type has too many paths already.
     mutating func makePath(
         _ field: String, inner: [String], view: ValueView, plan: Int
     ) -> Int? {
@@ -194,24 +200,25 @@ struct Catalog {
         return makePath(field, [], plan).flatMap { makePath("", .viewed($0, view), plan) }
     }
 
-    /// The number of a value inside a field, by steps of which one is an index; `nil` if the record
-    /// type has too many already.
+    /// Returns the number of the path to a value inside a field, by steps of which one is an index;
+    /// `nil` if the record type has too many paths already.
     mutating func makePath(_ steps: [RealmStep], view: ValueView, plan: Int) -> Int? {
         makePath("", .viewedSteps(steps, view), plan)
     }
 
-    /// The number of the path to the whole record, which only words are looked up in.
+    /// Returns the number of the path to the whole record, which is used for words only.
     mutating func makeRecordPath(plan: Int) -> Int? { makePath("", .record, plan) }
 
-    /// Notes that some predicate on a record type reads a system field in the evaluator.
+    /// Notes that a predicate on the record type reads a system field in the evaluator.
     mutating func useSystemFields(plan: Int) {
         guard !plans[plan].readsSystemFields else { return }
         plans[plan].readsSystemFields = true
         version += 1
     }
 
-    /// Whether changes of a record type are asked for system fields; those on the plan of all
-    /// record types are asked of every change.
+    /// Returns whether changes of a record type need system fields.
+    ///
+    /// If the plan of all record types uses them, every change does.
     func readsSystemFields(_ plan: Int?) -> Bool {
         plans[0].readsSystemFields || plan.map { plans[$0].readsSystemFields } ?? false
     }
@@ -233,7 +240,7 @@ struct Catalog {
         return plans[plan].addPath(field, origin)
     }
 
-    /// The number of a dimension, given out and entered on its plan when first asked for.
+    /// Returns the number of a dimension, which is assigned and entered in its plan on first use.
     mutating func makeDimension(_ dimension: KeyDimension) -> UInt32 {
         if let known = known(dimension) { return known - 1 }
         let number = UInt32(dimensions.count)
@@ -269,7 +276,7 @@ struct Catalog {
 
     // MARK: What a dimension is looked up by
 
-    /// The best of some sizes of cells in one dimension.
+    /// Returns the best size of cells for an interval among those in use in a dimension.
     func chooseCells(_ interval: borrowing Interval, _ dimension: KeyDimension) -> CellLevel? {
         let (plan, path) = (Int(dimension.plan), Int(dimension.path))
         return dimension.isCompartmented
@@ -277,7 +284,7 @@ struct Catalog {
             : plans[plan].paths[path].levels.choose(for: interval)
     }
 
-    /// How much of a prefix is a key in one dimension.
+    /// Returns the number of bytes of a prefix that make a key in a dimension.
     func prefixLength(for wanted: Int, _ dimension: KeyDimension) -> Int? {
         let (plan, path) = (Int(dimension.plan), Int(dimension.path))
         return dimension.isCompartmented
@@ -295,19 +302,19 @@ struct Catalog {
         note(dimension) { $0.levels.insert(cells) }
     }
 
-    /// Notes that the cells of places of this level must be looked up.
+    /// Notes that the cells of locations at this level must be looked up.
     mutating func usePlace(level: Int, _ dimension: KeyDimension) {
         note(dimension) { $0.placeLevels.insert(UInt64(1) << UInt64(level)) }
     }
 
-    /// Notes that three bytes or a word must be looked up.
+    /// Notes that three bytes (a gram) or a word must be looked up.
     mutating func useText(_ hash: UInt64, _ dimension: KeyDimension) {
         note(dimension) { use in
             dimension.kind == .gram ? use.grams.insert(hash) : use.tokens.insert(hash)
         }
     }
 
-    /// Raises the version if `body` says that it did something new.
+    /// Raises the version if `body` returns that it added something.
     private mutating func note(_ dimension: KeyDimension, _ body: (inout PathUse) -> Bool) {
         if withUse(of: dimension, body) { version += 1 }
     }
@@ -334,7 +341,7 @@ extension Catalog {
 
     /// Appends the catalog to an image.
     ///
-    /// - Throws: What the encoder throws.
+    /// - Throws: The encoder's error.
     func write(to image: inout ImageWriter) throws {
         let form = Form(version: version, plans: plans, dimensions: dimensions)
         image.append(bytes: try JSONEncoder().encode(form))
@@ -348,9 +355,10 @@ extension Catalog {
         }
     }
 
-    /// Fills a catalog that holds nothing from an image.
+    /// Fills an empty catalog from an image.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or what the decoder throws.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes, or the decoder's
+    ///   error.
     mutating func load(_ image: inout ImageReader) throws {
         let form = try JSONDecoder().decode(Form.self, from: Data(try image.run()))
         (version, plans, dimensions) = (form.version, form.plans, form.dimensions)

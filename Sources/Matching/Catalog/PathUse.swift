@@ -1,24 +1,24 @@
 import PredicateLanguage
 
-/// Where the values of a path come from.
+/// The origin of a path's values.
 enum PathOrigin: Hashable, Codable {
     /// A field of the record.
     case field
-    /// A member inside a field, by the names on the way.
+    /// A member inside a field, by the names that lead to it.
     case members([String])
-    /// Another path's values with their texts folded.
+    /// The values of another path, with their texts folded.
     case folded(Int, TextOptions)
     /// The whole record.
     case record
-    /// Another path's values as another dialect's rules see them.
+    /// The values of another path in the view of another dialect's rules.
     case viewed(Int, ValueView)
-    /// A member inside a field as these rules find and see it, by the names on the way.
+    /// A member inside a field as those rules find and view it, by the names that lead to it.
     case viewedMembers([String], ValueView)
-    /// A value inside a field as Realm's rules find and see it, by the steps on the way, one of
-    /// which is an index.
+    /// A value inside a field as Realm's rules find and view it, by the steps that lead to it, one
+    /// of which is an index.
     case viewedSteps([RealmStep], ValueView)
 
-    /// Whether values are bags of scalars.
+    /// Whether the values are bags of scalars.
     var isView: Bool {
         switch self {
         case .viewed, .viewedMembers, .viewedSteps: true
@@ -27,38 +27,40 @@ enum PathOrigin: Hashable, Codable {
     }
 }
 
-/// The keys that changes of one record type are looked up by: what saved predicates ask for, and
-/// nothing else.
+/// The keys of one path by which changes of a record type are looked up.
+///
+/// It has only those that saved predicates need.
 struct PathUse: Codable {
-    /// The field of the record; empty for derived paths.
+    /// The name of the record's field; empty for derived paths.
     var field: String
-    /// Where the values come from.
+    /// The origin of the values.
     var origin = PathOrigin.field
-    /// For each value class, the number of the dimension of equality plus 1, 0 where unused.
+    /// For each value class, the number of the dimension for equality plus 1; 0 if unused.
     var equal = ClassNumbers()
     /// The same for elements of collections.
     var element = ClassNumbers()
     /// The same for values in views, alone or in a list.
     var any = ClassNumbers()
-    /// The same for cells; numbers and dates only.
+    /// The same for cells, for numbers and dates only.
     var cell = ClassNumbers()
     /// The same for open intervals.
     var open = ClassNumbers()
-    /// The same for intervals that lists of several numbers or dates may satisfy.
+    /// The same for intervals that several numbers or dates of a list may satisfy together.
     var hull = ClassNumbers()
-    /// The dimension of whole lists, plus 1.
+    /// The number of the dimension for whole lists, plus 1.
     var sequence: UInt32 = 0
-    /// The dimension of texts of any content, plus 1.
+    /// The number of the dimension for texts of any content, plus 1.
     var text: UInt32 = 0
-    /// The dimension of prefixes, plus 1.
+    /// The number of the dimension for prefixes, plus 1.
     var prefix: UInt32 = 0
-    /// The dimension of three bytes anywhere in texts, plus 1, and which are in use.
+    /// The number of the dimension for three bytes anywhere in a text, plus 1, and the bytes in
+    /// use.
     var gram: UInt32 = 0
     var grams = TextFilter()
-    /// The dimension of words, plus 1, and which are in use.
+    /// The number of the dimension for words, plus 1, and the words in use.
     var token: UInt32 = 0
     var tokens = TextFilter()
-    /// The dimension of the cells of places, plus 1, and their levels in use, as bits.
+    /// The number of the dimension for cells of locations, plus 1, and the levels in use, as bits.
     var place: UInt32 = 0
     var placeLevels: UInt64 = 0
     /// The prefix lengths in use, as bits.
@@ -66,13 +68,13 @@ struct PathUse: Codable {
     /// The sizes of cells in use.
     var levels = CellLevels()
 
-    /// Whether it is a field as it is.
+    /// Whether the path is a field of the record, not derived from anything.
     var isPlain: Bool {
         if case .field = origin { true } else { false }
     }
 }
 
-/// A number for each class that can be a key.
+/// A number for each value class that can be a key.
 struct ClassNumbers: Codable {
     private var numbers: InlineArray<10, UInt32> = .init(repeating: 0)
 
@@ -97,7 +99,7 @@ struct ClassNumbers: Codable {
 }
 
 extension PathUse {
-    /// The number of a dimension plus 1, or 0.
+    /// Returns the number of a dimension plus 1, or 0 if it is not in use.
     func number(of dimension: KeyDimension) -> UInt32 {
         switch dimension.kind {
         case .equal: equal[dimension.valueClass]
@@ -136,28 +138,28 @@ extension PathUse {
 }
 
 extension UInt64 {
-    /// Sets bits; says whether one of them is new.
+    /// Sets bits, and returns whether any of them is new.
     mutating func insert(_ bits: UInt64) -> Bool {
         defer { self |= bits }
         return self & bits != bits
     }
 }
 
-/// Which short texts may be keys of a path: a few bits for each, so that a change's text is passed
-/// over quickly where nobody asks for it.
+/// A filter of the short texts that may be keys of a path, with one bit for each text, so that
+/// texts in a change that no predicate looks for are skipped quickly.
 struct TextFilter: Codable {
     private var words: [UInt64] = []
 
     private static let bits: UInt64 = 1 << 14
 
-    /// Takes the text with this hash into use; says whether that changes anything.
+    /// Adds the text with this hash, and returns whether that changes the filter.
     mutating func insert(_ hash: UInt64) -> Bool {
         if words.isEmpty { words = Array(repeating: 0, count: Int(Self.bits / 64)) }
         let (word, bit) = Self.place(hash)
         return words[word].insert(bit)
     }
 
-    /// Whether the text with this hash may be in use.
+    /// Returns whether the text with this hash may be in use.
     @inline(__always)
     func contains(_ hash: UInt64) -> Bool {
         if words.isEmpty { return false }

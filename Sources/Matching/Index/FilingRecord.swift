@@ -1,13 +1,13 @@
-/// What must be known of a subscription to take it out again, beside the hashes of its keys.
+/// What the index keeps about a subscription, besides the hashes of its keys, to remove it again.
 ///
-/// In a block of the arena: two words of header, of which the place of the key's length says what
-/// follows; the hashes; two words of programs; two words of a lower bound.
+/// Its form in an arena block: two header words, in which the field for the key length holds flags
+/// for the parts that follow; the hashes; two words for programs; two words for a lower bound.
 struct FilingRecord {
     var keys = 1
     var rest: UInt32 = 0
     var whole: UInt32 = 0
     var isResidual = false
-    /// The lower bound of its interval as filed, where it is among many.
+    /// The lower bound of its interval as filed, if the interval is one of many under its key.
     var low: Int64?
 
     private static let programsFlag = 1
@@ -39,12 +39,12 @@ struct FilingRecord {
         }
     }
 
-    /// Whether there is nothing to know but the hashes.
+    /// Whether the hashes are all there is to know.
     var isBare: Bool { !hasPrograms && !isResidual && low == nil }
 
     private var hasPrograms: Bool { rest != 0 || whole != 0 }
 
-    /// Words of the block.
+    /// The number of words of the block.
     var words: Int { 2 + keys + (hasPrograms ? 2 : 0) + (low == nil ? 0 : 2) }
 
     /// Writes everything but the hashes.

@@ -1,12 +1,12 @@
 import RelayModel
 
-/// Everything in an index: the catalog, and a core for each 2^28 serials.
+/// The contents of an index: the catalog, and one core for every 2^28 serials.
 ///
-/// `@unchecked Sendable`: ``SubscriptionIndex`` lets a thread in only while it holds a reading
-/// reader, to read, or all of them, to write.
+/// `@unchecked Sendable`: ``SubscriptionIndex`` admits a thread to read only while it holds a
+/// reading reader, and to write only while it holds all readers.
 final class IndexContent: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var catalog = Catalog()
-    /// The cores by the upper bits of their serials, ascending.
+    /// The cores by the upper bits of their serials, in ascending order.
     @exclusivity(unchecked) private(set) var cores: [(base: UInt64, core: IndexCore)] = []
     private var observed = IndexStatistics()
     let seed: UInt64
@@ -31,7 +31,7 @@ final class IndexContent: @unchecked Sendable {
     }
 
     func cost(of subscription: IndexedSubscription) -> MatchingCost {
-        // Filing and taking out again is the one way that cannot differ from filing.
+        // Filing the subscription and removing it again cannot give another result than filing it.
         let core = cores.first?.core ?? self.core(of: 0)
         var id = PostingWord.idMask
         while core.serials.word(id) != 0 { id -= 1 }
@@ -39,7 +39,7 @@ final class IndexContent: @unchecked Sendable {
         let cost = core.insert(id, subscription, catalog: &catalog)
         _ = core.remove(id)
         core.misfilings.forget(id, plan: catalog.makePlan(subscription.recordType))
-        // What nobody saves is not looked up.
+        // Keys that no saved subscription uses must not be looked up.
         if catalog.version != before.version {
             catalog = before
             for (_, core) in cores { core.planner.forgetDimensions(from: before.dimensions.count) }
@@ -47,8 +47,10 @@ final class IndexContent: @unchecked Sendable {
         return cost
     }
 
-    /// Subscriptions that would be filed better, or weighed otherwise, by what changes have shown
-    /// since; each is named once.
+    /// Returns subscriptions that would be filed or weighed better now, by what recent changes have
+    /// shown.
+    ///
+    /// Each is returned once.
     func takeMisfiled(most: Int) -> [UInt64] {
         var serials: [UInt64] = []
         for (base, core) in cores where serials.count < most {
@@ -72,13 +74,14 @@ final class IndexContent: @unchecked Sendable {
         ChangeDecoder(catalog: catalog, seed: seed).decode(change, now: now, into: decoded)
     }
 
-    /// Decodes a change as it lies in the log; says whether the text has that form.
+    /// Decodes a change from its text in the log, and returns whether the text has the expected
+    /// form.
     func decode(_ text: String, appendedAt: Timestamp, into decoded: DecodedChange) -> Bool {
         StoredChangeDecoder(catalog: catalog, seed: seed)
             .decode(text, appendedAt: appendedAt, into: decoded)
     }
 
-    /// Decodes again what was decoded before the catalog grew.
+    /// Decodes a change again if the catalog has grown since.
     @inline(__always)
     func refresh(_ decoded: DecodedChange) {
         guard decoded.catalogVersion != catalog.version, let source = decoded.source else {
@@ -111,8 +114,9 @@ final class IndexContent: @unchecked Sendable {
         return nil
     }
 
-    /// What a change comes to whose values behind members take too long to be found: those are to
-    /// blame who ask for them.
+    /// Returns the costs of a change for which finding values inside members took too many steps.
+    ///
+    /// They are charged to the subscriptions that use those paths.
     func dearWalk(_ decoded: DecodedChange) -> DearChange {
         let walked = catalog.plans[decoded.plan].walkedPaths
         var costs: [DearChange.Cost] = []
@@ -132,7 +136,7 @@ final class IndexContent: @unchecked Sendable {
         scratch.errors.removeAll(keepingCapacity: true)
     }
 
-    /// Keeps the keys of a sample of the changes for writers to learn from.
+    /// Keeps the keys of some changes as samples, from which writers learn.
     @inline(__always)
     func sample(_ decoded: DecodedChange, _ samples: inout KeySamples) {
         samples.turn &+= 1
@@ -150,7 +154,8 @@ final class IndexContent: @unchecked Sendable {
 
     // MARK: Taking over what readers left
 
-    /// Empties a reader: samples are learned from, errors and costs are added up.
+    /// Takes over what a reader has collected: learns from its samples, and adds up its errors and
+    /// costs.
     @inline(__always)
     func takeOver(_ reader: inout IndexReader.State) {
         if reader.scratch.changes != 0 { learn(&reader) }
@@ -208,7 +213,7 @@ final class IndexContent: @unchecked Sendable {
 // MARK: - Snapshots
 
 extension IndexContent {
-    /// Appends everything to an image.
+    /// Appends the contents to an image.
     func write(to image: inout ImageWriter) throws {
         image.reserve(cores.reduce(4096) { $0 + $1.core.bytes })
         try catalog.write(to: &image)
@@ -219,9 +224,10 @@ extension IndexContent {
         }
     }
 
-    /// Fills an index that holds nothing from an image.
+    /// Fills an empty index from an image.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or what a part throws.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes, or the error of a
+    ///   part.
     func load(_ image: inout ImageReader) throws {
         try catalog.load(&image)
         for _ in 0..<(try image.count(0...64)) {

@@ -1,7 +1,9 @@
-// What must hold between any two edits; looked at in debug builds only.
+// The invariants that hold between any two edits; they are checked in debug builds only.
 extension IndexCore {
-    /// Looks after the invariants now and then: often while the index is small, so that an edit
-    /// costs about as much whatever the index holds.
+    /// Checks the invariants now and then.
+    ///
+    /// It checks often while the index is small and seldom when it is large, so that the average
+    /// cost of an edit does not depend on the size.
     func checkNowAndThen() -> Bool {
         edits &+= 1
         guard edits % (serials.count / 16 + 1) == 0 else { return true }
@@ -10,7 +12,7 @@ extension IndexCore {
         return violation == nil
     }
 
-    /// The first invariant that does not hold, in words; `nil` if all do.
+    /// Returns a description of the first violated invariant; `nil` if all hold.
     func violation() -> String? {
         var census = PostingCensus()
         for index in 0...store.table.mask where store.table.slots[index] != 0 {
@@ -44,7 +46,7 @@ extension IndexCore {
         return uses.count == programs.table.count ? nil : "a program is used by nobody"
     }
 
-    /// Looks at the blocks of one key.
+    /// Checks the blocks of one key.
     private func chain(
         _ head: UInt32, _ hash: UInt32, _ census: inout PostingCensus
     ) -> String? {
@@ -114,7 +116,7 @@ extension IndexCore {
         return nil
     }
 
-    /// How many subscriptions a posting's first word names.
+    /// Returns the number of subscriptions that a posting's first word refers to.
     private func members(_ word: UInt32) -> Int {
         guard word & PostingWord.group != 0 else { return 1 }
         return PostingBlock(store.arena, word & ~PostingWord.group).count
@@ -127,7 +129,7 @@ extension IndexCore {
     }
 }
 
-/// What was found in all blocks.
+/// The counts of all postings that were found in the blocks.
 struct PostingCensus {
     var plain = 0
     var range = 0

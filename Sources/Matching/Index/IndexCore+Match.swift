@@ -1,45 +1,45 @@
 import RelayModel
 
-/// What a reader collects, kept from change to change.
+/// The working memory of a reader, which it keeps from one change to the next.
 struct MatchScratch: ~Copyable {
-    /// Numbers of subscriptions, with repetitions and in runs.
+    /// The numbers of the fired subscriptions, with repetitions and in ascending runs.
     var ids = GrowingBuffer<UInt32>(capacity: 1024)
-    /// The same as serials, ascending, each once.
+    /// The same subscriptions as serials, ascending and without repetitions.
     var answer = GrowingBuffer<UInt64>(capacity: 1024)
-    /// Room for sorting.
+    /// Working memory for sorting.
     var spare = GrowingBuffer<UInt32>(capacity: 1024)
-    /// The blocks that the keys of the change lead to, and what they hold; 0 where there are none.
+    /// For each key of the change, its first block; 0 if there is none.
     var heads = GrowingBuffer<UInt32>(capacity: 64)
-    /// Keeps the loads that only warm the cache from being left out.
+    /// Depends on all loads that only warm the cache, so that the compiler cannot remove them.
     var touched: UInt64 = 0
-    /// Candidates that a program or an interval had to verify.
+    /// The number of candidates that a program or an interval had to verify.
     var candidates: UInt64 = 0
-    /// Those that it confirmed.
+    /// The number of candidates that were confirmed.
     var confirmed: UInt64 = 0
-    /// Programs run.
+    /// The number of programs that were run.
     var runs: UInt64 = 0
-    /// The program that was run last on this change, and what it said.
+    /// The program that was last run on this change, and its verdict.
     var lastProgram: UInt32 = 0
     var lastVerdict = Verdict.doesNotFire
-    /// Steps of the change in hand, over all its programs.
+    /// The number of steps of the current change, over all its programs.
     var steps = 0
-    /// The most steps of one match; beyond them nothing is judged any more.
+    /// The maximum number of steps of one match; beyond it, no further condition is judged.
     var mostSteps = Limits.maximumStepsPerChange
-    /// Who took many of them.
+    /// Evaluations that took many of the steps.
     var dear: [DearPosting] = []
-    /// Evaluation errors by subscription.
+    /// The number of evaluation errors by subscription.
     var errors: [UInt32: UInt64] = [:]
-    /// The same by serial, until a writer takes them over.
+    /// The number of evaluation errors by serial, until a writer takes them over.
     var serialErrors: [UInt64: UInt64] = [:]
-    /// Those that had one on the change in hand.
+    /// The serials of subscriptions that had an evaluation error on the current change.
     var erring: [UInt64] = []
-    /// Changes matched.
+    /// The number of changes matched.
     var changes: UInt64 = 0
-    /// Subscriptions fired.
+    /// The number of subscriptions fired.
     var matches: UInt64 = 0
 }
 
-/// An evaluation that took many steps, and for whom.
+/// An evaluation that took many steps, and the posting that it was for.
 struct DearPosting {
     var word: UInt32
     var steps: Int
@@ -56,8 +56,8 @@ extension IndexCore {
         scratch.heads.count = 0
         scratch.heads.reserve(count)
         let table = store.table
-        // A match costs its cache misses. Loads that do not depend on each other and are not
-        // guarded by branches are under way together: first all slots, then all blocks.
+        // Cache misses dominate the cost of a match. Loads that do not depend on each other or on
+        // branches run at the same time, so all slots are loaded first, and then all blocks.
         var touched: UInt64 = 0
         if count > 1 {
             for index in 0..<count {
@@ -86,7 +86,7 @@ extension IndexCore {
         return index < 0 ? 0 : KeyTable.block(of: table.slots[index])
     }
 
-    /// Follows one key.
+    /// Follows one key of the change.
     @inline(__always)
     private func visit(
         _ probe: Probe, _ head: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
@@ -129,7 +129,7 @@ extension IndexCore {
         scratch.ids.count = end
     }
 
-    /// Adds whoever a posting's first word names.
+    /// Adds the subscriptions that a posting's first word refers to.
     @inline(__always)
     private func emit(_ word: UInt32, _ operation: FiresOn, _ scratch: inout MatchScratch) {
         if word & PostingWord.group != 0 {
@@ -142,8 +142,10 @@ extension IndexCore {
 
     // MARK: Intervals
 
-    /// A field's value as a block's intervals want it: the value to compare with lower bounds and
-    /// the one to compare with upper bounds, which differ for integers beyond the doubles.
+    /// Returns a field's value in the form that a block's intervals need: the value to compare with
+    /// lower bounds, and the value to compare with upper bounds.
+    ///
+    /// They differ for integers that a double cannot represent.
     @inline(__always)
     private func values(_ kind: IntervalKind, _ change: DecodedChange) -> (Int64, Int64)? {
         let slot = change.slots[kind.path]
@@ -154,7 +156,8 @@ extension IndexCore {
         return kind.isMirrored ? (~above, ~slot.order) : (slot.order, above)
     }
 
-    /// The same of a bag, of which any value may satisfy the lower bound, and any the upper.
+    /// Returns these values for a bag, in which any value may satisfy the lower bound and any the
+    /// upper.
     @inline(never)
     private func ends(
         of slot: FieldSlot, _ kind: IntervalKind, _ change: DecodedChange
@@ -209,7 +212,8 @@ extension IndexCore {
         scratch.confirmed += UInt64(end - before)
     }
 
-    /// Intervals in a cell: what begins too early to reach the value, or after it, is passed over.
+    /// Adds intervals in a cell; those that begin too early to reach the value, or after it, are
+    /// skipped.
     @inline(__always)
     private func sorted(
         _ block: PostingBlock, _ change: DecodedChange, _ scratch: inout MatchScratch
@@ -244,13 +248,14 @@ extension IndexCore {
                 let chunk = PostingBlock(store.arena, entry.word)
                 intervals(chunk.postings, chunk.count, value, above, change, &scratch)
             }
-            // What lies before this chunk begins too early.
+            // The chunks before this one begin too early to reach the value.
             if entry.low < floor { return }
             index -= 1
         }
     }
 
-    /// Whether the one program of a chunk says that none of it fires.
+    /// Returns whether all intervals of a chunk have the same program and that program does not
+    /// fire.
     @inline(__always)
     private func isRuledOut(
         _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
@@ -297,13 +302,13 @@ extension IndexCore {
         }
     }
 
-    /// What a program says; the same program often comes many times in a row.
+    /// Returns the verdict of a program; the same program often comes many times in a row.
     @inline(__always)
     private func verdict(
         _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
     ) -> Verdict {
         if program == scratch.lastProgram { return scratch.lastVerdict }
-        // Whoever asked has its answer taken back: the change is set aside.
+        // Beyond the limit the change is set aside, and its answer is discarded.
         if scratch.steps > scratch.mostSteps { return .doesNotFire }
         scratch.runs += 1
         let verdict = programs.run(program, on: change, steps: &scratch.steps)
@@ -311,7 +316,7 @@ extension IndexCore {
         return verdict
     }
 
-    /// Notes an evaluation error for all whom a posting names.
+    /// Counts an evaluation error for all subscriptions that a posting refers to.
     private func count(_ word: UInt32, _ operation: FiresOn, _ scratch: inout MatchScratch) {
         let before = scratch.ids.count
         emit(word, operation, &scratch)
@@ -324,10 +329,10 @@ extension IndexCore {
         scratch.ids.count = before
     }
 
-    /// Steps from which an evaluation is worth a name, if the change should take too many.
+    /// The number of steps from which an evaluation is recorded, in case the change takes too many.
     private static var dearSteps: Int { 50_000 }
 
-    /// What the conditions took that took much, by subscription.
+    /// Returns the steps of expensive conditions, by subscription.
     func costs(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [(id: UInt32, steps: Int)] {
         var costs: [(id: UInt32, steps: Int)] = []
         for posting in scratch.dear {
@@ -342,15 +347,16 @@ extension IndexCore {
         return costs
     }
 
-    /// Subscriptions whose costs are told of one change.
+    /// The maximum number of subscriptions whose costs are reported for one change.
     private static var mostCosts: Int { 10_000 }
 
-    /// Subscriptions whose errors one reader counts before a writer takes them over.
+    /// The maximum number of subscriptions whose errors one reader counts until a writer takes them
+    /// over.
     private static var mostErrors: Int { 10_000 }
 }
 
 extension PostingStore {
-    /// Whether a block is the first of a key.
+    /// Returns whether a block is the first block of a key.
     @inline(__always)
     func has(_ head: UInt32, _ probe: Probe, _ key: UnsafePointer<UInt8>) -> Bool {
         let block = PostingBlock(arena, head)
@@ -362,7 +368,7 @@ extension PostingStore {
 }
 
 extension KeyBytes {
-    /// Whether two runs of bytes are equal; most are 8 to 40 bytes long.
+    /// Returns whether two byte sequences are equal; most are 8 to 40 bytes long.
     @inline(__always)
     static func equal(
         _ left: UnsafePointer<UInt8>, _ right: UnsafePointer<UInt8>, _ count: Int

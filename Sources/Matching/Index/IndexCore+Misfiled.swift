@@ -1,24 +1,25 @@
 import RelayModel
 
-// What changes show after subscriptions were filed: keys that many changes hit, and keys under
-// which much was filed before anything was known. Whoever has the predicates files those again, a
-// few at a time (``SubscriptionIndex/takeMisfiled(most:)``).
+// What changes show after subscriptions were filed: keys that many changes hit, and keys that
+// became crowded before anything was known about them. The owner of the predicates files such
+// subscriptions again, a few at a time (``SubscriptionIndex/takeMisfiled(most:)``).
 
-/// Subscriptions to be filed again, and what was looked at for it.
+/// The subscriptions to be filed again, and the keys that were inspected for it.
 struct Misfilings {
-    /// By plan: filed under a crowded key while nothing was known of it.
+    /// By plan, the subscriptions that were filed under a crowded key while nothing was known about
+    /// it.
     private(set) var unproven: [Int: [UInt32]] = [:]
-    /// To be filed again, last first.
+    /// The subscriptions to be filed again, as a stack.
     private(set) var queue: [UInt32] = []
-    /// The postings of hot keys when they were last looked at, by the keys' hashes.
+    /// The number of postings of hot keys when they were last inspected, by the keys' hashes.
     private var looked: [UInt32: Int] = [:]
 
-    /// Subscriptions in each list at most; the rest stays where it is.
+    /// The maximum length of each list; further subscriptions stay as they are filed.
     static let most = 1 << 16
-    /// Hot keys remembered.
+    /// The maximum number of hot keys in `looked`.
     private static let mostKeys = 4096
 
-    /// Room in the queue.
+    /// The number of subscriptions that the queue can still take.
     var room: Int { Self.most - queue.count }
 
     mutating func noteUnproven(_ id: UInt32, plan: Int) {
@@ -27,12 +28,12 @@ struct Misfilings {
         }
     }
 
-    /// Takes back what was noted last.
+    /// Removes a subscription that was noted last.
     mutating func forget(_ id: UInt32, plan: Int) {
         if unproven[plan]?.last == id { unproven[plan]?.removeLast() }
     }
 
-    /// Now more is known of a plan's changes.
+    /// Queues the unproven subscriptions of a plan, now that more is known about its changes.
     mutating func decide(plan: Int) {
         guard let ids = unproven.removeValue(forKey: plan) else { return }
         queue += ids.prefix(room)
@@ -42,8 +43,8 @@ struct Misfilings {
         if room > 0 { queue.append(id) }
     }
 
-    /// Whether a hot key with so many postings is worth a look: the first time, and whenever they
-    /// have doubled.
+    /// Returns whether a hot key with this number of postings is worth inspecting: the first time,
+    /// and whenever the number has doubled.
     mutating func looks(at hash: UInt32, postings: Int) -> Bool {
         guard postings >= 2 * looked[hash, default: 0] else { return false }
         if looked.count >= Self.mostKeys { looked.removeAll() }
@@ -55,7 +56,7 @@ struct Misfilings {
 
     // MARK: Snapshots
 
-    /// Appends to an image what must not be forgotten: who is weighed for what nobody knew.
+    /// Appends the unproven subscriptions to an image, because their weights are still provisional.
     func write(to image: inout ImageWriter) {
         image.append(UInt64(unproven.count))
         for (plan, ids) in unproven {
@@ -65,9 +66,9 @@ struct Misfilings {
         }
     }
 
-    /// Takes over what ``write(to:)`` wrote.
+    /// Reads what ``write(to:)`` wrote.
     ///
-    /// - Throws: `ImageDamage` if it ends before.
+    /// - Throws: `ImageDamage` if the image ends first.
     mutating func load(_ image: inout ImageReader) throws {
         for _ in 0..<(try image.count(0...Int(Int32.max))) {
             let plan = try image.count(0...Int(Int32.max))
@@ -79,15 +80,16 @@ struct Misfilings {
 }
 
 extension IndexCore {
-    /// From this share of its record type's changes on a key is hot.
+    /// A key is hot if it is hit by at least this share of its record type's changes.
     static let hotShare = 0.02
-    /// A key is crowded from this many postings to verify on.
+    /// A key is crowded if it has at least this number of postings to verify.
     static let crowd = 64
 
     /// Learns from the keys of one change of a plan.
     func learn(_ hashes: [UInt32], plan: Int) {
         planner.selectivity.observe(hashes, plan: plan)
-        // Now and then, because keys become crowded at any time.
+        // Repeated after every `Selectivity.enough` samples, because keys can become crowded at any
+        // time.
         if planner.selectivity.samples(plan: plan) % Selectivity.enough == 0 {
             misfilings.decide(plan: plan)
         }
@@ -100,7 +102,7 @@ extension IndexCore {
         }
     }
 
-    /// Lists who is filed under a hot key and has to be verified there, if they are many.
+    /// Queues the subscriptions that have to be verified under a hot key, if they are many.
     private func look(at hash: UInt32) {
         var slot = store.table.next(hash, from: Int(hash))
         while slot >= 0 {
@@ -115,7 +117,7 @@ extension IndexCore {
         }
     }
 
-    /// Subscriptions to be filed again; each is named once.
+    /// Returns subscriptions to be filed again, each of them once.
     func takeMisfiled(most: Int) -> [UInt32] {
         var ids: [UInt32] = []
         while ids.count < most, let id = misfilings.next() {
@@ -126,7 +128,8 @@ extension IndexCore {
 }
 
 extension PostingStore {
-    /// Postings of a key's blocks that are verified one by one, those in chunks about.
+    /// Returns the number of postings of a key that are verified individually; those in chunks are
+    /// estimated.
     func verified(in head: UInt32) -> Int {
         var count = 0
         var offset = head
@@ -142,7 +145,7 @@ extension PostingStore {
         return count
     }
 
-    /// The subscriptions that ``verified(in:)`` counts.
+    /// Calls `body` with each subscription that ``verified(in:)`` counts.
     func forEachVerified(in head: UInt32, _ body: (UInt32) -> Void) {
         var offset = head
         while offset != 0 {

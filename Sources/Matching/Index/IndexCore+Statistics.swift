@@ -1,5 +1,5 @@
 extension IndexCore {
-    /// Counts the keys of each dimension.
+    /// Adds the number of keys of each dimension to `counts`.
     func countKeys(into counts: inout [Int]) {
         let table = store.table
         for index in 0...table.mask where table.slots[index] != 0 {

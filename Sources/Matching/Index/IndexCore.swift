@@ -1,27 +1,27 @@
 import PredicateLanguage
 import RelayModel
 
-/// The postings of up to 2^28 subscriptions whose serials share their upper bits.
+/// The postings of up to 2^28 subscriptions whose serials have the same upper bits.
 ///
-/// Not safe for concurrent use: ``SubscriptionIndex`` lets any number of readers in, or one writer.
+/// Not safe for concurrent use: ``SubscriptionIndex`` admits any number of readers, or one writer.
 final class IndexCore {
     let store = PostingStore()
     let programs: ProgramStore
     let planner: Planner
     @exclusivity(unchecked) var serials = SerialDirectory()
-    /// Postings saved because an equal one was there.
+    /// The number of postings that were saved because an equal one existed.
     @exclusivity(unchecked) private(set) var shared = 0
-    /// Subscriptions filed under their record type alone.
+    /// The number of subscriptions that are filed under their record type alone.
     @exclusivity(unchecked) private(set) var residuals = 0
-    /// Evaluation errors by subscription, since the start.
+    /// The number of evaluation errors by subscription, since the start.
     @exclusivity(unchecked) private(set) var errors: [UInt32: UInt64] = [:]
 
-    /// The keys that are crowded, and since when.
+    /// The crowded keys, and what was known when they became crowded.
     @exclusivity(unchecked) var crowds = CrowdedKeys()
-    /// Who should be filed again.
+    /// The subscriptions that should be filed again.
     @exclusivity(unchecked) var misfilings = Misfilings()
 
-    /// Edits so far, in debug builds.
+    /// The number of edits so far, in debug builds.
     @exclusivity(unchecked) var edits = 0
 
     init(seed: UInt64) {
@@ -29,7 +29,7 @@ final class IndexCore {
         planner = Planner(seed: seed, store: store, programs: programs)
     }
 
-    /// Bytes of everything that grows with the subscriptions.
+    /// The size in bytes of everything that grows with the subscriptions.
     var bytes: Int {
         store.arena.bytes + store.table.bytes + programs.table.bytes + serials.bytes
             + programs.references.reduce(0) { $0 + $1.bytes }
@@ -37,7 +37,7 @@ final class IndexCore {
 
     // MARK: Inserting
 
-    /// Files a subscription, in place of one with the same number.
+    /// Files a subscription, replacing one with the same number.
     func insert(
         _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
     ) -> MatchingCost {
@@ -66,12 +66,13 @@ final class IndexCore {
         }
         var isInDirectory = false
         var crowd = 0
-        // What is known of the crowded keys; nothing, if one of them is undecided.
+        // The share of changes that hit the crowded keys; `nil` if it is not known yet for one of
+        // them.
         var share: Double? = 0
         for index in 0..<count {
             let key = planner.keys[index]
             isInDirectory = file(key, word, filing) || isInDirectory
-            // Hardly any change looks there.
+            // Hardly any change has a key of this kind.
             if planner.isHull(key.dimension) { continue }
             let others = self.crowd(under: key, filing)
             crowd = max(crowd, others)
@@ -86,8 +87,9 @@ final class IndexCore {
             isResidual: filing.isResidual, keys: count, crowd: crowd, unplaced: planner.unplaced)
     }
 
-    /// Candidates to be expected: where many stand under a key, and nothing is known of it yet, the
-    /// worst.
+    /// Returns the expected number of candidates for each change.
+    ///
+    /// It is the worst case, 1, if a crowded key is new and nothing is known about it yet.
     private func expectation(
         of filing: Filing, _ id: UInt32, _ plan: Int, crowded share: Double?
     ) -> Double {
@@ -99,7 +101,8 @@ final class IndexCore {
         return min(max(filing.expected, share), 1)
     }
 
-    /// What else is verified under a key for which a program of its own was filed.
+    /// Returns the number of other postings that are verified under a key, if this subscription has
+    /// a program of its own there.
     private func crowd(under planned: PlannedKey, _ filing: Filing) -> Int {
         let program = planned.isExact ? filing.rest : filing.whole
         guard program != 0, programs.uses(program) == 1 else { return 0 }
@@ -114,8 +117,10 @@ final class IndexCore {
         programs.release(filing.whole)
     }
 
-    /// Files a subscription under one key; says whether among intervals so many that its lower
-    /// bound is needed to find it again.
+    /// Files a subscription under one key.
+    ///
+    /// - Returns: Whether its interval is one of so many that removal needs its lower bound to find
+    ///   it.
     private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) -> Bool {
         let key = FiledKey(
             hash: planned.hash, dimension: planned.dimension,
@@ -142,7 +147,8 @@ final class IndexCore {
 
     // MARK: Removing
 
-    /// What removal must know: the hash of the only key, or a record of all.
+    /// Returns the word that removal needs: the hash of the only key, or the offset of a record of
+    /// all keys.
     private func record(_ filing: Filing, _ isInDirectory: Bool) -> UInt32 {
         let count = planner.keys.count
         let record = FilingRecord(
@@ -156,7 +162,7 @@ final class IndexCore {
         return offset
     }
 
-    /// Takes a subscription out; says whether it was known.
+    /// Removes a subscription, and returns whether it was filed.
     func remove(_ id: UInt32) -> Bool {
         let isKnown = takeOut(id)
         assert(checkNowAndThen())
@@ -184,7 +190,7 @@ final class IndexCore {
         return true
     }
 
-    /// Takes one posting of a subscription out from under a key with this hash.
+    /// Removes one posting of a subscription from a key with this hash.
     private func unfile(_ id: UInt32, hash: UInt32, _ record: FilingRecord) {
         var slot = store.table.next(hash, from: Int(hash))
         while slot >= 0 {
@@ -218,14 +224,14 @@ final class IndexCore {
         }
     }
 
-    /// Counts evaluation errors that readers met.
+    /// Adds evaluation errors that readers counted, for subscriptions that are still filed.
     func count(errors met: [UInt32: UInt64]) {
         for (id, count) in met where serials.word(id) != 0 { errors[id, default: 0] += count }
     }
 }
 
 extension Compartment {
-    /// Where a subscription's keys are confined to.
+    /// Creates the compartment to which a subscription's keys are limited.
     init(_ subscription: IndexedSubscription) {
         database = subscription.database
         owner = subscription.database == .public ? nil : subscription.owner
@@ -234,8 +240,10 @@ extension Compartment {
 }
 
 extension Interval {
-    /// Bounds as they are filed: an interval that is only bounded above is mirrored, so that the
-    /// bound which narrows comes first.
+    /// The bounds in the form in which they are filed.
+    ///
+    /// An interval that is only bounded above is mirrored, so that the bound that narrows it comes
+    /// first.
     var mirrored: (kind: IntervalKind, low: Int64, high: Int64) {
         let isMirrored = !isBoundedBelow && isBoundedAbove
         var kind = IntervalKind(path: path, valueClass: valueClass, isMirrored: isMirrored)
@@ -261,9 +269,10 @@ extension IndexCore {
         misfilings.write(to: &image)
     }
 
-    /// Fills a core that holds nothing from an image.
+    /// Fills an empty core from an image.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or `PredicateError`.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes, or
+    ///   `PredicateError`.
     func load(_ image: inout ImageReader) throws {
         let all = 0...Int(Int64.max)
         store.postings = (try image.count(all), try image.count(all), try image.count(all))

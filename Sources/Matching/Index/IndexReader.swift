@@ -1,14 +1,15 @@
 import RelayModel
 
-/// One of the few that may read an index at the same time, with the memory that it works with.
+/// A slot for one thread that reads an index, with the working memory of that thread; an index has
+/// a few of them.
 ///
-/// `@unchecked Sendable`: the state is touched by whoever holds the lock alone.
+/// `@unchecked Sendable`: only the holder of the lock touches the state.
 final class IndexReader: @unchecked Sendable {
-    /// What a reader works with.
+    /// The working memory of a reader.
     struct State: ~Copyable {
-        /// The change in hand.
+        /// The current change.
         var change: DecodedChange
-        /// Candidates and answers.
+        /// The candidates and answers of the current change.
         var scratch = MatchScratch()
         /// The keys of some changes, from which writers learn.
         var samples = KeySamples()
@@ -25,27 +26,27 @@ final class IndexReader: @unchecked Sendable {
         state = State(threadTime: threadTime)
     }
 
-    /// Reads, waiting until this reader is free.
+    /// Runs `body` with this reader's state, after waiting until the reader is free.
     func withLock<Result>(_ body: (inout State) -> Result) -> Result {
         lock.take()
         defer { lock.giveBack() }
         return body(&state)
     }
 
-    /// Keeps this reader away until ``giveBack()``, and empties the reader.
+    /// Locks this reader until ``giveBack()``, and moves what it has collected into `content`.
     @inline(__always)
     func take(for content: IndexContent) {
         lock.take()
         content.takeOver(&state)
     }
 
-    /// Lets it read again.
+    /// Unlocks this reader.
     @inline(__always)
     func giveBack() {
         lock.giveBack()
     }
 
-    /// Reads if this reader is free.
+    /// Runs `body` with this reader's state if the reader is free; otherwise returns `nil`.
     func withLockIfFree<Result>(_ body: (inout State) -> Result) -> Result? {
         guard lock.takeIfFree() else { return nil }
         defer { lock.giveBack() }
@@ -53,13 +54,14 @@ final class IndexReader: @unchecked Sendable {
     }
 }
 
-/// The hashes of the keys of the first ``first`` changes, and then of one in ``interval``.
+/// The hashes of the keys of the ``first`` changes, and then of one change in every ``interval``.
 struct KeySamples: ~Copyable {
-    /// One change of this many is sampled.
+    /// One change in this number is sampled.
     static let interval: UInt32 = 64
-    /// At the beginning this many are all sampled, so that something is known soon.
+    /// The number of changes at the beginning that are all sampled, so that something is known
+    /// soon.
     static let first: UInt32 = 256
-    /// Keys kept until a writer comes.
+    /// The maximum number of keys that are kept until a writer takes them.
     static let most = 4096
 
     var hashes: [(plan: Int, hashes: [UInt32])] = []

@@ -1,30 +1,33 @@
 package import RelayModel
 
-/// How many keys an index has for one field of one record type, by what they ask.
+/// The number of keys for one field of one record type and one kind of key.
 package struct IndexedField: Sendable, Hashable {
-    /// The record type; `nil` for subscriptions to all.
+    /// The record type; `nil` for subscriptions to all types.
     package let recordType: RecordType?
-    /// The field; empty where nothing but the record type is asked, or the value is derived from
-    /// it otherwise than by another dialect's rules.
+    /// The field.
+    ///
+    /// It is empty if the key is about the record type only, or about a value that is derived from
+    /// the field in another way than by another dialect's rules.
     package let field: String
-    /// What is asked of it: `equal`, `element`, `prefix`, `cell` and so on.
+    /// The kind of the keys: `equal`, `element`, `prefix`, `cell` and so on.
     package let asks: String
-    /// Distinct keys.
+    /// The number of distinct keys.
     package let keys: Int
 }
 
 extension SubscriptionIndex {
-    /// The keys by field and by what they ask, most keys first.
+    /// The numbers of keys by field and kind, the largest first.
     ///
-    /// - Complexity: O(keys), with a cache miss each: about a tenth of a second for a million.
-    ///   Edits wait meanwhile, matching does not.
+    /// - Complexity: O(keys), with a cache miss for each: about a tenth of a second for a million
+    ///   keys. Edits wait during this time; matching does not.
     package var paths: [IndexedField] {
         reading { content, _ in content.paths }
     }
 }
 
 extension RecordTypePlan {
-    /// The field of a path, also where it is seen by another dialect's rules.
+    /// Returns the field of a path, also if the path is a view of the field by another dialect's
+    /// rules.
     func field(of path: Int) -> String {
         if case .viewed(let base, _) = paths[path].origin { return paths[base].field }
         return paths[path].field
@@ -32,7 +35,7 @@ extension RecordTypePlan {
 }
 
 extension IndexContent {
-    /// The keys by field and by what they ask, most keys first.
+    /// The numbers of keys by field and kind, the largest first.
     var paths: [IndexedField] {
         var counts = [Int](repeating: 0, count: catalog.dimensions.count)
         for (_, core) in cores { core.countKeys(into: &counts) }

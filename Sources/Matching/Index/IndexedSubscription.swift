@@ -1,25 +1,27 @@
 package import PredicateLanguage
 package import RelayModel
 
-/// What the index keeps of a saved subscription.
+/// The parts of a saved subscription that the index needs.
 package struct IndexedSubscription: Sendable {
-    /// Its number in the registry; numbers ascend in the order of saving.
+    /// The serial of its version in the registry; serials ascend in the order of saving.
     package var serial: UInt64
     /// The database of the request that saved it.
     package var database: DatabaseScope
-    /// Who saved it; in a private or shared database only changes of that user's own are seen.
+    /// The user who saved it.
+    ///
+    /// In a private or shared database, only changes in that user's database count.
     package var owner: UserID
-    /// The zone to which it is narrowed.
+    /// The zone to which it is limited; `nil` if it is not.
     package var zoneID: ZoneID?
-    /// The record type to which it is narrowed.
+    /// The record type to which it is limited; `nil` if it is not.
     package var recordType: RecordType?
     /// The kinds of change on which it fires.
     package var firesOn: FiresOn
-    /// The condition; `nil` fires on every change of the scope, as zone and database subscriptions
+    /// The condition; `nil` fires on every change in the scope, as zone and database subscriptions
     /// do.
     package var predicate: RecordPredicate?
 
-    /// Describes a subscription to the index.
+    /// Creates the index's description of a subscription.
     package init(
         serial: UInt64, database: DatabaseScope, owner: UserID, zoneID: ZoneID? = nil,
         recordType: RecordType? = nil, firesOn: FiresOn = .all, predicate: RecordPredicate? = nil
@@ -34,25 +36,25 @@ package struct IndexedSubscription: Sendable {
     }
 }
 
-/// What a saved predicate is expected to cost.
+/// The expected cost of a saved predicate.
 package struct MatchingCost: Sendable, Hashable {
-    /// The share of its record type's changes for which it must be looked at, 0 to 1: learned
-    /// from past changes where enough were seen, guessed otherwise.
+    /// The share of its record type's changes for which it must be verified, from 0 to 1.
     ///
-    /// The guess for a key under which many stand already is the worst, 1.
+    /// The share is learned from past changes if there were enough, and estimated otherwise. For a
+    /// new key that is crowded already, the estimate is the worst case, 1.
     package var candidatesPerChange: Double
-    /// Whether it has no key of its own and is looked at for every change of its record type.
+    /// Whether it has no key of its own and is verified for every change of its record type.
     package var isResidual: Bool
-    /// The keys under which it is filed.
+    /// The number of keys under which it is filed.
     package var keys: Int
-    /// What else has to be verified under the fullest of its keys; 0 if it is not verified by
-    /// itself there.
+    /// The number of other postings that are verified under its most crowded key; 0 if it shares a
+    /// posting there or needs no verification.
     package var crowd: Int
-    /// Its comparisons that only the evaluator judges because the record type's conditions name too
-    /// many fields already.
+    /// The number of its comparisons that only the evaluator can judge, because the conditions of
+    /// the record type use too many fields already.
     package var unplaced: Int
 
-    /// States a cost.
+    /// Creates a cost.
     package init(
         candidatesPerChange: Double, isResidual: Bool, keys: Int, crowd: Int = 0, unplaced: Int = 0
     ) {

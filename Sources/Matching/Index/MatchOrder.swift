@@ -1,6 +1,6 @@
-/// Sorts the numbers that a match collected: a few ascending runs, as a rule.
+/// Sorts the numbers that a match collected, which are usually a few ascending runs.
 enum MatchOrder {
-    /// Sorts ascending; repetitions stay.
+    /// Sorts the numbers in ascending order; repetitions stay.
     static func sort(_ scratch: inout MatchScratch) {
         let count = scratch.ids.count
         let ids = scratch.ids.base
@@ -50,10 +50,10 @@ enum MatchOrder {
         }
     }
 
-    /// Sorts numbers that are spread evenly: one pass puts each into the part of the range
-    /// where it belongs, and insertion does the rest.
+    /// Sorts evenly spread numbers: one pass puts each into its part of the range, and an insertion
+    /// sort does the rest.
     ///
-    /// Says no where many fall into one part.
+    /// - Returns: Whether it sorted; it does not if many numbers fall into one part.
     private static func spread(
         _ scratch: inout MatchScratch, _ count: Int, least: UInt32, most: UInt32
     ) -> Bool {
@@ -106,7 +106,8 @@ enum MatchOrder {
         ids.update(from: out, count: end)
     }
 
-    /// Sorts by bytes, least significant first, leaving out those in which all numbers agree.
+    /// Sorts by groups of seven bits, the least significant first; groups in which all numbers
+    /// agree are skipped.
     private static func radixSort(
         _ scratch: inout MatchScratch, _ count: Int, differing: UInt32
     ) {
@@ -134,7 +135,7 @@ enum MatchOrder {
         if isSwapped { scratch.ids.base.update(from: source, count: count) }
     }
 
-    /// Appends the sorted numbers as serials, each once.
+    /// Appends the sorted numbers as serials, without repetitions.
     @inline(__always)
     static func append(
         _ base: UInt64, _ scratch: inout MatchScratch, to serials: inout [UInt64]

@@ -1,16 +1,17 @@
 import RelayModel
 
-/// Finds out whose conditions ask for the values of some paths of a record type: each key of the
-/// index is looked at, once a change has taken too long already.
+/// Finds the subscriptions whose conditions use the values of some paths of a record type.
+///
+/// It inspects every key of the index, which is done only after a change has taken too long.
 struct PathUsers {
     private let core: IndexCore
     private let plan: Int
     private let paths: Set<Int>
-    /// The paths that each subscription asks for.
+    /// The paths that each subscription uses.
     private var users: [UInt32: Set<Int>] = [:]
     private var ofPrograms: [UInt32: Set<Int>] = [:]
 
-    /// Subscriptions that are told of at most.
+    /// The maximum number of subscriptions in the result.
     private static let most = 10_000
 
     init(of paths: Set<Int>, plan: Int, _ core: IndexCore) {
@@ -19,7 +20,7 @@ struct PathUsers {
         self.paths = paths
     }
 
-    /// Looks at all keys, whose dimensions have these numbers.
+    /// Inspects all keys; `dimensions` are indexed by their numbers.
     mutating func find(_ dimensions: [KeyDimension]) {
         let table = core.store.table
         for index in 0...table.mask where table.slots[index] != 0 {
@@ -35,7 +36,7 @@ struct PathUsers {
         }
     }
 
-    /// Looks at a block of a key about `path`.
+    /// Inspects a block of a key about `path`.
     private mutating func visit(_ block: PostingBlock, _ path: Int?) {
         var common: Set<Int> = []
         if let path, paths.contains(path) { common.insert(path) }
@@ -57,7 +58,7 @@ struct PathUsers {
         }
     }
 
-    /// Looks at postings that may have a program.
+    /// Inspects postings that may have a program.
     private mutating func visitPostings(of block: PostingBlock, _ common: Set<Int>) {
         for index in 0..<block.count {
             let posting = block.postings + index * block.stride
@@ -73,7 +74,7 @@ struct PathUsers {
         return found
     }
 
-    /// Notes the paths of all whom a posting names.
+    /// Notes paths for all subscriptions that a posting refers to.
     private mutating func add(_ word: UInt32, _ found: Set<Int>) {
         if found.isEmpty { return }
         guard word & PostingWord.group != 0 else {
@@ -91,8 +92,10 @@ struct PathUsers {
         users[id, default: []].formUnion(found)
     }
 
-    /// Divides so many steps among the paths, and those of each path among all who ask for it; the
-    /// upper bits of the serials are those of `base`.
+    /// Divides `steps` evenly among the paths, and the share of each path evenly among the
+    /// subscriptions that use it.
+    ///
+    /// `base` has the upper bits of their serials.
     func costs(of steps: Int, _ base: UInt64) -> [DearChange.Cost] {
         var counts: [Int: Int] = [:]
         for found in users.values {
@@ -107,7 +110,7 @@ struct PathUsers {
 }
 
 extension RecordTypePlan {
-    /// The paths to values behind members, and to the same folded.
+    /// The paths to values inside members, and their folded forms.
     var walkedPaths: Set<Int> {
         var walked: Set<Int> = []
         for path in derived {

@@ -1,34 +1,34 @@
 import RelayModel
 
-/// Where each subscription of a partition is filed: one word each, in pages of 64, so that numbers
-/// given out one after the other cost four bytes.
+/// The place where each subscription of a core is filed, as one word each.
 ///
-/// The word is the hash of its only key, or names the record of its keys (their hashes and the
-/// programs it holds), or is ``unfiled``.
+/// The words are in pages of 64, so that consecutive numbers cost four bytes each. The word is the
+/// hash of the subscription's only key, or the offset of a record with the hashes of its keys and
+/// its programs, or ``unfiled``.
 struct SerialDirectory: ~Copyable {
     private var pages: [UInt32: Int32] = [:]
     private var words: [UInt32] = []
     private var counts: [UInt8] = []
     private var free: [Int32] = []
     private var last: (page: UInt32, index: Int32) = (.max, 0)
-    /// Subscriptions known.
+    /// The number of subscriptions.
     private(set) var count = 0
 
-    /// Saved, but nothing can ever match it.
+    /// The word of a subscription that is saved but can never match.
     ///
-    /// No block begins there.
+    /// No block has this offset.
     static let unfiled: UInt32 = 1
 
-    /// Bytes held.
+    /// The memory in bytes.
     var bytes: Int { words.capacity * 4 + counts.capacity + pages.capacity * 9 }
 
-    /// The word of a subscription, 0 if it is not known.
+    /// Returns the word of a subscription; 0 if it is not in the directory.
     mutating func word(_ id: UInt32) -> UInt32 {
         guard let page = find(id >> 6) else { return 0 }
         return words[Int(page) * 64 + Int(id & 63)]
     }
 
-    /// Sets the word of a subscription; 0 forgets it.
+    /// Sets the word of a subscription; 0 removes it.
     mutating func set(_ id: UInt32, _ word: UInt32) {
         let page = find(id >> 6) ?? make(id >> 6)
         let index = Int(page) * 64 + Int(id & 63)
@@ -44,7 +44,7 @@ struct SerialDirectory: ~Copyable {
         }
     }
 
-    /// All subscriptions, in no order.
+    /// Calls `body` with each subscription, in no particular order.
     func forEach(_ body: (_ id: UInt32, _ word: UInt32) -> Void) {
         for (page, index) in pages {
             for offset in 0..<64 where words[Int(index) * 64 + offset] != 0 {
@@ -84,9 +84,9 @@ extension SerialDirectory {
         }
     }
 
-    /// Fills a directory that holds nothing from an image.
+    /// Fills an empty directory from an image.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes.
     mutating func load(_ image: inout ImageReader) throws {
         let pageCount = try image.count(0...Int(Int32.max))
         words.reserveCapacity(pageCount * 64)

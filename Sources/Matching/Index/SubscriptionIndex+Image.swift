@@ -1,15 +1,19 @@
 import RelayModel
 
 extension SubscriptionIndex {
-    /// Raised whenever the bytes of ``image`` mean something else than before: how predicates are
-    /// planned, keys hashed or postings laid out; or those of what lies beside it in a snapshot.
+    /// The version of ``image()``.
+    ///
+    /// It must be raised whenever the meaning of the bytes changes: how predicates are planned,
+    /// keys hashed or postings laid out. It also covers what is stored beside the image in a
+    /// snapshot.
     package static let imageVersion: UInt32 = 8
 
-    /// The index as bytes, for a snapshot; it holds the seed, and is as secret as that.
+    /// Returns the index as bytes for a snapshot.
     ///
-    /// Nobody matches or edits meanwhile: about a tenth of a second for a million subscriptions.
+    /// The bytes contain the seed and must be kept as secret. Matches and edits wait during the
+    /// call: about a tenth of a second for a million subscriptions.
     ///
-    /// - Throws: What the encoder of the catalog throws, which is a mistake of the program.
+    /// - Throws: The error of the catalog's encoder, which would be a programming error.
     package func image() throws -> [UInt8] {
         try writing { content in
             Result {
@@ -22,9 +26,11 @@ extension SubscriptionIndex {
         }.get()
     }
 
-    /// Makes an index of the bytes of ``image()``, which the caller knows to be whole.
+    /// Creates an index from the bytes of ``image()``.
     ///
-    /// - Throws: `ImageDamage` if they are of another version or do not fit together.
+    /// The caller must have checked that they are complete and unchanged.
+    ///
+    /// - Throws: `ImageDamage` if they are of another version or are inconsistent.
     package convenience init(image bytes: [UInt8]) throws {
         var image = ImageReader(bytes)
         guard try image.word(UInt32.self) == Self.imageVersion else {

@@ -1,40 +1,39 @@
 package import RelayModel
 import Synchronization
 
-/// The index over the saved subscriptions of one container and environment.
+/// The index of the saved subscriptions of one container and environment.
 ///
 /// For every change it finds the subscriptions that the change fires, exactly those that the
-/// reference evaluator would (docs/firing-rules.md), at a cost that grows with what matches:
+/// reference evaluator would (docs/firing-rules.md). The cost grows with the number of matches.
 ///
-/// - create and update are judged on the after image, delete on the before image; without that
-///   image only subscriptions that ask nothing of fields fire;
-/// - a predicate that has an evaluation error does not fire, and is counted in ``errors``;
-/// - a comparison on a field that a partial image lacks counts as failing, and so does its contrary
-///   under NOT: such a predicate fires only if it would whatever the field holds;
-/// - private and shared databases are seen by their owner alone.
+/// - Creations and updates are judged on the after image, deletions on the before image. Without
+///   that image, only subscriptions whose condition uses no fields fire.
+/// - A predicate that has an evaluation error does not fire; the error is counted in ``errors``.
+/// - A comparison on a field that a partial image lacks counts as failed, and so does its opposite
+///   under NOT. So such a predicate fires only if it would for any value of the field.
+/// - Changes in private and shared databases are visible to their owner only.
 ///
-/// Any number of threads may match while others insert and remove. A match sees a change of the
-/// index wholly or not at all. A match holds one of a few readers, an edit holds all of them; so a
-/// match waits for one edit at most (about a microsecond), and an edit for the matches under
-/// way. See `docs/decisions/0004-matching-structure.md`.
+/// Any number of threads may match while others insert and remove; a match sees an edit completely
+/// or not at all. A match holds one of a few readers, and an edit holds all of them. So a match
+/// waits for at most one edit (about a microsecond), and an edit waits for the matches that are
+/// running. See `docs/decisions/0004-matching-structure.md`.
 package final class SubscriptionIndex: Sendable {
     private let readers: [IndexReader]
     private let turn = Atomic<Int>(0)
     private let content: IndexContent
 
-    /// Readers that can be inside at the same time.
+    /// The number of readers that can be in use at the same time; a power of two.
     private static let readerCount = 4
 
     /// Creates an empty index.
     ///
-    /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide; drawn
-    /// at
-    ///   random by the caller.
+    /// - Parameter seed: The secret seed of the hashes, which the caller draws at random, so that
+    ///   no client can save keys that collide.
     package convenience init(seed: UInt64) {
         self.init(seed: seed, threadTime: ThreadTime.nanoseconds)
     }
 
-    /// The same with another measure of the time that a thread has worked, in nanoseconds.
+    /// Creates an empty index with another measure of a thread's working time, in nanoseconds.
     init(seed: UInt64, threadTime: @escaping @Sendable () -> UInt64) {
         content = IndexContent(seed: seed)
         readers = (0..<Self.readerCount).map { _ in IndexReader(threadTime: threadTime) }
@@ -42,15 +41,15 @@ package final class SubscriptionIndex: Sendable {
 
     // MARK: Writing
 
-    /// Files a subscription, in place of one with the same serial.
+    /// Files a subscription, replacing one with the same serial.
     ///
-    /// - Returns: what it is expected to cost.
+    /// - Returns: Its expected cost.
     @discardableResult
     package func insert(_ subscription: IndexedSubscription) -> MatchingCost {
         writing { $0.insert(subscription) }
     }
 
-    /// Takes a subscription out; says whether it was there.
+    /// Removes a subscription, and returns whether it was filed.
     @discardableResult
     package func remove(serial: UInt64) -> Bool {
         writing { $0.remove(serial: serial) }
@@ -63,35 +62,36 @@ package final class SubscriptionIndex: Sendable {
         }
     }
 
-    /// What a subscription would cost, without filing it.
+    /// Returns the cost that a subscription would have, without filing it.
     package func cost(of subscription: IndexedSubscription) -> MatchingCost {
         writing { $0.cost(of: subscription) }
     }
 
-    /// Subscriptions that would be filed under better keys, or weighed otherwise, by what changes
-    /// have shown since they were filed: the caller, who has their predicates, inserts them again.
+    /// Returns subscriptions that would be filed under better keys or weighed otherwise now, by
+    /// what changes have shown since they were filed.
     ///
-    /// Each is named once, at most `most` at a time. A key is looked at when it turns out to be hit
-    /// by one change of its record type in fifty, and again whenever its postings have doubled.
+    /// The caller, which has their predicates, inserts them again. Each is returned once, at most
+    /// `most` in one call. A key is inspected when it turns out to be hit by one in fifty changes
+    /// of its record type, and again whenever the number of its postings has doubled.
     package func takeMisfiled(most: Int) -> [UInt64] {
         writing { $0.takeMisfiled(most: most) }
     }
 
     // MARK: Matching
 
-    /// The serials of the subscriptions that a change fires, ascending.
+    /// Returns the serials of the subscriptions that a change fires, in ascending order.
     ///
-    /// Where `now` is `nil`, `now()` is the moment the change happened.
+    /// If `now` is `nil`, the function `now()` in predicates is the moment of the change.
     package func matches(for change: RecordChange, now: Timestamp? = nil) -> [UInt64] {
         var serials: [UInt64] = []
         matches(for: change, now: now, into: &serials)
         return serials
     }
 
-    /// The same into an array whose memory is used again.
+    /// Finds the subscriptions that a change fires, and writes their serials into an array whose
+    /// memory is reused.
     ///
-    /// - Returns: what a change came to that took more than `mostSteps` in all; then there are no
-    ///   serials.
+    /// - Returns: The costs, if the change took more than `mostSteps`; `serials` is empty then.
     @discardableResult
     package func matches(
         for change: RecordChange, now: Timestamp? = nil,
@@ -102,8 +102,10 @@ package final class SubscriptionIndex: Sendable {
             for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring)
     }
 
-    /// The same, and adds the serials of those whose predicates had an evaluation error to
-    /// `erring`, in no order and at most ten thousand.
+    /// Finds the subscriptions that a change fires, as the other methods do.
+    ///
+    /// It also adds the serials of subscriptions whose predicates had an evaluation error to
+    /// `erring`, at most ten thousand, in no particular order.
     package func matches(
         for change: RecordChange, now: Timestamp?, mostSteps: Int, into serials: inout [UInt64],
         erring: inout [UInt64]
@@ -128,10 +130,10 @@ package final class SubscriptionIndex: Sendable {
         reading { content, _ in content.decode(change, now: nil, into: decoded) }
     }
 
-    /// The serials of the subscriptions that a decoded change fires, ascending.
+    /// Writes the serials of the subscriptions that a decoded change fires into `serials`, in
+    /// ascending order.
     ///
-    /// A change that was decoded before the index learned a new field or kind of key is decoded
-    /// again.
+    /// The change is decoded again if the index has since learned a new field or kind of key.
     package func matches(for decoded: DecodedChange, into serials: inout [UInt64]) {
         reading { content, reader in
             content.refresh(decoded)
@@ -141,15 +143,14 @@ package final class SubscriptionIndex: Sendable {
         }
     }
 
-    /// The serials of the subscriptions that a change fires, ascending, from the text of
-    /// ``RelayModel/RecordChange/storedForm`` as the log keeps it: nothing is made of the text
-    /// but what predicates ask for.
+    /// Finds the subscriptions that a change fires, from the text of
+    /// ``RelayModel/RecordChange/storedForm`` in the log.
     ///
-    /// A row of an initial snapshot fires nothing.
+    /// Only the parts of the text that predicates use are decoded. The serials are written in
+    /// ascending order. A row of an initial snapshot fires nothing. `appendedAt` is the moment of
+    /// the evaluation if the source gave none.
     ///
-    /// `appendedAt` is the moment of the evaluation where the source says none.
-    ///
-    /// - Returns: `false` if the text has another form; then nothing was matched.
+    /// - Returns: `false` if the text has another form; nothing was matched then.
     package func matches(
         forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
     ) -> Bool {
@@ -160,10 +161,10 @@ package final class SubscriptionIndex: Sendable {
             into: &serials, erring: &erring, dear: &dear)
     }
 
-    /// The same with a bound on the steps in all: `dear` is what a change came to that took more,
-    /// and then there are no serials.
+    /// Finds the subscriptions that a stored change fires, with a limit on the total steps.
     ///
-    /// Those whose predicates had an error are added to `erring`.
+    /// If the change takes more steps, `dear` is set to its costs and `serials` is empty. The
+    /// serials of subscriptions whose predicates had an evaluation error are added to `erring`.
     package func matches(
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
         into serials: inout [UInt64], erring: inout [UInt64], dear: inout DearChange?
@@ -188,13 +189,15 @@ package final class SubscriptionIndex: Sendable {
         }
     }
 
-    /// Bytes of texts that take long to be decoded, of a change that is to be given up early; any
-    /// other is decoded however many there are, because no condition is to blame.
+    /// Returns the limit on the bytes of texts that are slow to decode.
+    ///
+    /// It applies to a match with a reduced limit of steps only. With the full limit, a change is
+    /// decoded whatever its size, because no condition is to blame for it.
     private static func slowBytes(within mostSteps: Int) -> Int {
         mostSteps < Limits.maximumStepsPerChange ? max(mostSteps / 40, 4096) : .max
     }
 
-    /// What a change comes to that was given up before any condition was judged.
+    /// Returns the costs of a change that was given up before any condition was judged.
     private static func givenUp(
         _ change: DecodedChange, _ content: IndexContent, after steps: Int,
         _ serials: inout [UInt64]
@@ -204,18 +207,19 @@ package final class SubscriptionIndex: Sendable {
         guard change.isCutShort else {
             return DearChange(steps: steps + 1, costs: [], isOfTexts: true)
         }
-        // To find out who is to blame takes a look at the whole index: whoever gives up that early
-        // judges the change again elsewhere, and blames nobody yet.
+        // Finding the responsible subscriptions takes a scan of the whole index. A caller with such
+        // a low limit judges the change again elsewhere, and needs no responsible subscriptions
+        // yet.
         guard steps >= leastForBlame else {
             return DearChange(steps: change.walkedSteps, costs: [])
         }
         return content.dearWalk(change)
     }
 
-    /// Two milliseconds.
+    /// Two milliseconds, at 2 ns a step.
     private static let leastForBlame = 1_000_000
 
-    /// Decodes a change as the log keeps it, to measure what that costs.
+    /// Decodes a change from its text in the log, to measure the cost.
     package func decode(
         stored text: String, appendedAt: Timestamp, into decoded: DecodedChange
     ) -> Bool {
@@ -224,9 +228,9 @@ package final class SubscriptionIndex: Sendable {
 
     // MARK: Observing
 
-    /// Evaluation errors by serial, of subscriptions that are filed now.
+    /// The number of evaluation errors by serial, for the subscriptions that are filed now.
     ///
-    /// An error is met only where a key leads to the predicate and a row reaches the comparison.
+    /// An error is found only if a key leads to the predicate and a row reaches the comparison.
     package var errors: [UInt64: UInt64] {
         writing { $0.errors }
     }
@@ -258,46 +262,48 @@ package final class SubscriptionIndex: Sendable {
     }
 }
 
-/// A change that took more steps than one change may take, and by whose conditions.
+/// A change that took more steps than one change may take, and the conditions that took them.
 package struct DearChange: Error, Sendable, Hashable {
-    /// What the condition of one subscription took.
+    /// The steps that the condition of one subscription took.
     package struct Cost: Sendable, Hashable {
-        /// The subscription.
+        /// The serial of the subscription.
         package let serial: UInt64
-        /// The steps; of a condition that several subscriptions have, each one's part.
+        /// The number of steps; if several subscriptions share the condition, an equal part of it.
         package let steps: Int
 
-        /// Notes what a condition took.
+        /// Creates the cost of a condition.
         package init(serial: UInt64, steps: Int) {
             self.serial = serial
             self.steps = steps
         }
     }
 
-    /// The steps until it was given up.
+    /// The number of steps until the change was given up.
     package let steps: Int
-    /// The conditions that took many of them, in no order.
+    /// The conditions that took many of the steps, in no particular order.
     package let costs: [Cost]
-    /// Whether it was given up before any condition was judged, for what its texts take to be read:
-    /// no condition is to blame.
+    /// Whether the change was given up before any condition was judged, because its texts take too
+    /// long to decode.
+    ///
+    /// No condition is to blame then.
     package let isOfTexts: Bool
 
-    /// Names a change that was given up.
+    /// Creates the description of a change that was given up.
     package init(steps: Int, costs: [Cost], isOfTexts: Bool = false) {
         self.steps = steps
         self.costs = costs
         self.isOfTexts = isOfTexts
     }
 
-    /// Subscriptions that are named of one change.
+    /// The maximum number of subscriptions that are named for one change.
     private static let mostNamed = 100
 
-    /// The serials of those who are to blame: so many that without them less than half of the
-    /// steps would be left.
+    /// Returns the serials of the responsible subscriptions: enough that less than half of the
+    /// steps would remain without them.
     ///
-    /// Each may have conditions that are dear, so the one user is named first whose conditions took
-    /// most together: nobody's subscription ends for what another one's took. Of several who took
-    /// as much, the newest come first.
+    /// The subscriptions are grouped by user, and the user whose conditions took the most steps
+    /// together comes first, so that no user's subscriptions are ended because of another user's
+    /// steps. Among equal costs, the newest comes first.
     package func blamed<Owner: Hashable>(by owner: (UInt64) -> Owner?) -> [UInt64] {
         let ofOwners = Dictionary(grouping: costs) { owner($0.serial) }.values.map { costs in
             (
