@@ -1,16 +1,17 @@
 package import PredicateLanguage
 import RelayModel
 
-/// What a condition takes in memory once it is filed: rows, keys, what the evaluator needs of it,
-/// and the names that it brings along.
+/// An estimate of the memory that a condition takes once it is filed: its rows and keys, its tree
+/// for the evaluator, and the names of new paths.
 ///
-/// It is reckoned from the condition alone, rather too high than too low, so that whoever saves it
-/// can be told before it is filed, and the same whatever else is filed. What equal conditions share
-/// counts for each. One byte of a condition's text may come to well over a hundred.
+/// The estimate is made from the condition alone, and is rather too high than too low. So a client
+/// can be told before the condition is filed, and the result does not depend on other conditions.
+/// Memory that equal conditions share is counted for each of them. One byte of a condition's text
+/// may take well over a hundred bytes.
 package struct ConditionRoom {
-    /// What is kept of any condition.
+    /// The memory of any condition, in bytes.
     private static let least = 128
-    /// Names of fields that most conditions have in common with others.
+    /// The number of paths that most conditions have in common with others.
     private static let commonPaths = 4
 
     /// A path as it may have to be decoded.
@@ -27,12 +28,12 @@ package struct ConditionRoom {
     private var references = 0
     private var names = 0
     private var paths: Set<Path> = []
-    /// Whether the evaluator judges all of it.
+    /// Whether the evaluator judges the whole condition.
     private var isWhole = false
-    /// Whether some keys may prove what others do not: then there are two programs.
+    /// Whether some keys may prove more than others, so that there are two programs.
     private var isMixed = false
 
-    /// Bytes of a condition; `nil` asks nothing of fields.
+    /// Returns the memory of a condition in bytes; `nil` is a condition that uses no fields.
     package static func bytes(of predicate: RecordPredicate?) -> Int {
         guard let predicate else { return least }
         let root = predicate.root
@@ -40,19 +41,20 @@ package struct ConditionRoom {
         var room = ConditionRoom()
         room.isWhole = EvaluationWeight(root).isMetered
         let keys = min(room.add(root, isNegated: false), mostKeys)
-        // Blocks are up to a quarter larger than what they hold.
+        // Blocks are up to a quarter larger than their contents.
         let programs = (room.rows + 64) * (room.isMixed ? 2 : 1) * 5 / 4
         let evaluated = room.isWhole ? ReferenceRow.room(of: root) : room.references
         return least + keys + programs + evaluated + room.names
     }
 
-    /// What a comparison takes that only the evaluator judges because its record type's conditions
-    /// have too many names already.
+    /// The memory of a comparison that only the evaluator can judge because the conditions of its
+    /// record type use too many paths already, in bytes.
     package static let unplaced = 2048
 
     // MARK: Plain conditions
 
-    /// What a few plain comparisons take, of which most conditions are; `nil` of any other.
+    /// Returns the memory of a few plain comparisons, which most conditions are; `nil` for any
+    /// other condition.
     private static func plainBytes(of root: Node) -> Int? {
         switch root {
         case .comparison(let comparison): return isPlain(comparison) ? plain : nil
@@ -67,7 +69,7 @@ package struct ConditionRoom {
         }
     }
 
-    /// Two rows, and two keys.
+    /// The memory of a plain comparison: two rows and two keys.
     private static let plain = 384
 
     private static func isPlain(_ comparison: Comparison) -> Bool {
@@ -88,7 +90,7 @@ package struct ConditionRoom {
 
     /// Adds a part of the condition.
     ///
-    /// - Returns: What its keys take, if it is filed under them.
+    /// - Returns: The memory of its keys, if it is filed under them.
     private mutating func add(_ node: Node, isNegated: Bool) -> Int {
         switch node {
         case .constant:
@@ -133,10 +135,10 @@ package struct ConditionRoom {
         return keys(of: leaf, isNegated: isNegated != leaf.isTurned)
     }
 
-    /// A row of three words, and a constant without its bytes.
+    /// A row of three words and a constant without its bytes.
     private static let row = 28
 
-    /// Counts the path of a comparison, unless it is one of a few.
+    /// Counts the path of a comparison, unless it is one of the first few.
     private mutating func name(_ leaf: Leaf) {
         let hasFilter =
             switch leaf.test {
@@ -151,16 +153,17 @@ package struct ConditionRoom {
         names += (isDerived ? 2 : 1) * Self.path + (hasFilter ? 2112 : 0)
     }
 
-    /// A path in both lists of the catalog, which have grown, with its name and its dimensions.
+    /// The memory of a path in both lists of the catalog, which may have spare capacity, with its
+    /// name and its dimensions.
     private static let path = 3 * MemoryLayout<PathUse>.stride + 512
 
     // MARK: Keys
 
-    /// A condition that needs more is filed under its record type.
+    /// The limit for keys; a condition that would need more is filed under its record type.
     private static let mostKeys = Planner.mostKeys * key(Int(KeyBytes.longest))
 
-    /// A key of so many bytes: its block with a posting, its place in the table, and the record by
-    /// which it is found again.
+    /// Returns the memory of a key with this number of bytes: its block with a posting, its slot in
+    /// the table, and its part of the filing record.
     private static func key(_ bytes: Int) -> Int { 96 + min(bytes, Int(KeyBytes.longest)) * 5 / 4 }
 
     private func keys(of leaf: Leaf, isNegated: Bool) -> Int {
@@ -173,7 +176,7 @@ package struct ConditionRoom {
                 $0 + Self.key($1.keySize)
             }
         case .like, .reference: return leaf.clue.map { Self.room(of: $0) } ?? 0
-        // Of an interval there may be two: that of its cell, and one for lists.
+        // An interval may need two keys: one for its cell, and one for lists.
         default: return 2 * Self.key(leaf.constant.keySize)
         }
     }
@@ -193,7 +196,7 @@ package struct ConditionRoom {
 }
 
 extension FieldValue {
-    /// Bytes of a scalar behind its kind and its order.
+    /// The number of bytes of a scalar besides its kind and its order.
     var rowSize: Int {
         switch self {
         case .null, .bool, .integer, .double, .timestamp: 0
@@ -201,7 +204,7 @@ extension FieldValue {
         }
     }
 
-    /// Bytes of a scalar in a key, about.
+    /// The approximate number of bytes of a scalar in a key.
     var keySize: Int {
         switch self {
         case .string(let text): text.utf8.count

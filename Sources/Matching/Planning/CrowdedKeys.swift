@@ -1,21 +1,21 @@
-/// How often keys were hit since so much was filed under them that it counts.
+/// Counts how often keys were hit since they became crowded.
 ///
-/// What changes showed before says nothing of them: a change is looked up only by what somebody
-/// asks for, so that a key which nobody had filed under was never hit, however common it is.
+/// Earlier samples say nothing about such a key: changes are looked up only by keys that some
+/// subscription uses, so an unused key was never hit, however common its value is.
 struct CrowdedKeys {
     private struct Start {
         let plan: Int
         let sight: Selectivity.Sight
     }
 
-    /// Where the count began, by the keys' hashes.
+    /// The samples at the time when each key became crowded, by the keys' hashes.
     private var starts: [UInt32: Start] = [:]
 
-    /// Keys remembered; of those beyond them all that was ever seen counts.
+    /// The maximum number of keys; for further keys, all samples are used.
     private static let most = 1 << 14
 
-    /// The share of a plan's changes that hit a crowded key since it is one; `nil` until enough
-    /// were seen.
+    /// Returns the share of a plan's changes that hit a key since it became crowded; `nil` until
+    /// there are enough samples.
     mutating func share(
         of hash: UInt32, plan: Int, _ selectivity: borrowing Selectivity
     ) -> Double? {

@@ -1,27 +1,28 @@
 import PredicateLanguage
 import RelayModel
 
-/// What is known about a value for which a comparison holds that rows cannot judge: enough to look
-/// it up, after which the reference evaluator decides.
+/// What is known about the values for which a comparison holds that rows cannot judge.
+///
+/// It is enough for a look-up, after which the reference evaluator decides.
 enum KeyClue {
-    /// It is a text that begins so.
+    /// The value is a text that begins with this one.
     case prefix(String)
-    /// It is a text that has this inside.
+    /// The value is a text that contains this one.
     case part(String)
-    /// It has one of these words, and whatever has one satisfies the comparison.
+    /// The value has one of these words, and every value that has one satisfies the comparison.
     case words([String])
-    /// It is a collection with one of these elements.
+    /// The value is a collection with one of these elements.
     case elements([FieldValue])
-    /// It is a place within this distance, in metres.
+    /// The value is a location within this distance, in metres.
     case near(Location, metres: Double)
-    /// It is a place within one of these circles.
+    /// The value is a location in one of these circles.
     case nearOne([(centre: Location, metres: Double)])
-    /// It is a number or date from one to the other.
+    /// The value is a number or date between the two, inclusive.
     case between(FieldValue, FieldValue)
-    /// It refers to a record of one of these names, or stands for one.
+    /// The value refers to a record with one of these names, or is an object with such a name.
     case links([String])
 
-    /// How many keys it gives, about.
+    /// The approximate number of keys that the clue gives.
     var keys: Int {
         switch self {
         case .prefix, .part, .near, .between: 1
@@ -33,7 +34,7 @@ enum KeyClue {
     }
 }
 
-// Comparisons that have keys though no row, or only a costly one, judges them.
+// Comparisons that have keys although no row judges them, or only an expensive one.
 extension Leaf {
     /// Reads LIKE, MATCHES and TOKENMATCHES.
     init?(
@@ -51,8 +52,10 @@ extension Leaf {
         }
     }
 
-    /// `*abc*` and the like are rows; where case is ignored the reference evaluator decides, whose
-    /// notion of case there is that of regular expressions.
+    /// Patterns such as `*abc*` become rows.
+    ///
+    /// If case is ignored, the reference evaluator decides, because its rules for case are then
+    /// those of regular expressions.
     private init?(like text: String, _ options: TextOptions) {
         let ignoresCase = options.contains(.ignoringCase)
         let folding = options.intersection([.ignoringCase, .ignoringDiacritics])
@@ -90,8 +93,10 @@ extension Leaf {
         guard name(path), !field.isEmpty else { return nil }
     }
 
-    /// Has the path lead to the whole record: `SELF CONTAINS 'words'` asks for words in all its
-    /// texts; anything else has no keys.
+    /// Makes the path lead to the whole record, and returns whether that has keys:
+    /// `SELF CONTAINS 'words'` looks for words in all texts of the record.
+    ///
+    /// No other comparison of the whole record has keys.
     mutating func takeRecord() -> Bool {
         switch (test, constant, clue) {
         case (.has, .string(let text), _):
@@ -102,7 +107,7 @@ extension Leaf {
         }
     }
 
-    /// Takes on a comparison's folding, where there are texts to be folded.
+    /// Applies a comparison's folding, if the comparison has texts.
     mutating func fold(_ options: TextOptions) {
         guard !options.isEmpty else { return }
         switch clue {
@@ -129,7 +134,7 @@ extension FieldValue {
         if case .string = self { true } else { false }
     }
 
-    /// The same with a text folded.
+    /// Returns this value with a text folded.
     func folded(_ options: TextOptions) -> FieldValue {
         if case .string(let text) = self {
             .string(IndexedText.folded(text, options))

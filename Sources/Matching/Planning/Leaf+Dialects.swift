@@ -1,10 +1,10 @@
 import PredicateLanguage
 import RelayModel
 
-// Comparisons under Realm's and Minapp's rules. Where these rules go their own ways there is no
-// leaf: the reference evaluator judges.
+// Comparisons under Realm's and Minapp's rules. If a comparison needs a rule that rows do not
+// follow, there is no leaf, and the reference evaluator judges it.
 extension Leaf {
-    /// Reads a comparison under another dialect's rules.
+    /// Reads a comparison under the rules of another dialect.
     init?(foreign comparison: Comparison) {
         guard comparison.rightQuantifier == nil else { return nil }
         switch comparison.rules {
@@ -23,7 +23,7 @@ extension Leaf {
         else { return nil }
         switch comparison.comparator {
         case .equal: self.init(.equal, value)
-        // No element may be equal, where Realm asks for one that is not.
+        // Minapp requires that no element is equal, whereas Realm requires one that is not.
         case .notEqual:
             self.init(.equal, value)
             isTurned = true
@@ -58,13 +58,13 @@ extension Leaf {
             self.init(realmMirrored: comparison.comparator, value)
         default: return nil
         }
-        // Order, and intervals, do not ask for case.
+        // Comparisons by order and intervals ignore the case option.
         let isFolded = !comparison.options.isEmpty && !test.isOrdering && !isBetween
         view = isFolded ? .realmFolded : .realm
         guard follow(path) else { return nil }
     }
 
-    /// Reads GEOWITHIN, which is judged in the evaluator behind the cells of circles.
+    /// Reads GEOWITHIN, which the evaluator judges after a look-up in the cells of its circles.
     private init?(realmPlaces comparison: Comparison) {
         guard comparison.quantifier == nil || comparison.quantifier == .any,
             case .path(let path) = comparison.left, let circles = comparison.right.realmCircles
@@ -74,7 +74,7 @@ extension Leaf {
         guard follow(path) else { return nil }
     }
 
-    /// Takes the names or steps of a path; says whether it always leads somewhere.
+    /// Takes the names or steps of a path, and returns whether the path can be decoded.
     private mutating func follow(_ path: RecordPredicate.RecordPath) -> Bool {
         if !name(path) {
             guard takeSteps(of: path) else { return false }
@@ -82,8 +82,8 @@ extension Leaf {
         return !field.isEmpty
     }
 
-    /// Takes the steps of a path in which there are indexes; says whether it always leads
-    /// somewhere.
+    /// Takes the steps of a path that contains indexes, and returns whether the path can be
+    /// decoded.
     private mutating func takeSteps(of path: RecordPredicate.RecordPath) -> Bool {
         guard let steps = path.realmSteps, case .member(let name)? = steps.first else {
             return false
@@ -134,14 +134,17 @@ extension Leaf {
         case .lessOrEqual: self.init(realm: .greaterOrEqual, value, [])
         case .greater: self.init(realm: .less, value, [])
         case .greaterOrEqual: self.init(realm: .lessOrEqual, value, [])
-        // Of a constant IN asks for an element; what is no list is an evaluation error.
+        // `IN` with a constant on the left looks for an element; a right side that is not a list is
+        // an evaluation error.
         case .in: self.init(realmAny: .equal, value)
         default: return nil
         }
     }
 
-    /// An object that a record carries may be the one that is meant: whoever carries one of that
-    /// name is looked at.
+    /// Reads a comparison with records.
+    ///
+    /// A record may carry an object in the place of a reference, which may be the one in question.
+    /// So every record with an object of that name is a candidate.
     private init?(links references: [RecordReference]) {
         self.init(.reference, clue: .links(references.map(\.recordID.recordName.rawValue)))
     }
@@ -159,7 +162,7 @@ extension Leaf {
         self.init(links: references)
     }
 
-    /// BETWEEN has no answer for lists, where two comparisons have one: it is no interval.
+    /// BETWEEN has no answer for lists, unlike two comparisons, so it does not become an interval.
     private init?(realmBounds bounds: [FieldValue]) {
         guard bounds.count == 2, bounds.allSatisfy(\.isViewOrdered),
             let kind = bounds[0].rowClass, kind != .string, kind == bounds[1].rowClass
@@ -178,13 +181,16 @@ extension Leaf {
 }
 
 extension FieldValue {
-    /// Whether it can be a constant in a view: what rows can hold, but no reference, to which more
-    /// is equal than rows know.
+    /// Whether the value can be a constant in a view.
+    ///
+    /// This holds for everything that rows can hold, except references, whose equality rows do not
+    /// fully implement.
     var isViewScalar: Bool {
         if case .reference = self { false } else { isRowScalar }
     }
 
-    /// Whether a text stands for it in Minapp's view, so that rows cannot tell it from that text.
+    /// Whether a text represents the value in Minapp's view, so that rows cannot tell the two
+    /// apart.
     var isNamedByText: Bool {
         switch self {
         case .uuid, .objectID: true
@@ -192,7 +198,7 @@ extension FieldValue {
         }
     }
 
-    /// Whether values in a view can be compared with it by their order in rows.
+    /// Whether values in a view can be compared with this value by their order in rows.
     var isViewOrdered: Bool {
         if case .bool = self { false } else { isRowOrdered }
     }

@@ -4,34 +4,37 @@ import RelayModel
 typealias Node = RecordPredicate.Node
 typealias Comparison = RecordPredicate.Comparison
 
-/// A comparison of one field with constants, that rows can judge or that at least has keys.
+/// A comparison of one field with constants that rows can judge or that at least has keys.
 struct Leaf {
     /// The field; empty for the whole record.
     var field: String
-    /// The names on the way to a member inside it.
+    /// The names that lead to a member inside the field.
     var inner: [String] = []
-    /// All steps of a path one of which is an index, the field's own included; ``inner`` is then
-    /// empty.
+    /// All steps of a path that contains an index, including the field's own.
+    ///
+    /// ``inner`` is empty then.
     var steps: [RealmStep] = []
     /// How texts are folded before they are compared.
     var folding: TextOptions = []
     var test: RowTest
-    /// A scalar; nil for ``RowTest/member``.
+    /// A scalar; null for ``RowTest/member``.
     var constant: FieldValue
     /// The scalars of ``RowTest/member``.
     var members: [FieldValue] = []
-    /// The upper bound of BETWEEN, whose lower bound is the constant (and ``test`` is
-    /// ``RowTest/greaterOrEqual``).
+    /// The upper bound of BETWEEN.
+    ///
+    /// The constant is the lower bound then, and ``test`` is ``RowTest/greaterOrEqual``.
     var upper: FieldValue?
-    /// For ``RowTest/reference`` and ``RowTest/like``: what is known about values for which the
+    /// For ``RowTest/reference`` and ``RowTest/like``, what is known about the values for which the
     /// comparison holds.
     var clue: KeyClue?
-    /// How another dialect's rules see the values; `nil` under NSPredicate's.
+    /// The view of the values under another dialect's rules; `nil` under NSPredicate's rules.
     var view: ValueView?
-    /// Whether it is the contrary that the comparison asks for.
+    /// Whether the comparison is the negation of this leaf.
     var isTurned = false
 
-    /// Reads a comparison; `nil` if only the reference evaluator can judge it and it has no keys.
+    /// Reads a comparison; returns `nil` if only the reference evaluator can judge it and it has no
+    /// keys.
     init?(_ comparison: Comparison) {
         guard comparison.rules == .apple else {
             self.init(foreign: comparison)
@@ -138,13 +141,13 @@ struct Leaf {
         (field, test, constant) = ("", .member, .null)
     }
 
-    /// Takes the names of a path; says whether it consists of plain members.
+    /// Takes the names of a path, and returns whether it consists of plain members.
     mutating func name(_ path: RecordPredicate.RecordPath) -> Bool {
         if let name = path.fieldName {
             field = name
         } else {
             guard let names = path.memberNames else { return false }
-            // The whole record is asked for its words alone.
+            // For the whole record, only look-ups of words are possible.
             guard let first = names.first else { return takeRecord() }
             field = first
             inner = Array(names.dropFirst())
@@ -166,7 +169,7 @@ extension RowTest {
 }
 
 extension FieldValue {
-    /// The class of a constant that rows can hold, or `nil`.
+    /// The class of a constant that rows can hold; `nil` for any other value.
     var rowClass: ValueClass? {
         switch self {
         case .null: .null
@@ -183,10 +186,10 @@ extension FieldValue {
         }
     }
 
-    /// Whether rows can compare it for equality.
+    /// Whether rows can compare with this value for equality.
     var isRowScalar: Bool { rowClass != nil }
 
-    /// Whether rows can compare by its order.
+    /// Whether rows can compare with this value by order.
     var isRowOrdered: Bool {
         switch rowClass {
         case .number, .date, .string: true

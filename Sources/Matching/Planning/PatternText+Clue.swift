@@ -1,5 +1,5 @@
 extension PatternText {
-    /// What is known about texts that fit.
+    /// What is known about the texts that match this pattern.
     var clue: KeyClue? {
         if prefix.utf8.count >= 3 || prefix.utf8.count >= longest.utf8.count, !prefix.isEmpty {
             return .prefix(prefix)

@@ -1,12 +1,13 @@
 import PredicateLanguage
 import RelayModel
 
-/// One part of a predicate: a comparison, a constant, or an AND or OR whose members follow it.
+/// One part of a predicate: a comparison, a constant, or an AND or OR that is followed by its
+/// members.
 struct PlanItem: BitwiseCopyable {
     enum Kind: UInt8 {
         /// A comparison that rows can judge, or that at least has keys.
         case comparison
-        /// A comparison of which only the reference evaluator knows anything.
+        /// A comparison that only the reference evaluator can judge.
         case opaque
         case constant
         case all
@@ -14,31 +15,33 @@ struct PlanItem: BitwiseCopyable {
     }
 
     var kind: Kind
-    /// Whether it stands under an odd number of NOTs.
+    /// Whether it is under an odd number of NOTs.
     var isNegated: Bool
-    /// How another dialect's rules see the path's values; `nil` under NSPredicate's.
+    /// The view of the path's values under another dialect's rules; `nil` under NSPredicate's
+    /// rules.
     var view: ValueView?
-    /// What a constant says.
+    /// The value of a constant.
     var holds = false
     var test = RowTest.reference
-    /// Whether there is an upper bound: BETWEEN, whose lower bound is the constant (and ``test`` is
-    /// ``RowTest/greaterOrEqual``).
+    /// Whether there is an upper bound, as in BETWEEN.
+    ///
+    /// The constant is the lower bound then, and ``test`` is ``RowTest/greaterOrEqual``.
     var hasUpper = false
     /// The number of the field's path.
     var path: Int32 = 0
-    /// The item after the last one inside it.
+    /// The number of the item after the last one inside this item.
     var end: Int32 = 0
-    /// Rows of its program.
+    /// The number of rows of its program.
     var rows: Int32 = 1
-    /// A scalar; of ``RowTest/like`` the pattern as rows want it.
+    /// A scalar; for ``RowTest/like``, the pattern in the form for rows.
     var constant = FieldSlot(.null)
     var upper = FieldSlot(.null)
-    /// Of ``RowTest/member``, the scalars among ``PlanTree/members``.
+    /// For ``RowTest/member``, the place of the scalars in ``PlanTree/members``.
     var firstMember: Int32 = 0
     var memberCount: Int32 = 0
-    /// What is known about values for which the comparison holds, among ``PlanTree/clues``, or -1.
+    /// The index in ``PlanTree/clues`` of what is known about matching values, or -1.
     var clue: Int32 = -1
-    /// The comparison among ``PlanTree/sources``, where the reference evaluator is asked, or -1.
+    /// The index in ``PlanTree/sources`` of the comparison for the reference evaluator, or -1.
     var source: Int32 = -1
 
     init(_ kind: Kind, isNegated: Bool) {
@@ -46,28 +49,29 @@ struct PlanItem: BitwiseCopyable {
         self.isNegated = isNegated
     }
 
-    /// Whether all members must hold, NOTs taken into account.
+    /// Whether all members must hold, with NOTs taken into account.
     var isConjunction: Bool { (kind == .all) != isNegated }
-    /// Whether it follows another dialect's rules, under which values are bags.
+    /// Whether it follows the rules of another dialect, under which values are bags.
     var isLoose: Bool { view != nil }
-    /// Whether it compares by order.
+    /// Whether it is a comparison by order.
     var isOrdering: Bool { kind == .comparison && test.isOrdering }
 }
 
-/// A predicate laid flat to be planned: what is asked of its tree again and again is read once,
-/// without counting references.
+/// A predicate in a flat form for planning.
 ///
-/// Constants are slots whose bytes lie in the planner's encoder.
+/// It is read from the tree once, so that repeated access needs no reference counting. Constants
+/// are slots whose bytes are in the planner's encoder.
 struct PlanTree: ~Copyable {
-    /// The parts, each before those inside it.
+    /// The parts, each before the parts inside it.
     var items = GrowingBuffer<PlanItem>(capacity: 32)
-    /// The conjunction that the whole is, NOTs moved inwards: the numbers of its members.
+    /// The members of the conjunction that the whole predicate is, after NOTs are moved inwards:
+    /// their numbers.
     var conjuncts = GrowingBuffer<Int32>(capacity: 32)
-    /// What the conjuncts leave of the fields' values.
+    /// The intervals that the conjuncts allow for the fields' values.
     var intervals = GrowingBuffer<Interval>(capacity: 8)
     /// The scalars of lists.
     var members = GrowingBuffer<FieldSlot>(capacity: 32)
-    /// What evaluating the whole may take.
+    /// The cost of evaluating the whole predicate.
     var weight = EvaluationWeight()
     private(set) var clues: [KeyClue] = []
     private(set) var sources: [Node] = []
@@ -82,7 +86,7 @@ struct PlanTree: ~Copyable {
         if !sources.isEmpty { sources.removeAll(keepingCapacity: true) }
     }
 
-    /// Adds an item that has nothing inside yet; says its number.
+    /// Adds an item without members, and returns its number.
     mutating func append(_ item: PlanItem) -> Int {
         var item = item
         let number = items.count
@@ -91,7 +95,7 @@ struct PlanTree: ~Copyable {
         return number
     }
 
-    /// Closes a group once its members are there.
+    /// Closes a group after its members were added.
     mutating func close(_ group: Int) {
         var rows: Int32 = 0
         var member = group + 1
@@ -115,7 +119,7 @@ struct PlanTree: ~Copyable {
         return Int32(sources.count - 1)
     }
 
-    /// A conjunct.
+    /// Returns the item of a conjunct.
     @inline(__always)
     func conjunct(_ index: Int) -> PlanItem { items[Int(conjuncts[index])] }
 }

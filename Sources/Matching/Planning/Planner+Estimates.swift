@@ -1,10 +1,10 @@
 import PredicateLanguage
 import RelayModel
 
-// What filing under which keys would cost.
+// Estimates of what filing under certain keys would cost.
 extension Planner {
-    /// The share of changes inside an interval, guessed from how wide it is on the cells' line: of
-    /// numbers, ten octaves; of dates, a year.
+    /// Estimates the share of changes inside an interval from its width on the line of cells,
+    /// relative to ten octaves for numbers or a year for dates.
     func estimate(_ interval: Interval) -> Double {
         if interval.isEmpty { return 0 }
         let line: CellLine = interval.valueClass == .date ? .dates : .logarithmic
@@ -15,7 +15,8 @@ extension Planner {
         return min(0.4, (Double(high) - Double(low)) / whole + 0.0005)
     }
 
-    /// What filing an item of ``tree`` under its own keys would cost; `nil` if it has none.
+    /// Estimates the cost of filing an item of ``tree`` under its own keys; returns `nil` if it has
+    /// none.
     func estimate(_ number: Int, _ catalog: inout Catalog) -> Access? {
         work += 1
         if work > Self.mostWork { return nil }
@@ -87,7 +88,8 @@ extension Planner {
         return access
     }
 
-    /// The values for which a comparison by order holds, if 64 bits can bound them.
+    /// Returns the interval of values for which a comparison by order holds, if 64-bit bounds can
+    /// express it.
     func interval(of item: PlanItem) -> Interval? {
         guard !item.isNegated, item.isOrdering, let bound = Interval.bound(item.constant) else {
             return nil
@@ -104,8 +106,8 @@ extension Planner {
 
     // MARK: Expectations
 
-    /// The share of changes that hit the key of an interval: what they have shown, or else what its
-    /// width says.
+    /// Returns the share of changes that hit the key of an interval: observed, if there are enough
+    /// samples, or else estimated from the width.
     func expectedHits(of interval: Interval, _ catalog: inout Catalog) -> Double {
         guard selectivity.knows(plan: plan), !interval.isEmpty else {
             return estimate(interval)
@@ -124,10 +126,10 @@ extension Planner {
         return min(sum, 1)
     }
 
-    /// The share of changes that hit a key.
+    /// Returns the share of changes that hit a key.
     ///
-    /// Weighed, a key that is much used already counts more: that is all there is to learn from
-    /// before changes arrive.
+    /// If `isWeighed` is true, the estimate is higher for keys with many postings, which is the
+    /// only evidence before changes arrive.
     func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
         if let observed = selectivity.observed(key.hash, plan: plan) { return observed }
         let guess = guess(key)
@@ -149,7 +151,7 @@ extension Planner {
             let guess = Selectivity.guess(
                 dimension.valueClass, order: order, length: Int(key.length))
             return dimension.kind == .element ? min(guess * 4, 1) : guess
-        // Fields in which numbers are looked for are seldom lists of them.
+        // Fields that are compared with numbers seldom hold lists of numbers.
         case .hull: return 0
         case .sequence: return 0.001
         case .prefix: return key.length < 3 ? 0.05 : 0.005

@@ -2,7 +2,7 @@ import PredicateLanguage
 import RelayModel
 
 extension RowTest {
-    /// Whether it compares by order, so that it bounds an interval.
+    /// Returns whether the test compares by order, so that it bounds an interval.
     var isOrdering: Bool {
         switch self {
         case .less, .lessOrEqual, .greater, .greaterOrEqual: true
@@ -12,9 +12,10 @@ extension RowTest {
 }
 
 extension PlanItem {
-    /// Whether the comparison never has an evaluation error.
+    /// Returns whether the comparison never has an evaluation error.
     func isSafe(_ clues: [KeyClue]) -> Bool {
-        // By other dialects' rules kinds that cannot be compared do not match; ANY wants a list.
+        // Under other dialects' rules, values of kinds that cannot be compared do not match, but
+        // ANY needs a list.
         if isLoose { return test != .anyEqual && test != .reference }
         switch test {
         case .equal, .notEqual, .member: return true
@@ -25,15 +26,15 @@ extension PlanItem {
         }
     }
 
-    /// Whether there are keys of which one is hit whenever the comparison (or, under NOT, its
-    /// contrary) holds.
+    /// Returns whether there are keys of which one is hit whenever the comparison (or, under NOT,
+    /// its opposite) holds.
     ///
-    /// Where it would be more than a subscription may have there are none.
+    /// Returns `false` also if there would be more keys than a subscription may have.
     func hasKeys(_ clues: [KeyClue]) -> Bool {
         switch test {
         case .equal, .begins, .ends, .has, .anyEqual: !isNegated
         case .member: !isNegated && memberCount <= Planner.mostKeys
-        // All in an empty list are equal.
+        // In a view, an empty list satisfies the negation without any key.
         case .notEqual: isNegated && !isLoose
         case .like, .reference:
             !isNegated && clue >= 0 && (1...Planner.mostKeys).contains(clues[Int(clue)].keys)
@@ -42,7 +43,7 @@ extension PlanItem {
     }
 }
 
-// Writing the keys of what was chosen.
+// Adds the keys of the chosen parts.
 extension Planner {
     /// What the keys of a part of the predicate prove.
     struct Proof {
@@ -54,7 +55,8 @@ extension Planner {
 
     /// Adds the keys of an item of ``tree``.
     ///
-    /// - Returns: what they prove; `nil` if there are none (some may have been added).
+    /// - Returns: What they prove; `nil` if the item has no keys, although some may have been
+    ///   added.
     @discardableResult
     func emit(_ number: Int, _ catalog: inout Catalog) -> Proof? {
         let item = tree.items[number]
@@ -68,7 +70,7 @@ extension Planner {
         }
     }
 
-    /// Adds the keys of one comparison, be it by value or by interval.
+    /// Adds the keys of one comparison, by value or by interval.
     private func emitComparison(_ item: PlanItem, _ catalog: inout Catalog) -> Proof? {
         let mark = keys.count
         if let interval = interval(of: item) {
@@ -85,8 +87,8 @@ extension Planner {
 
     private func emitAny(_ group: Int, _ catalog: inout Catalog) -> Proof? {
         let mark = keys.count
-        // A member that can have an evaluation error could spoil the others' answer: then every key
-        // needs the whole verified.
+        // A member that can have an evaluation error may change the outcome of the whole, so every
+        // key then requires that the whole is verified.
         var isExact = true
         let end = Int(tree.items[group].end)
         var member = group + 1
@@ -190,7 +192,7 @@ extension Planner {
         for index in mark..<keys.count { keys[index].isExact = false }
     }
 
-    /// Adds the key of an interval that only single values can lie in.
+    /// Adds the key of an interval that only single values can satisfy.
     private func emitBounds(
         _ low: FieldValue, _ high: FieldValue, _ path: Int, _ catalog: inout Catalog
     ) {
@@ -220,7 +222,7 @@ extension Planner {
     private func addPrefix(
         _ path: Int, _ slot: FieldSlot, isLoose: Bool, _ catalog: inout Catalog
     ) {
-        // Nothing begins with the empty text, but by other dialects' rules every text does.
+        // No text begins with the empty text, but under other dialects' rules every text does.
         if slot.length == 0 {
             if isLoose { addPart(path, slot, isLoose: true, &catalog) }
             return
@@ -240,12 +242,12 @@ extension Planner {
         if !isEstimating { catalog.usePrefix(length: length, dimension) }
     }
 
-    /// Adds the key of an interval: the cell in which it begins, or the list of those too wide for
-    /// cells.
+    /// Adds the key of an interval: the cell in which it begins, or the open list if it is too wide
+    /// for cells.
     ///
-    /// Where values are bags, one that begins in a cell is in the list for bags as well.
+    /// If values are bags, an interval in a cell is also added to the list for bags.
     ///
-    /// - Returns: the size of the cells.
+    /// - Returns: The size of the cells; `nil` if the interval is empty or in the open list.
     @discardableResult
     func emit(_ interval: Interval, _ catalog: inout Catalog) -> CellLevel? {
         if interval.isEmpty { return nil }

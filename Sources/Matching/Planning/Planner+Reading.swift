@@ -1,11 +1,11 @@
 import PredicateLanguage
 import RelayModel
 
-// From the tree of a predicate to the flat form in which it is planned.
+// Translates the tree of a predicate into the flat form that is planned.
 extension Planner {
     /// Reads a predicate into ``tree``.
     ///
-    /// - Returns: `false` if it binds variables, which tie its comparisons together.
+    /// - Returns: `false` if the predicate binds variables, which tie its comparisons together.
     func read(
         _ node: Node, isNegated: Bool, isConjunct: Bool, _ catalog: inout Catalog
     ) -> Bool {
@@ -39,7 +39,9 @@ extension Planner {
         }
     }
 
-    /// Nested conjunctions of conjuncts become conjuncts themselves.
+    /// Reads an AND or OR.
+    ///
+    /// A conjunction inside a conjunct is flattened into conjuncts.
     private func read(
         _ nodes: [Node], _ kind: PlanItem.Kind, _ isNegated: Bool, isConjunct: Bool,
         _ catalog: inout Catalog
@@ -65,8 +67,8 @@ extension Planner {
 
     // MARK: Comparisons
 
-    /// Reads what most comparisons are, a field and a constant without options; says whether it
-    /// is one.
+    /// Reads the most common comparison, of a field with a constant without options, and returns
+    /// whether it is one.
     private func readPlain(
         _ comparison: Comparison, _ item: inout PlanItem, _ catalog: inout Catalog
     ) -> Bool {
@@ -122,7 +124,7 @@ extension Planner {
     private func readOther(
         _ comparison: Comparison, _ node: Node, _ item: inout PlanItem, _ catalog: inout Catalog
     ) {
-        // Across record types fields have no numbers.
+        // Subscriptions to all record types have no numbered fields.
         guard plan != 0, let leaf = Leaf(comparison), let path = path(of: leaf, &catalog) else {
             if catalog.isCrowded(plan) { unplaced += 1 }
             item.kind = .opaque
@@ -165,15 +167,15 @@ extension Planner {
         }
     }
 
-    /// Encodes a constant as the values are that it is compared with.
+    /// Encodes a constant in the same form as the values that it is compared with.
     func encode(_ value: FieldValue, in view: ValueView?) -> FieldSlot {
         guard let view else { return encoder.encode(value) }
         return encoder.constant(value, in: view)
     }
 
-    /// Notes that the evaluator will ask for system fields.
+    /// Notes the system fields that the evaluator will read.
     ///
-    /// Who asks for all texts of a record means its own.
+    /// A comparison with all texts of a record uses only the record's own fields.
     func noteSystemFields(of node: Node, _ catalog: inout Catalog) {
         var fields: Set<String> = []
         _ = node.collectFields(&fields)
@@ -182,7 +184,7 @@ extension Planner {
         }
     }
 
-    /// The number of a comparison's field; `nil` where there are too many.
+    /// Returns the number of a comparison's path; `nil` if the plan has too many paths.
     private func path(of leaf: Leaf, _ catalog: inout Catalog) -> Int? {
         if let view = leaf.view {
             if !leaf.steps.isEmpty { return catalog.makePath(leaf.steps, view: view, plan: plan) }

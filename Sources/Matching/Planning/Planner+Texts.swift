@@ -1,16 +1,16 @@
 import PredicateLanguage
 import RelayModel
 
-// Keys for what stands somewhere in a text, and for places.
+// Keys for parts of texts, and for locations.
 extension Planner {
-    /// Adds the key of a text that has another inside: its rarest three bytes, or just that it
-    /// is a text.
+    /// Adds the key of a text that contains another: its rarest three bytes, or only that it is a
+    /// text.
     ///
-    /// It proves nothing.
+    /// The key does not prove the comparison.
     func addPart(
         _ path: Int, _ slot: FieldSlot, isLoose: Bool, _ catalog: inout Catalog
     ) {
-        // Nothing has the empty text inside, but by other dialects' rules every text has.
+        // No text contains the empty text, but under other dialects' rules every text does.
         if slot.length == 0, !isLoose { return }
         guard slot.length >= 3 else {
             addKey(dimension(.text, path, .string), begin(), isExact: false, &catalog)
@@ -33,7 +33,7 @@ extension Planner {
         catalog.useText(TextGram.gram(encoder.bytes.base + place), dimension)
     }
 
-    /// Triples of a text that are looked at.
+    /// The maximum number of triples of a text that are considered.
     private static let mostGrams = 64
 
     private func addGram(_ dimension: KeyDimension, _ place: Int, _ catalog: inout Catalog) {
@@ -57,7 +57,7 @@ extension Planner {
 
     /// Adds the keys of the cells that a circle touches.
     ///
-    /// They prove nothing.
+    /// They do not prove the comparison.
     func addPlaces(
         _ path: Int, _ centre: Location, _ metres: Double, _ catalog: inout Catalog
     ) {
@@ -74,11 +74,11 @@ extension Planner {
 }
 
 extension PathUse {
-    /// Prefix lengths looked up at most.
+    /// The maximum number of prefix lengths that are looked up.
     static let mostPrefixLengths = 16
 
-    /// How much of a prefix is a key: all of it while few lengths are in use, else as much as is
-    /// looked up anyway; `nil` if nothing does.
+    /// Returns how many bytes of a prefix make a key: all of them while few lengths are in use,
+    /// otherwise the longest length in use that fits; `nil` if none does.
     func prefixLength(for wanted: Int) -> Int? {
         let bit: UInt64 = 1 << UInt64(wanted)
         if prefixLengths & bit != 0 || prefixLengths.nonzeroBitCount < Self.mostPrefixLengths {

@@ -1,7 +1,7 @@
 import PredicateLanguage
 import RelayModel
 
-/// A key chosen for a predicate: its bytes lie in the planner's encoder.
+/// A key that was chosen for a predicate; its bytes are in the planner's encoder.
 struct PlannedKey: BitwiseCopyable {
     var hash: UInt32
     var dimension: UInt32
@@ -11,7 +11,7 @@ struct PlannedKey: BitwiseCopyable {
     var isExact: Bool
 }
 
-/// What an access path is expected to cost, and proves.
+/// The expected cost of an access path, and what it proves.
 struct Access {
     /// The share of changes that hit one of its keys.
     var expected: Double
@@ -19,21 +19,21 @@ struct Access {
     var isExact: Bool
     /// Whether that part never has an evaluation error.
     var isSafe: Bool
-    /// How many keys.
+    /// The number of keys.
     var keys: Int
 }
 
-/// How a predicate is filed.
+/// The way in which a predicate is filed.
 struct Filing {
-    /// What is left to verify beside the key by comparing one interval.
+    /// The interval to compare after the key.
     var interval: Interval?
-    /// The program after an exact key, 0 for none.
+    /// The program to run after an exact key; 0 for none.
     var rest: UInt32 = 0
-    /// The program after a key that proves nothing, 0 for none.
+    /// The program to run after a key that is not exact; 0 for none.
     var whole: UInt32 = 0
-    /// Candidates expected per change.
+    /// The expected share of changes for which it is a candidate.
     var expected: Double = 0
-    /// Whether it has no key but its record type.
+    /// Whether it is filed under its record type alone.
     var isResidual = false
     /// Whether the key is the cell in which the interval begins.
     var isInCell: Bool { interval?.inCells != nil }
@@ -42,15 +42,18 @@ struct Filing {
 /// Chooses the keys under which a predicate is filed, and writes the rows that verify the rest.
 ///
 /// A key is a necessary condition: whenever the predicate holds, one of its keys is hit. A
-/// conjunction takes the keys of its most selective member, a disjunction those of all; nothing is
-/// multiplied out. What cannot be keyed is filed under its record type.
+/// conjunction takes the keys of its most selective member, a disjunction takes the keys of all
+/// members. The predicate is not expanded into a normal form. A predicate without keys is filed
+/// under its record type.
 ///
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class Planner {
-    /// Keys of one subscription; predicates that need more are filed under their record type.
+    /// The maximum number of keys of one subscription; a predicate that needs more is filed under
+    /// its record type.
     static let mostKeys = 512
-    /// Estimates made for one predicate, and again while its keys are written, so that nobody's
-    /// predicate takes long to save.
+    /// The maximum number of estimates for one predicate, and again while its keys are written.
+    ///
+    /// It bounds the time that saving a predicate takes.
     static let mostWork = 4000
 
     let seed: UInt64
@@ -58,16 +61,17 @@ final class Planner {
     @exclusivity(unchecked) var keys = GrowingBuffer<PlannedKey>()
     @exclusivity(unchecked) var encoder = ValueEncoder()
     @exclusivity(unchecked) var draft = ProgramDraft()
-    /// The predicate in hand.
+    /// The predicate that is being planned.
     @exclusivity(unchecked) var tree = PlanTree()
     let store: PostingStore
     let programs: ProgramStore
-    /// Estimates made so far.
+    /// The number of estimates so far.
     @exclusivity(unchecked) var work = 0
-    /// Comparisons of the predicate in hand whose field has no number, because the record type's
-    /// conditions name too many.
+    /// The number of comparisons in the current predicate whose field has no number, because the
+    /// conditions of the record type use too many fields.
     @exclusivity(unchecked) var unplaced = 0
-    /// While keys are written only to be weighed, nothing is taken into use.
+    /// Whether keys are written only for an estimate, so that nothing may be entered in the catalog
+    /// as in use.
     @exclusivity(unchecked) var isEstimating = false
     @exclusivity(unchecked) private(set) var compartment: UInt32 = 0
     @exclusivity(unchecked) private(set) var plan = 0
@@ -78,7 +82,7 @@ final class Planner {
         self.programs = programs
     }
 
-    /// Plans a predicate; the keys are in ``keys`` afterwards.
+    /// Plans a predicate; its keys are in ``keys`` afterwards.
     func plan(
         _ predicate: RecordPredicate?, plan: Int, compartment: UInt32, catalog: inout Catalog
     ) -> Filing {
@@ -100,7 +104,7 @@ final class Planner {
             filing.whole = reference(root)
             return every(&catalog, filing)
         }
-        // The counted evaluation judges the whole, the plain comparisons in it too.
+        // The metered evaluation judges the whole predicate, including its plain comparisons.
         if tree.weight.isMetered { noteSystemFields(of: root, &catalog) }
         return planTree(root, &catalog)
     }
@@ -122,7 +126,8 @@ final class Planner {
             best = tree.intervals.count > 0 ? .interval(0) : nil
         }
         var filing = Filing()
-        // What the key proves, and then what the interval beside it verifies.
+        // The conjunct that the key proves, or -1; the interval beside it verifies further
+        // conjuncts.
         var proven = -1
         switch best {
         case .member(let index):
@@ -144,13 +149,13 @@ final class Planner {
         filing.isResidual = best == nil
         filing.expected = filing.isResidual ? 1 : expectedHits()
         let verified = filing.interval?.conjuncts ?? 0
-        // Each program is counted as used only where a key asks for it.
+        // Each program is compiled, and so counted as used, only if a key needs it.
         if hasKey(isExact: true) { filing.rest = compile(root, without: verified, proven) }
         if hasKey(isExact: false) { filing.whole = compile(root, without: verified, -1) }
         return filing
     }
 
-    /// The interval that rules out the most, of those that are no part of a conjunct.
+    /// Returns the interval with the lowest estimate among those that the conjunct is not part of.
     private func narrowest(beside index: Int) -> Interval? {
         var best: Interval?
         for number in 0..<tree.intervals.count {
@@ -173,7 +178,7 @@ final class Planner {
         case interval(Int)
     }
 
-    /// Draws together what the conjuncts leave of each field's values.
+    /// Combines the conjuncts by order on each field into intervals.
     private func findIntervals() {
         for index in 0..<min(tree.conjuncts.count, 64) {
             guard var narrower = interval(of: tree.conjunct(index)) else { continue }
@@ -190,7 +195,8 @@ final class Planner {
             }
             var united = tree.intervals[number]
             united.unite(with: narrower)
-            // Two values of a list may satisfy what no single one does: a row verifies that.
+            // Two values of a list may together satisfy bounds that no single value satisfies; a
+            // row verifies that.
             if united.isLoose, united.isEmpty { continue }
             tree.intervals[number] = united
         }
@@ -199,13 +205,13 @@ final class Planner {
     private func choose(_ catalog: inout Catalog) -> Choice? {
         let count = tree.conjuncts.count
         if count == 1, tree.intervals.count == 0 {
-            // Nothing to weigh: its keys, if it has some and not too many.
+            // There is nothing to compare: use its keys, if it has any and not too many.
             return emitWhole(0, &catalog) ? .member(0) : nil
         }
         var best: Choice?
         var least = Double.infinity
         for index in 0..<count {
-            // Its interval, narrowed by the other members, is considered below.
+            // Its interval, narrowed by other conjuncts, is considered below.
             if index < 64, tree.conjunct(index).isOrdering { continue }
             guard let access = estimate(Int(tree.conjuncts[index]), &catalog),
                 access.keys <= Self.mostKeys, access.expected < least
@@ -225,10 +231,11 @@ final class Planner {
 
     // MARK: Keys
 
-    /// Adds all keys of a conjunct, or none; says whether it has some and not too many.
+    /// Adds all keys of a conjunct, or none, and returns whether it added them.
     ///
-    /// Conjunctions inside it are weighed once more, which may come to its end though weighing the
-    /// whole did not: part of the keys would leave out changes for which the predicate holds.
+    /// It adds none if there are too many. Conjunctions inside the conjunct are estimated again,
+    /// and that may exceed the limit although the first estimate did not. An incomplete set of keys
+    /// would miss changes for which the predicate holds.
     private func emitWhole(_ index: Int, _ catalog: inout Catalog) -> Bool {
         work = 0
         let isKeyed =
@@ -237,32 +244,33 @@ final class Planner {
         return isKeyed
     }
 
-    /// The dimensions by their numbers, as far as keys were planned in them.
+    /// The dimensions by number, up to the highest in which a key was planned.
     @exclusivity(unchecked) private(set) var keyDimensions: [KeyDimension] = []
 
-    /// Whether keys of a dimension ask nothing but the record type.
+    /// Returns whether the keys of a dimension stand for the record type alone.
     func isEvery(_ dimension: UInt32) -> Bool {
         Int(dimension) < keyDimensions.count && keyDimensions[Int(dimension)].kind == .every
     }
 
-    /// Whether keys of a dimension are those under which intervals are found by lists of values.
+    /// Returns whether a dimension is for intervals that lists of values may satisfy.
     func isHull(_ dimension: UInt32) -> Bool {
         Int(dimension) < keyDimensions.count && keyDimensions[Int(dimension)].kind == .hull
     }
 
-    /// Forgets dimensions that were taken back.
+    /// Forgets dimensions that the catalog has withdrawn.
     func forgetDimensions(from count: Int) {
         if keyDimensions.count > count { keyDimensions.removeLast(keyDimensions.count - count) }
     }
 
-    /// Where the bytes of the next key begin; in a compartment they begin with its number.
+    /// Begins a key and returns the place of its bytes; in a compartment they begin with its
+    /// number.
     func begin() -> Int {
         let start = encoder.bytes.count
         if compartment != 0 { KeyBytes.append(compartment, to: &encoder.bytes) }
         return start
     }
 
-    /// Adds the key whose bytes were written from `start` on, unless it is there already.
+    /// Adds the key whose bytes were written from `start` on, unless it was added before.
     func addKey(
         _ dimension: KeyDimension, _ start: Int, length: Int? = nil, isExact: Bool,
         _ catalog: inout Catalog

@@ -1,13 +1,14 @@
 import PredicateLanguage
 import RelayModel
 
-// Lays items flat as rows: AND, OR and NOT become the places to which rows lead.
+// Compiles items into flat rows; AND, OR and NOT become the jump targets of rows.
 extension Planner {
-    /// Stores the program of the conjunction without the conjuncts that intervals stand for
-    /// (`verified`, as bits) and the one that the key proves, or -1; 0 if nothing is left.
+    /// Stores a program for the conjunction without the conjuncts that intervals verify
+    /// (`verified`, as bits) and without the one that the key proves (`proven`, or -1).
     ///
-    /// What could take too many steps is counted as a whole, in the reference evaluation's order:
-    /// nothing is left out of it, and nothing judged beside it.
+    /// Returns 0 if nothing is left. A predicate that could take too many steps is evaluated and
+    /// counted as a whole, in the order of the reference evaluation. Nothing is left out of it
+    /// then.
     func compile(_ root: Node, without verified: UInt64, _ proven: Int) -> UInt32 {
         if tree.weight.isMetered { return reference(root) }
         let count = tree.conjuncts.count
@@ -37,7 +38,7 @@ extension Planner {
         index == proven || index < 64 && verified >> UInt64(index) & 1 == 1
     }
 
-    /// A program that hands the whole predicate to the reference evaluator.
+    /// Returns a program that passes the whole predicate to the reference evaluator.
     func reference(_ root: Node) -> UInt32 {
         draft.removeAll()
         appendReference(
@@ -55,7 +56,7 @@ extension Planner {
                 onTrue: onTrue, onFalse: onFalse))
     }
 
-    /// Writes the rows of an item; the targets are those of what stands under its NOTs.
+    /// Writes the rows of an item; the targets are for the item without its NOTs.
     private func compile(_ number: Int, onTrue: UInt16, onFalse: UInt16) {
         let item = tree.items[number]
         switch item.kind {
@@ -78,7 +79,7 @@ extension Planner {
             let isLast = item.end == group.end
             let yes = group.kind == .all && !isLast ? next : onTrue
             let other = group.kind == .any && !isLast ? next : onFalse
-            // A NOT in between changes the targets over.
+            // A NOT between the group and the item swaps the targets.
             let isTurned = item.isNegated != group.isNegated
             compile(member, onTrue: isTurned ? other : yes, onFalse: isTurned ? yes : other)
             member = Int(item.end)

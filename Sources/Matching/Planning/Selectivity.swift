@@ -1,31 +1,32 @@
 import RelayModel
 
-/// How often a key is hit, by what changes have shown so far and by rules of thumb before that.
+/// Estimates how often a key is hit, from sampled changes if there are enough, otherwise by rules
+/// of thumb.
 ///
-/// Readers sample the keys of some changes; writers take the samples over. A count-min sketch keeps
-/// them in constant space: its error only ever makes a key look more frequent than it is.
+/// Readers sample the keys of some changes, and writers take the samples over. A count-min sketch
+/// keeps them in constant space; its error can only make a key look more frequent than it is.
 struct Selectivity: ~Copyable {
     private var counters: [UInt16]
     private var samples: UInt32 = 0
-    /// The same by the plan of the changes' record type.
+    /// The number of samples by the plan of the changes' record type.
     private var planSamples: [UInt32] = []
-    /// How often the counters were halved since the start.
+    /// How often the counters have been halved since the start.
     private var halvings = 0
 
     private static let width = 1 << 14
-    /// What sampled changes of a record type showed counts from this many on.
+    /// The number of sampled changes of a record type from which their evidence counts.
     static let enough: UInt32 = 128
-    /// At this count the counters are halved, so that the past fades.
+    /// The number of samples at which the counters are halved, so that old samples lose weight.
     private static let many: UInt32 = 60_000
 
     init() {
         counters = [UInt16](repeating: 0, count: Self.width * 2)
     }
 
-    /// Bytes held.
+    /// The memory in bytes.
     var bytes: Int { counters.count * 2 }
 
-    /// Takes over the keys of one sampled change of a plan.
+    /// Adds the keys of one sampled change of a plan.
     mutating func observe(_ hashes: some Sequence<UInt32>, plan: Int) {
         for hash in hashes {
             let (first, second) = Self.places(hash)
@@ -43,15 +44,15 @@ struct Selectivity: ~Copyable {
         }
     }
 
-    /// Changes of a plan that were seen.
+    /// Returns the number of sampled changes of a plan.
     func samples(plan: Int) -> UInt32 {
         plan < planSamples.count ? planSamples[plan] : 0
     }
 
-    /// Whether enough changes of a plan were seen.
+    /// Returns whether there are enough samples of a plan.
     func knows(plan: Int) -> Bool { samples(plan: plan) >= Self.enough }
 
-    /// The share of a plan's changes that hit a key, if enough were seen.
+    /// Returns the share of a plan's changes that hit a key; `nil` without enough samples.
     func observed(_ hash: UInt32, plan: Int) -> Double? {
         guard knows(plan: plan) else { return nil }
         let (first, second) = Self.places(hash)
@@ -59,20 +60,21 @@ struct Selectivity: ~Copyable {
         return min(hits / Double(planSamples[plan]), 1)
     }
 
-    /// What the counters say of a key at one moment.
+    /// The state of the counters for a key at one moment.
     struct Sight {
         var hits: UInt16
         var samples: UInt32
         var halvings: Int
 
-        /// What is left of this after the counters were halved more often.
+        /// Returns this state as it would be after the counters were halved up to `halvings` times
+        /// in total.
         func faded(to halvings: Int) -> Sight {
             let times = halvings - self.halvings
             return Sight(hits: hits >> times, samples: samples >> times, halvings: halvings)
         }
     }
 
-    /// What the counters say of a key now.
+    /// Returns the current state of the counters for a key.
     func sight(of hash: UInt32, plan: Int) -> Sight {
         let (first, second) = Self.places(hash)
         return Sight(
@@ -85,8 +87,8 @@ struct Selectivity: ~Copyable {
         return (Int(hash & UInt32(width - 1)), width + Int(mixed >> 50))
     }
 
-    /// The share of changes expected to have a field equal to a constant of this class, before any
-    /// was seen.
+    /// Returns the expected share of changes in which a field equals a constant of this class,
+    /// without any samples.
     static func guess(_ kind: ValueClass, order: Int64, length: Int) -> Double {
         switch kind {
         case .null: 0.3
@@ -103,7 +105,7 @@ struct Selectivity: ~Copyable {
 // MARK: - Snapshots
 
 extension Selectivity {
-    /// Appends what was learned to an image.
+    /// Appends the counters to an image.
     func write(to image: inout ImageWriter) {
         image.append(samples)
         image.append(UInt64(planSamples.count))
@@ -111,9 +113,9 @@ extension Selectivity {
         for counter in counters { image.append(counter) }
     }
 
-    /// Takes over what was learned from an image.
+    /// Reads the counters from an image.
     ///
-    /// - Throws: `ImageDamage` if it ends before.
+    /// - Throws: `ImageDamage` if the image ends first.
     mutating func load(_ image: inout ImageReader) throws {
         samples = try image.word()
         let plans = try image.count(0...Int(Int32.max))

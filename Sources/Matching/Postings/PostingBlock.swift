@@ -2,35 +2,37 @@
     import Glibc
 #endif
 
-/// What a block holds.
+/// The kind of content in a block.
 enum BlockKind: UInt32 {
-    /// Subscriptions that the key proves: one word each, ascending.
+    /// Subscriptions that the key proves: one word each, in ascending order.
     case plain
     /// Subscriptions with an interval on one path: six words each.
     case range
-    /// The same when there are many: chunks in the order of their lower bounds.
+    /// Many such intervals: a directory of chunks in the order of their lower bounds.
     case directory
-    /// Subscriptions with a program: two words each, ascending by program.
+    /// Subscriptions with a program: two words each, in ascending order of the program.
     case guarded
     /// One chunk of a directory.
     case chunk
-    /// The subscriptions that share one posting: one word each, ascending.
+    /// The subscriptions that share one posting: one word each, in ascending order.
     case group
     /// A program.
     case program
     /// The keys under which one subscription is filed.
     case filing
-    /// Intervals that begin in one cell, ascending by their lower bounds: six words each.
+    /// Intervals that begin in one cell, in ascending order of their lower bounds: six words each.
     case sorted
 
-    /// Whether a word about the intervals' path stands before the postings.
+    /// Whether a word about the intervals' path comes before the postings.
     @inline(__always)
     var hasIntervals: Bool { self == .range || self == .directory || self == .sorted }
 }
 
-/// A view of one block in the arena: two words of header, then for the first block of a key its
-/// dimension and bytes, for intervals a word about their path, then the postings; the last word
-/// names the key's next block, if there is one.
+/// A view of one block in the arena.
+///
+/// The block has two header words; then, if it is the first block of a key, the key's dimension and
+/// bytes; for intervals a word about their path; then the postings. The last word is the offset of
+/// the key's next block, if there is one.
 ///
 /// ```
 /// | class 7 · kind 4 · has next 1 · … · key length 16 | count | dimension | key … | (path) |
@@ -40,7 +42,7 @@ struct PostingBlock {
     let base: UnsafeMutablePointer<UInt32>
     let offset: UInt32
 
-    /// In the first word: the last word names another block.
+    /// The flag in the first word that the last word is the offset of another block.
     static let nextFlag: UInt32 = 1 << 11
 
     @inline(__always)
@@ -68,29 +70,29 @@ struct PostingBlock {
     var key: UnsafeMutablePointer<UInt8> {
         UnsafeMutableRawPointer(base + 3).assumingMemoryBound(to: UInt8.self)
     }
-    /// Words before the postings.
+    /// The number of words before the postings.
     @inline(__always)
     var headerWords: Int {
         3 + (keyLength + 3) >> 2 + (kind.hasIntervals ? 1 : 0)
     }
     @inline(__always)
     var postings: UnsafeMutablePointer<UInt32> { base + headerWords }
-    /// The path, class and direction of the intervals.
+    /// The path, value class and direction of the intervals.
     @inline(__always)
     var interval: UInt32 {
         get { base[headerWords - 1] }
         nonmutating set { base[headerWords - 1] = newValue }
     }
-    /// Words of the whole block.
+    /// The number of words of the whole block.
     @inline(__always)
     var words: Int { WordArena.words(ofClass: sizeClass) }
-    /// Words for postings.
+    /// The number of words available for postings.
     @inline(__always)
     var room: Int { words - headerWords - (hasNext ? 1 : 0) }
-    /// Words of one posting.
+    /// The number of words of one posting.
     @inline(__always)
     var stride: Int { Self.stride(kind) }
-    /// The key's next block, 0 at the end.
+    /// The offset of the key's next block; 0 at the end.
     @inline(__always)
     var next: UInt32 { hasNext ? base[words - 1] : 0 }
 
@@ -109,13 +111,14 @@ struct PostingBlock {
     }
 }
 
-/// The words in which postings name subscriptions.
+/// The parts of the word by which a posting refers to subscriptions.
 enum PostingWord {
-    /// The number of a subscription within its partition.
+    /// The mask of a subscription's number within its core.
     static let idMask: UInt32 = 0x0FFF_FFFF
-    /// The kinds of change on which it fires are the three bits above.
+    /// The shift of the three bits for the kinds of change on which the subscription fires.
     static let firesShift: UInt32 = 28
-    /// The word names a group instead: the rest is the group's block.
+    /// The flag of a word that refers to a group; the other bits are the offset of the group's
+    /// block.
     static let group: UInt32 = 0x8000_0000
 }
 
@@ -160,14 +163,16 @@ struct RangePosting {
     }
 }
 
-/// The path, value class and direction of a block's intervals, and the cells they begin in, in a
-/// word.
+/// The path, value class and direction of a block's intervals, and the cells in which they begin,
+/// packed into a word.
 struct IntervalKind: Equatable {
     var path: Int
     var valueClass: ValueClass
-    /// Only bounded above: order and bounds are mirrored, so that the bound still comes first.
+    /// Whether the intervals are bounded above only.
+    ///
+    /// Order and bounds are mirrored then, so that the existing bound comes first.
     var isMirrored: Bool
-    /// The size of the cells, where the key is one.
+    /// The size of the cells, if the key is a cell.
     var cells: CellLevel?
 
     init(path: Int, valueClass: ValueClass, isMirrored: Bool) {

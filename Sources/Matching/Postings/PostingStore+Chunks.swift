@@ -1,7 +1,7 @@
-// Many intervals under one key: chunks in the order of lower bounds behind a directory, whose
-// entries say what a look-up may pass over.
+// Many intervals under one key are in chunks in the order of lower bounds, behind a directory whose
+// entries tell a look-up what to skip.
 extension PostingStore {
-    /// In a directory's entry: the programs of the chunk's postings differ.
+    /// The program in a directory's entry if the programs of the chunk's postings differ.
     static let mixedPrograms: UInt32 = 1
 
     func sortIntoChunks(_ place: inout BlockPlace) {
@@ -34,8 +34,8 @@ extension PostingStore {
         return summary(of: chunk)
     }
 
-    /// The directory's entry for a chunk: its block, least lower and greatest upper bound, and the
-    /// program if all its postings name the same.
+    /// Returns the directory's entry for a chunk: its block, its least lower bound and greatest
+    /// upper bound, and the program if all its postings have the same one.
     private func summary(of chunk: PostingBlock) -> RangePosting {
         var entry = RangePosting(
             word: chunk.offset, program: chunk.postings[1], low: .max, high: .min)
@@ -48,7 +48,8 @@ extension PostingStore {
         return entry
     }
 
-    /// Files a posting in the chunk where its lower bound belongs.
+    /// Files a posting in the chunk for its lower bound, and returns whether it shares the posting
+    /// of an equal one.
     func insertIntoChunks(_ posting: RangePosting, _ place: inout BlockPlace) -> Bool {
         let directory = PostingBlock(arena, place.block)
         let entry = max(Self.reach(posting.low, directory) - 1, 0)
@@ -84,7 +85,7 @@ extension PostingStore {
         postings.range += 1
     }
 
-    /// Looks for an equal posting in the few chunks where it would have been put.
+    /// Looks for an equal posting in the few chunks where it would have been filed.
     private func share(
         _ posting: RangePosting, _ directory: PostingBlock, near entry: Int
     ) -> Bool {
@@ -111,7 +112,8 @@ extension PostingStore {
         upperEntry.store(directory.postings + (entry + 1) * 6)
     }
 
-    /// Takes a subscription out of the chunks that may hold its lower bound, or out of any.
+    /// Removes a subscription from the chunks that may hold its lower bound, or from any chunk
+    /// without `low`; returns whether it was there.
     func removeFromChunks(_ id: UInt32, low: Int64?, _ place: BlockPlace) -> Bool {
         let directory = PostingBlock(arena, place.block)
         var entry = (low.map { Self.reach($0, directory) } ?? directory.count) - 1
@@ -127,7 +129,7 @@ extension PostingStore {
                 if word == 0 { close(chunk, at: index, entry, place) }
                 return true
             }
-            // Equal bounds may begin in the chunk before.
+            // The chunk before this one may end with an equal bound.
             if let low, summary.low < low { return false }
             entry -= 1
         }

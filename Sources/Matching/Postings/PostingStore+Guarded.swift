@@ -1,8 +1,9 @@
-// Subscriptions with a program under a key, ascending by program, so that equal ones meet.
+// Subscriptions with a program are sorted by program under their key, so that equal programs are
+// adjacent.
 extension PostingStore {
     /// Files a subscription with a program under a key.
     ///
-    /// - Returns: whether it shares the posting of an equal one.
+    /// - Returns: Whether it shares the posting of an equal one.
     func insertGuarded(_ key: FiledKey, _ word: UInt32, program: UInt32) -> Bool {
         var place = place(key, .guarded)
         let block = PostingBlock(arena, place.block)
@@ -19,7 +20,7 @@ extension PostingStore {
         return false
     }
 
-    /// Takes a subscription with a program out; says whether it was there.
+    /// Removes a subscription with a program, and returns whether it was there.
     func removeGuarded(_ id: UInt32, program: UInt32, _ place: BlockPlace) -> Bool {
         let block = PostingBlock(arena, place.block)
         let index = guardedPosition(program, block)

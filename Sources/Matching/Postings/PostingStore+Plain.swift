@@ -1,13 +1,13 @@
-// Lists of subscriptions without anything to verify: those under a key, and groups.
+// Lists of subscriptions that need no verification: those under a key, and groups.
 extension PostingStore {
-    /// Files a subscription under a key that proves it.
+    /// Files a subscription under a key that proves its condition.
     func insertPlain(_ key: FiledKey, _ word: UInt32) {
         var place = place(key, .plain)
         insert(word, &place)
         postings.plain += 1
     }
 
-    /// Puts a subscription into an ascending list.
+    /// Inserts a subscription into an ascending list.
     func insert(_ word: UInt32, _ place: inout BlockPlace) {
         let block = PostingBlock(arena, place.block)
         let index = position(word & PostingWord.idMask, block)
@@ -15,7 +15,7 @@ extension PostingStore {
         opened.postings[index] = word
     }
 
-    /// Where a number is or belongs in an ascending list.
+    /// Returns the index where a number is or belongs in an ascending list.
     func position(_ id: UInt32, _ block: PostingBlock) -> Int {
         let words = block.postings
         var low = 0
@@ -28,7 +28,7 @@ extension PostingStore {
         return low
     }
 
-    /// Takes a subscription out of an ascending list; says whether it was there.
+    /// Removes a subscription from an ascending list, and returns whether it was there.
     func removePlain(_ id: UInt32, _ place: BlockPlace) -> Bool {
         let block = PostingBlock(arena, place.block)
         let index = position(id, block)
@@ -41,11 +41,11 @@ extension PostingStore {
 
     // MARK: Groups
 
-    /// A subscription more for a posting that is there already.
+    /// Adds a subscription to an existing posting.
     ///
-    /// `word` is the posting's first word: a subscription or a group.
+    /// `word` is the posting's first word, which refers to a subscription or a group.
     ///
-    /// - Returns: the word that must stand there now.
+    /// - Returns: The word that must replace it.
     func join(_ word: UInt32, _ newcomer: UInt32) -> UInt32 {
         if word & PostingWord.group != 0 {
             var place = BlockPlace(slot: -1, previous: 0, block: word & ~PostingWord.group)
@@ -90,10 +90,10 @@ extension PostingStore {
         target.count += 1
     }
 
-    /// One subscription less for a posting.
+    /// Removes a subscription from a posting.
     ///
-    /// - Returns: the word that must stand there now, 0 if nobody is left; `nil` if the
-    ///   subscription was not there.
+    /// - Returns: The word that must replace the posting's first word, or 0 if no subscription is
+    ///   left; `nil` if the subscription was not there.
     func leave(_ word: UInt32, _ id: UInt32) -> UInt32? {
         if word & PostingWord.group == 0 {
             return word & PostingWord.idMask == id ? 0 : nil

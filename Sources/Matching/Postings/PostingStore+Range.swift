@@ -1,12 +1,12 @@
-// Intervals under a key: a short list in the order of arrival, or one in the order of lower bounds;
-// many are sorted chunks behind a directory (`PostingStore+Chunks`).
+// Intervals under a key. A short list is in the order of arrival, or of lower bounds under a cell.
+// A long one is in sorted chunks behind a directory (`PostingStore+Chunks`).
 extension PostingStore {
     /// Files a subscription with an interval on one path, and possibly a program, under a key.
     ///
-    /// `kind` is ``BlockKind/sorted`` under a cell, else ``BlockKind/range``.
+    /// `kind` is ``BlockKind/sorted`` for the key of a cell, otherwise ``BlockKind/range``.
     ///
-    /// - Returns: whether it shares the posting of an equal one, and whether it went into a
-    /// directory.
+    /// - Returns: Whether it shares the posting of an equal one, and whether it went into a
+    ///   directory.
     func insertRange(
         _ key: FiledKey, _ kind: BlockKind, _ interval: IntervalKind, _ posting: RangePosting
     ) -> (isShared: Bool, isInDirectory: Bool) {
@@ -14,7 +14,7 @@ extension PostingStore {
         let block = PostingBlock(arena, place.block)
         if block.kind == .directory {
             if block.count > 0 { return (insertIntoChunks(posting, &place), true) }
-            // It was kept empty, for the sake of the key.
+            // An empty first block is kept because it holds the key.
             block.setHeader(
                 kind, sizeClass: block.sizeClass, keyLength: block.keyLength,
                 hasNext: block.hasNext)
@@ -60,16 +60,16 @@ extension PostingStore {
         postings.range += 1
     }
 
-    /// One subscription more for the posting at `index`.
+    /// Adds a subscription to the posting at `index`.
     func share(_ index: Int, of block: PostingBlock, with word: UInt32) {
         let joined = join(block.postings[index * 6], word)
         (PostingBlock(arena, block.offset).postings + index * 6)[0] = joined
     }
 
-    /// Takes a subscription out of intervals; says whether it was there.
+    /// Removes a subscription from intervals, and returns whether it was there.
     ///
-    /// `low` is its lower bound as it was filed, if that is known: without it all are looked
-    /// through.
+    /// `low` is the lower bound under which it was filed, if known; without it, all intervals are
+    /// searched.
     func removeRange(_ id: UInt32, low: Int64?, _ place: BlockPlace) -> Bool {
         let block = PostingBlock(arena, place.block)
         if block.kind == .directory { return removeFromChunks(id, low: low, place) }
@@ -90,7 +90,7 @@ extension PostingStore {
         return false
     }
 
-    /// The place of a posting with the same interval and program.
+    /// Returns the index of a posting with the same interval and program, or `nil`.
     func equal(_ posting: RangePosting, _ block: PostingBlock, _ within: Range<Int>) -> Int? {
         let words = block.postings
         for index in within {
@@ -104,8 +104,8 @@ extension PostingStore {
         return nil
     }
 
-    /// The number of postings of a sorted block, or entries of a directory, whose lower bound is
-    /// not above `value`.
+    /// Returns the number of postings of a sorted block, or of entries of a directory, whose lower
+    /// bound is at most `value`.
     @inline(__always)
     static func reach(_ value: Int64, _ block: PostingBlock) -> Int {
         let words = block.postings
@@ -122,7 +122,8 @@ extension PostingStore {
         return low
     }
 
-    /// The first posting of a sorted block whose lower bound is not below `value`.
+    /// Returns the index of the first posting of a sorted block whose lower bound is at least
+    /// `value`.
     @inline(__always)
     static func first(_ value: Int64, _ block: PostingBlock) -> Int {
         value == .min ? 0 : reach(value - 1, block)

@@ -2,7 +2,7 @@
     import Glibc
 #endif
 
-/// A key being saved or removed: where its bytes are, and their hash.
+/// A key that is being saved or removed: the place of its bytes, and their hash.
 struct FiledKey {
     var hash: UInt32
     var dimension: UInt32
@@ -10,33 +10,33 @@ struct FiledKey {
     var length: Int
 }
 
-/// Where a block is named: by a slot of the table, or by the block before it.
+/// A block and the place of the reference to it: a slot of the table, or the block before it.
 struct BlockPlace {
     var slot: Int
-    /// 0 if the slot names it.
+    /// The previous block of the key; 0 if the slot refers to the block.
     var previous: UInt32
     var block: UInt32
 }
 
-/// Keys and their postings: the table and the arena together.
+/// Keys and their postings, in a table and an arena.
 ///
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class PostingStore {
     let arena = WordArena()
     let table = KeyTable()
-    /// Postings by kind of block, groups counted once.
+    /// The number of postings by kind of block; a group counts once.
     @exclusivity(unchecked) var postings = (plain: 0, range: 0, guarded: 0)
 
-    /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so
-    /// that a look-up passes over what it cannot match.
+    /// The maximum number of intervals in the order of arrival; beyond it they are sorted into
+    /// chunks, so that a look-up can skip those that cannot match.
     static let longestRange = 192
-    /// The same for intervals that are sorted anyway.
+    /// The maximum number of intervals in a sorted block without chunks.
     static let longestSorted = 512
     static let chunkCapacity = 64
 
     // MARK: Keys
 
-    /// The slot of a key, or -1.
+    /// Returns the slot of a key, or -1.
     @inline(__always)
     func slot(
         _ hash: UInt32, _ dimension: UInt32, _ bytes: UnsafePointer<UInt8>, _ length: Int
@@ -57,7 +57,8 @@ final class PostingStore {
         }
     }
 
-    /// The block of a kind (and of one sort of interval) under a key, made if there is none.
+    /// Returns the block of a kind (and of one kind of interval) under a key, which is created if
+    /// there is none.
     func place(_ key: FiledKey, _ kind: BlockKind, interval: UInt32 = 0) -> BlockPlace {
         let slot = slot(key.hash, key.dimension, key.bytes, key.length)
         guard slot >= 0 else { return makeHead(key, kind, interval) }
@@ -118,7 +119,8 @@ final class PostingStore {
 
     // MARK: Chains
 
-    /// Makes `next` the follower of the block at `place`, which may move to make room for the name.
+    /// Makes `next` the block after the one at `place`, which may move to make room for the
+    /// reference.
     func setNext(_ place: inout BlockPlace, _ next: UInt32) {
         var block = PostingBlock(arena, place.block)
         if next == 0 {
@@ -135,8 +137,10 @@ final class PostingStore {
         block.base[block.words - 1] = next
     }
 
-    /// Moves the block at `place` into a larger one with room for `words` of postings: a quarter
-    /// larger while it is small, twice as large later, so that outgrown blocks do not add up.
+    /// Moves the block at `place` to a larger one with room for `words` words of postings.
+    ///
+    /// It grows by about a quarter while it is small and doubles later, so that outgrown blocks do
+    /// not add up.
     func grow(_ place: inout BlockPlace, holding words: Int) {
         let old = PostingBlock(arena, place.block)
         let used = old.headerWords + old.count * old.stride
@@ -172,7 +176,7 @@ final class PostingStore {
         }
     }
 
-    /// Takes out a block that has become empty, and the key with its last block.
+    /// Removes a block that has become empty; the key is removed with its last block.
     func drop(_ place: BlockPlace) {
         let block = PostingBlock(arena, place.block)
         let next = block.next
@@ -190,7 +194,7 @@ final class PostingStore {
             table.remove(at: place.slot)
             arena.release(place.block, sizeClass: block.sizeClass)
         }
-        // An empty first block stays while others follow: it holds the key.
+        // An empty first block stays while others follow, because it holds the key.
     }
 
     private func dropHeadIfEmpty(_ slot: Int) {
@@ -202,7 +206,7 @@ final class PostingStore {
         }
     }
 
-    /// Makes room for `words` at word `index` of the postings, and counts one posting more.
+    /// Makes room for `words` words at index `index` of the postings, and increments the count.
     func open(_ place: inout BlockPlace, at index: Int, words: Int) -> PostingBlock {
         var block = PostingBlock(arena, place.block)
         let used = block.count * block.stride
@@ -216,7 +220,7 @@ final class PostingStore {
         return block
     }
 
-    /// Closes the gap that a posting of `words` at word `index` leaves, and counts one less.
+    /// Closes the gap of `words` words that a posting at `index` leaves, and decrements the count.
     func close(_ place: BlockPlace, at index: Int, words: Int) {
         let block = PostingBlock(arena, place.block)
         let used = block.count * block.stride
