@@ -2,12 +2,12 @@
     import Glibc
 #endif
 
-/// Looks for bytes in bytes, in time proportional to the two whatever they are.
+/// Searches bytes in bytes, in time proportional to the sum of both lengths for any input.
 enum BytesSearch {
-    /// Bytes that may be compared in vain for each byte of the text.
+    /// The maximum number of bytes compared without success for each byte of the text.
     private static let patience = 8
 
-    /// Whether `needle`, of one byte at least, is a part of `text`.
+    /// Returns whether `needle`, which has at least one byte, occurs in `text`.
     static func isFound(
         _ needle: UnsafePointer<UInt8>, _ length: Int, in text: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {
@@ -21,7 +21,8 @@ enum BytesSearch {
             left -= start - place + 1
             place = start + 1
             compared += length
-            // Texts that nearly match everywhere are made on purpose.
+            // Only a hostile text nearly matches everywhere; the search changes to a linear
+            // algorithm for it.
             if compared > patience * count {
                 return isFoundByBorders(needle, length, in: place, left + length - 1)
             }
@@ -29,7 +30,7 @@ enum BytesSearch {
         return false
     }
 
-    /// Knuth, Morris and Pratt: no byte of the text is read twice.
+    /// Searches by the algorithm of Knuth, Morris and Pratt, which reads no byte of the text twice.
     private static func isFoundByBorders(
         _ needle: UnsafePointer<UInt8>, _ length: Int, in text: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {

@@ -2,15 +2,17 @@ package import PredicateLanguage
 package import RelayModel
 
 extension RecordPredicate {
-    /// The predicate as it is judged on an image that has only `known` fields, so that it fires
-    /// only if it would whatever the others hold: a comparison that reads another field fails, and
-    /// so does its contrary under NOT.
+    /// Returns the predicate for an image that has only the `known` fields.
+    ///
+    /// It fires only if the predicate would fire for any values of the other fields: a comparison
+    /// that reads another field fails, and so does its opposite under NOT.
     package func knowing(_ known: some Sequence<String>) -> RecordPredicate {
         let known = Set(known)
         return keeping { fields, isWhole in isWhole && fields.isSubset(of: known) }
     }
 
-    /// The same on an image of which all is known but the fields in `unknown`.
+    /// Returns the predicate for an image in which everything is known except the fields in
+    /// `unknown`.
     func lacking(_ unknown: Set<String>) -> RecordPredicate {
         keeping { fields, _ in fields.isDisjoint(with: unknown) }
     }
@@ -26,10 +28,12 @@ extension RecordPredicate {
 }
 
 extension RecordPredicate {
-    /// The predicate and the fields by which a change is judged: what the index is held to.
+    /// Returns the predicate and the fields by which a change is judged; the index must give the
+    /// same outcome.
     ///
-    /// Fields that a partial image lacks, and system fields that nobody knows, are unknown; so are
-    /// all of the record's own where the change shows no image. `moment` is when it happened.
+    /// Fields that a partial image lacks are unknown, and so are system fields whose value the
+    /// relay does not know. If the change has no image, all of the record's own fields are unknown.
+    /// `moment` is the time of the change.
     package func judged(
         _ change: RecordChange, at moment: Timestamp?
     ) -> (predicate: RecordPredicate, fields: RecordFields) {
@@ -46,8 +50,11 @@ extension RecordPredicate {
 }
 
 extension RecordPredicate.Node {
-    /// What is left if comparisons fail, and their contraries too, unless `isKnown` says of the
-    /// fields that they read, and whether these are all that they may, that they can be judged.
+    /// Returns the node with every comparison that cannot be judged replaced, so that both it and
+    /// its opposite fail.
+    ///
+    /// `isKnown` decides from the fields that a comparison reads, and from whether these are all
+    /// that it can read.
     func keeping(_ isKnown: (Set<String>, Bool) -> Bool, isNegated: Bool) -> Self {
         switch self {
         case .constant: return self
@@ -65,12 +72,12 @@ extension RecordPredicate.Node {
 }
 
 extension RecordPredicate {
-    /// Whether its comparisons are tied together by variables, so that none can be judged alone.
+    /// Whether variables tie the comparisons together, so that none can be judged on its own.
     package var bindsVariables: Bool { root.bindsVariables }
 }
 
 extension RecordPredicate.Node {
-    /// Whether some expression binds a variable for comparisons after it, which ties them together.
+    /// Whether some expression binds a variable for later comparisons, which ties them together.
     var bindsVariables: Bool {
         switch self {
         case .constant: false
@@ -101,7 +108,8 @@ extension RecordPredicate.Expression {
         }
     }
 
-    /// Adds the fields of the record that it reads; says whether these are all that can be.
+    /// Adds the record's fields that the expression reads, and returns whether these are all that
+    /// it can read.
     func collectFields(_ fields: inout Set<String>) -> Bool {
         switch self {
         case .constant, .variable: return true
@@ -131,23 +139,25 @@ extension RecordPredicate.Expression {
 }
 
 private extension [RecordPredicate.Expression] {
-    /// Adds the fields that any of them reads; says whether these are all that can be.
+    /// Adds the fields that any of the expressions reads, and returns whether these are all that
+    /// they can read.
     ///
-    /// All of them are asked, also after one that cannot tell what it reads.
+    /// All expressions are visited, even after one whose fields cannot be told.
     func collectFields(_ fields: inout Set<String>) -> Bool {
         reduce(true) { $1.collectFields(&fields) && $0 }
     }
 }
 
 extension RecordPredicate.Node {
-    /// Adds the fields of the record that it reads; says whether these are all that can be.
+    /// Adds the record's fields that the node reads, and returns whether these are all that it can
+    /// read.
     func collectFields(_ fields: inout Set<String>) -> Bool {
         switch self {
         case .constant: true
         case .comparison(let comparison):
             [comparison.left, comparison.right].collectFields(&fields)
         case .and(let nodes), .or(let nodes):
-            // All of them are asked, also after one that cannot tell what it reads.
+            // All nodes are visited, even after one whose fields cannot be told.
             nodes.reduce(true) { $1.collectFields(&fields) && $0 }
         case .not(let node): node.collectFields(&fields)
         }
@@ -155,7 +165,7 @@ extension RecordPredicate.Node {
 }
 
 extension RecordPredicate.RecordPath {
-    /// The expressions inside index brackets.
+    /// The expressions in index brackets.
     var expressions: [RecordPredicate.Expression] {
         components.compactMap { component in
             if case .element(let index) = component { index } else { nil }

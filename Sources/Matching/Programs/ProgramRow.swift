@@ -1,24 +1,26 @@
-/// One comparison of a program, and where to go from it: three words.
+/// One comparison of a program and its jump targets, in three words.
 ///
-/// A program is the predicate's tree laid flat: AND, OR and NOT are nothing but where a row leads
-/// when it holds and when it does not, which is NSPredicate's order of evaluation and its
-/// short-circuit exactly.
+/// A program is the predicate's tree in a flat form. AND, OR and NOT exist only as the target of a
+/// row when it holds and its target when it fails. This is exactly NSPredicate's order of
+/// evaluation, with its short circuits.
 struct ProgramRow {
-    /// Leads to the end: the predicate holds.
+    /// The target that ends the program: the predicate holds.
     static let accept: UInt16 = 0xFFFF
-    /// Leads to the end: it does not.
+    /// The target that ends the program: the predicate does not hold.
     static let reject: UInt16 = 0xFFFE
-    /// Rows of one program; longer predicates are judged by the reference evaluator.
+    /// The maximum number of rows of one program; the reference evaluator judges longer predicates.
     static let most = 0xFFF0
 
     var test: RowTest
-    /// Whether the row stands under an odd number of NOTs.
+    /// Whether the row is under an odd number of NOTs.
     var isNegated: Bool
-    /// Whether it follows another dialect's rules: any scalar in the value's bag may satisfy it.
+    /// Whether it follows another dialect's rules, under which any scalar in the value's bag may
+    /// satisfy it.
     var isLoose: Bool
     var path: UInt16
-    /// Where the constant begins, in words from the program's first constant; of
-    /// ``RowTest/reference`` the number of the comparison.
+    /// The start of the constant, in words from the program's first constant.
+    ///
+    /// For ``RowTest/reference``, the number of the reference row.
     var constant: UInt32
     var onTrue: UInt16
     var onFalse: UInt16
@@ -56,7 +58,7 @@ struct ProgramRow {
     }
 }
 
-/// A constant of a program as it stands in the arena: four words, then its bytes.
+/// A constant of a program as it is in the arena: four words, then its bytes.
 struct RowConstant {
     let kind: ValueClass
     let tail: UInt16
@@ -75,7 +77,7 @@ struct RowConstant {
         bytes = UnsafeRawPointer(words + 4).assumingMemoryBound(to: UInt8.self)
     }
 
-    /// The words that the constant takes.
+    /// The number of words of the constant.
     @inline(__always)
     var words: Int { Self.headerWords + (Int(length) + 3) / 4 }
 }

@@ -2,10 +2,10 @@
     import Glibc
 #endif
 
-// Rows under the other dialects' rules: any scalar in a value's bag may satisfy them, and kinds
-// that cannot be compared do not match.
+// Rows under the rules of the other dialects: any scalar in a value's bag may satisfy them, and
+// values of kinds that cannot be compared do not match.
 extension ProgramRunner {
-    /// What a loose row says of a value that is known.
+    /// Returns the answer of a loose row for a known value.
     func looseAnswer(
         _ row: ProgramRow, _ slot: FieldSlot, _ words: UnsafePointer<UInt32>, _ steps: inout Int
     ) -> RowAnswer {
@@ -21,7 +21,7 @@ extension ProgramRunner {
         guard slot.kind == .collection else {
             return holds(row.test, slot, constant) ? .holds : .fails
         }
-        // A dictionary is not opened where it is compared with nil.
+        // A comparison with nil does not look inside a dictionary.
         if constant.kind == .null, slot.form.contains(.map) { return .fails }
         for index in 0..<Int(slot.length) {
             let element = change.encoder.elements[Int(slot.offset) + index]
@@ -33,7 +33,7 @@ extension ProgramRunner {
         return .fails
     }
 
-    /// Whether one scalar satisfies a test.
+    /// Returns whether one scalar satisfies a test.
     @inline(__always)
     private func holds(_ test: RowTest, _ slot: FieldSlot, _ constant: RowConstant) -> Bool {
         switch test {
@@ -48,7 +48,9 @@ extension ProgramRunner {
         }
     }
 
-    /// Data equals the text of the same bytes; constants of both are texts.
+    /// Returns whether a scalar equals a constant.
+    ///
+    /// Data equals a text with the same bytes, and constants of both kinds are encoded as texts.
     @inline(__always)
     private func isLooselyEqual(_ slot: FieldSlot, _ constant: RowConstant) -> Bool {
         guard slot.kind == .bytes, constant.kind == .string else { return isEqual(slot, constant) }
@@ -56,7 +58,7 @@ extension ProgramRunner {
             && memcmp(change.start(of: slot), constant.bytes, Int(slot.length)) == 0
     }
 
-    /// The empty text is a part of every text.
+    /// Judges a test on texts; the empty text is a part of every text.
     private func holdsForText(
         _ test: RowTest, _ slot: FieldSlot, _ constant: RowConstant
     ) -> Bool {
@@ -78,7 +80,8 @@ extension ProgramRunner {
         }
     }
 
-    /// One scalar that differs is enough; a dictionary differs from nil as a whole.
+    /// Returns whether any scalar differs, which is enough; a dictionary differs from nil as a
+    /// whole.
     private func isLooselyUnequal(_ slot: FieldSlot, _ constant: RowConstant) -> Bool {
         guard slot.kind == .collection else { return !isLooselyEqual(slot, constant) }
         if constant.kind == .null, !slot.form.isDisjoint(with: [.map, .holdsMaps]) { return true }
@@ -90,7 +93,7 @@ extension ProgramRunner {
         return false
     }
 
-    /// IN compares two lists element by element, as one with the other.
+    /// Judges IN; for a list, it compares the two lists element by element, in order.
     private func isLooseMember(_ slot: FieldSlot, _ words: UnsafePointer<UInt32>) -> Bool {
         let members = RowMembers(words)
         let isList = slot.kind == .collection
@@ -101,7 +104,8 @@ extension ProgramRunner {
             }
         } else if members.hasTable {
             guard slot.kind.isScalar else { return false }
-            // Data equals the text of the same bytes; constants of both are texts.
+            // Data equals a text with the same bytes, and constants of both kinds are encoded as
+            // texts.
             var wanted = slot
             if wanted.kind == .bytes { wanted.kind = .string }
             return members.contains(RowConstant(wanted, bytes: change.start(of: slot)))

@@ -5,7 +5,7 @@ import RelayModel
     import Glibc
 #endif
 
-/// What one row says.
+/// The answer of one row.
 enum RowAnswer {
     case holds
     case fails
@@ -15,18 +15,18 @@ enum RowAnswer {
     case unknown
 }
 
-/// What a program says.
+/// The verdict of a program.
 enum Verdict {
     case fires
     case doesNotFire
     case error
 }
 
-/// Runs programs over a decoded change: no recursion, no allocation.
+/// Runs programs on a decoded change, without recursion and without allocation.
 struct ProgramRunner {
     let change: DecodedChange
 
-    /// Runs the program that begins with `rows`, whose constants begin at `constants`.
+    /// Runs the program whose rows begin at `rows` and whose constants begin at `constants`.
     @inline(__always)
     func run(
         _ rows: UnsafePointer<UInt32>, _ constants: UnsafePointer<UInt32>,
@@ -60,7 +60,8 @@ struct ProgramRunner {
         let slot = change.slots[Int(row.path)]
         if slot.kind == .unknown { return .unknown }
         let words = constants + Int(row.constant)
-        // A step is about 2 ns: texts are read by bytes, lists by elements.
+        // A step is about 2 ns; the cost of texts grows with their bytes, that of lists with their
+        // elements.
         steps += row.test == .like ? 8 + Int(slot.length) * 4 : 8 + Int(slot.length)
         guard row.test == .like, slot.length >= Self.longText else {
             return judge(row, slot, words, &steps)
@@ -68,7 +69,8 @@ struct ProgramRunner {
         return judgeByTime(row, slot, words, &steps)
     }
 
-    /// The same of what takes longer than its length says where it nearly fits everywhere.
+    /// Judges a row and also counts the time that it takes, because a text that nearly matches
+    /// everywhere takes longer than its length suggests.
     @inline(never)
     private func judgeByTime(
         _ row: ProgramRow, _ slot: FieldSlot, _ words: UnsafePointer<UInt32>, _ steps: inout Int
@@ -79,10 +81,10 @@ struct ProgramRunner {
         return answer
     }
 
-    /// Texts of so many bytes are worth two looks at the clock.
+    /// The length of a text in bytes from which two readings of the clock are worth their time.
     private static var longText: UInt32 { 1 << 14 }
 
-    /// What a row says of a value that is known, by the constant that begins with `words`.
+    /// Returns the answer of a row for a known value; the constant begins at `words`.
     @inline(__always)
     private func judge(
         _ row: ProgramRow, _ slot: FieldSlot, _ words: UnsafePointer<UInt32>, _ steps: inout Int
@@ -189,8 +191,9 @@ struct ProgramRunner {
             constant.bytes, Int(constant.length), in: change.start(of: slot), Int(slot.length))
     }
 
-    /// Whether a text fits a pattern, by going back to the last `*` where it does not: time
-    /// proportional to the text, as the pattern is short.
+    /// Matches a text against a pattern, with backtracking to the last `*` only.
+    ///
+    /// The time is proportional to the text, because patterns in rows are short.
     func like(_ slot: FieldSlot, _ constant: RowConstant) -> RowAnswer {
         if slot.kind == .null { return .fails }
         guard slot.kind == .string else { return .error }
@@ -220,7 +223,7 @@ struct ProgramRunner {
         return index == count ? .holds : .fails
     }
 
-    /// Where the next character begins.
+    /// Returns the start of the next character.
     @inline(__always)
     private func after(_ place: Int, _ text: UnsafePointer<UInt8>, _ length: Int) -> Int {
         var next = place + 1

@@ -5,7 +5,7 @@ import RelayModel
     import Glibc
 #endif
 
-/// A program before it is stored: its rows, then its constants, as words.
+/// A program before it is stored: its rows and its constants, as words.
 struct ProgramDraft: ~Copyable {
     var rows = GrowingBuffer<UInt32>(capacity: 32)
     var constants = GrowingBuffer<UInt32>(capacity: 64)
@@ -24,7 +24,7 @@ struct ProgramDraft: ~Copyable {
         rows.append(words.2)
     }
 
-    /// Appends a constant and says where it begins.
+    /// Appends a constant and returns the index where it begins.
     mutating func append(constant slot: FieldSlot, bytes: UnsafeMutablePointer<UInt8>) -> UInt32 {
         let start = UInt32(constants.count)
         let isNumeric = slot.kind == .number || slot.kind == .date
@@ -45,7 +45,7 @@ struct ProgramDraft: ~Copyable {
     }
 }
 
-/// Programs, each kept once however many subscriptions run it.
+/// Stores programs, each of them once for all subscriptions that run it.
 ///
 /// ```
 /// | class 7 · kind 3 | uses | hash | rows | words of rows and constants | rows … | constants … |
@@ -54,10 +54,12 @@ struct ProgramDraft: ~Copyable {
 final class ProgramStore {
     private let arena: WordArena
     let table = KeyTable()
-    /// The parts that only the reference evaluator judges.
+    /// The parts that only the reference evaluator can judge.
     @exclusivity(unchecked) private(set) var references: [ReferenceRow] = []
-    /// By the bytes of their canonical text: texts that Swift holds equal, as "é" in its two
-    /// spellings, are not so under every dialect's rules.
+    /// The numbers of the parts by the bytes of their canonical text.
+    ///
+    /// Texts that are equal as Swift strings, such as "é" in its two spellings, are not equal under
+    /// every dialect's rules.
     @exclusivity(unchecked) private var referenceNumbers: [[UInt8]: Int] = [:]
     @exclusivity(unchecked) private var freeReferences: [Int] = []
 
@@ -67,7 +69,7 @@ final class ProgramStore {
         self.arena = arena
     }
 
-    /// Stores a program, or counts one use more of an equal one.
+    /// Stores a program, or increments the uses of an equal one.
     func intern(_ draft: borrowing ProgramDraft) -> UInt32 {
         let rowWords = draft.rows.count
         let words = rowWords + draft.constants.count
@@ -94,7 +96,7 @@ final class ProgramStore {
         return offset
     }
 
-    /// One use less.
+    /// Decrements the uses of a program, and removes it with the last use.
     func release(_ program: UInt32) {
         if program == 0 { return }
         let base = arena.base + Int(program)
@@ -117,7 +119,8 @@ final class ProgramStore {
             .run(base + 5, base + 5 + Int(base[3]), references: references, steps: &steps)
     }
 
-    /// The number of a part for the reference evaluator; the programs that name it hold it.
+    /// Returns the number of a part for the reference evaluator; programs that refer to it keep it
+    /// alive.
     func reference(to node: RecordPredicate.Node) -> Int {
         let predicate = RecordPredicate(node)
         let text = Array(predicate.canonicalText.utf8)
@@ -129,7 +132,7 @@ final class ProgramStore {
         return number
     }
 
-    /// The paths whose values the rows of a program compare.
+    /// Returns the paths whose values the rows of a program compare.
     func paths(of program: UInt32) -> Set<Int> {
         let base = arena.base + Int(program)
         var paths: Set<Int> = []
@@ -140,7 +143,7 @@ final class ProgramStore {
         return paths
     }
 
-    /// How often a program is used.
+    /// Returns the number of uses of a program.
     func uses(_ program: UInt32) -> Int { Int(arena.base[Int(program) + 1]) }
 
     private func releaseReferences(of base: UnsafeMutablePointer<UInt32>) {
@@ -191,7 +194,7 @@ final class ProgramStore {
 // MARK: - Snapshots
 
 extension ProgramStore {
-    /// Appends what is not in the arena to an image.
+    /// Appends the parts of the store that are not in the arena to an image.
     func write(to image: inout ImageWriter) {
         table.write(to: &image)
         image.append(UInt64(references.count))
@@ -201,9 +204,10 @@ extension ProgramStore {
         }
     }
 
-    /// Fills a store that holds nothing from an image; the arena has been filled already.
+    /// Fills an empty store from an image; the arena must have been filled before.
     ///
-    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or `PredicateError`.
+    /// - Throws: `ImageDamage` if the image is not one that ``write(to:)`` makes, or
+    ///   `PredicateError`.
     func load(_ image: inout ImageReader) throws {
         try table.load(&image)
         for number in 0..<(try image.count(0...Int(UInt32.max))) {

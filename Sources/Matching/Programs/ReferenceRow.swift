@@ -2,22 +2,22 @@ import PredicateLanguage
 import RegularExpressions
 import RelayModel
 
-/// A part of a predicate that rows cannot judge, kept as the reference evaluator wants it.
+/// A part of a predicate that rows cannot judge, prepared for the reference evaluator.
 struct ReferenceRow: Sendable {
-    /// The part's canonical text, by which it is known.
+    /// The part's canonical text, which identifies it.
     let text: [UInt8]
-    /// The part made ready; `nil` if that failed, and then it never has an answer.
+    /// The prepared part; `nil` if preparing it failed, so that every evaluation is an error.
     let predicate: PreparedPredicate?
-    /// The fields it reads; `nil` if that cannot be told from the text.
+    /// The fields that the part reads; `nil` if they cannot be told from the text.
     let fields: [String]?
-    /// Those of them that are system fields, which may be unknown though the image is whole.
+    /// The system fields among them, which may be unknown even if the image is full.
     private let systemFields: [String]
-    /// How many programs name it.
+    /// The number of programs that refer to the part.
     var uses = 0
-    /// Bytes held, about.
+    /// The approximate memory in bytes.
     let bytes: Int
 
-    /// The place of a part that nobody names any more.
+    /// The placeholder for a part to which no program refers any more.
     static let unused = ReferenceRow(.everyRecord, text: [])
 
     init(_ source: RecordPredicate, text: [UInt8]) {
@@ -35,18 +35,19 @@ struct ReferenceRow: Sendable {
         }
     }
 
-    /// Bytes that a part takes, rather too many than too few.
+    /// Returns the memory of a part in bytes, rather too high than too low.
     static func room(of node: RecordPredicate.Node) -> Int {
         let predicate = RecordPredicate(node)
         return room(of: predicate.root, textBytes: predicate.canonicalText.utf8.count)
     }
 
-    /// The list of the rows, and the table of their texts, may have grown to twice what they hold.
+    /// The list of the rows and the table of their texts may have a capacity of twice their
+    /// contents.
     private static func room(of node: RecordPredicate.Node, textBytes: Int) -> Int {
         node.preparedRoom + HeapRoom.array(textBytes, 1) + 2 * MemoryLayout<Self>.stride + 128
     }
 
-    /// What the part says of a change; adds to `steps` what that took.
+    /// Returns the answer of the part for a change, and adds the steps that it took to `steps`.
     func answer(for change: DecodedChange, steps: inout Int) -> RowAnswer {
         guard let predicate else { return .error }
         let values =
@@ -73,20 +74,24 @@ struct ReferenceRow: Sendable {
         }
     }
 
-    /// Evaluations that take less, a tenth of a millisecond, are not worth two looks at the clock.
+    /// Shorter evaluations, of less than a tenth of a millisecond, are not worth two readings of
+    /// the clock.
     private static let leastMeasured = 50_000
 
-    /// Whether it reads what a partial image lacks, or a system field that nobody knows.
+    /// Returns whether the part reads a field that a partial image lacks, or an unknown system
+    /// field.
     private func isUnknown(in values: RecordFields, isPartial: Bool) -> Bool {
         if systemFields.contains(where: { values[$0] == nil }) { return true }
         guard isPartial else { return false }
         return !(fields?.allSatisfy { values[$0] != nil } ?? false)
     }
 
-    /// Adds what an evaluation took by the thread's own time, or its steps if that stood still.
+    /// Runs an evaluation and adds its duration in the thread's own time as steps, or its counted
+    /// steps if that time stands still.
     ///
-    /// Only how many of them one change may take depends on it, which is decided once and kept;
-    /// an evaluation's own answer depends on its steps alone, which are reckoned for the worst.
+    /// The measured time affects only how much one change may take in total, which is decided once
+    /// and recorded. The outcome of an evaluation depends only on its counted steps, which assume
+    /// the worst case.
     private func measured(
         by change: DecodedChange, steps: inout Int, _ evaluate: (inout Int) -> RowAnswer
     ) -> RowAnswer {
@@ -98,12 +103,13 @@ struct ReferenceRow: Sendable {
         return answer
     }
 
-    /// What is metered is a whole predicate: of a partial image it is judged by what is known.
+    /// A metered part is always a whole predicate; on a partial image it is judged by the known
+    /// fields.
     private func answer(
         ofKnown predicate: PreparedPredicate, _ values: RecordFields, for change: DecodedChange,
         steps: inout Int
     ) -> RowAnswer {
-        // Reading the predicate and making it ready anew.
+        // The cost of reading the predicate and preparing it again.
         steps += text.count * 64
         let unknown = Set(systemFields.filter { values[$0] == nil })
         let known =

@@ -2,15 +2,15 @@
     import Glibc
 #endif
 
-/// The constants of ``RowTest/member`` as they stand in a program: how many they are; of many,
-/// where each begins, in an order in which one is found quickly; and they themselves as they were
-/// written, because other dialects compare whole lists with them.
+/// The constants of ``RowTest/member`` in a program: their number; if there are many, a sorted
+/// table of their starts for binary search; then the constants in their written order, because
+/// other dialects compare whole lists with them.
 struct RowMembers {
-    /// So many are looked at one by one.
+    /// Up to this number, constants are compared one by one.
     static let few = 16
 
     private let words: UnsafePointer<UInt32>
-    /// How many constants there are.
+    /// The number of constants.
     let count: Int
 
     @inline(__always)
@@ -19,15 +19,15 @@ struct RowMembers {
         count = Int(words[0])
     }
 
-    /// Whether there is a table of where they begin.
+    /// Whether there is a table of their starts.
     @inline(__always)
     var hasTable: Bool { count > Self.few }
 
-    /// Where the first constant begins.
+    /// The start of the first constant.
     @inline(__always)
     var first: UnsafePointer<UInt32> { words + (hasTable ? 1 + count : 1) }
 
-    /// Whether one of the constants in the table equals a scalar.
+    /// Returns whether one of the constants in the table equals a scalar.
     func contains(_ wanted: RowConstant) -> Bool {
         var (low, high) = (0, count)
         while low < high {
@@ -41,7 +41,7 @@ struct RowMembers {
 }
 
 extension RowConstant {
-    /// A value that is looked for among constants; its bytes begin at `bytes`.
+    /// Creates a value to look for among constants; its bytes begin at `bytes`.
     init(_ slot: FieldSlot, bytes: UnsafePointer<UInt8>) {
         kind = slot.kind
         tail = slot.tail
@@ -50,8 +50,10 @@ extension RowConstant {
         self.bytes = bytes
     }
 
-    /// Below 0, 0 or above as this stands before, with or behind another in an order of scalars in
-    /// which those stand together that rows take for equal, and which says nothing else.
+    /// Returns a number below, equal to or above 0 for the order of two scalars.
+    ///
+    /// The order serves only the search: scalars that rows take for equal compare as equal, and it
+    /// has no other meaning.
     func compared(with other: RowConstant) -> Int {
         if kind != other.kind { return Int(kind.rawValue) - Int(other.kind.rawValue) }
         switch kind {
@@ -67,7 +69,7 @@ extension RowConstant {
 }
 
 extension ProgramDraft {
-    /// Begins a list of constants, with room for its table where it has one; says where.
+    /// Begins a list of constants, with room for its table if it needs one, and returns its start.
     mutating func beginMembers(_ count: Int) -> Int {
         let start = constants.count
         constants.append(UInt32(count))
@@ -77,7 +79,7 @@ extension ProgramDraft {
         return start
     }
 
-    /// Fills the table of the list of constants that begins at `start`, all of which are there.
+    /// Fills the table of the list that begins at `start`, after all its constants were appended.
     mutating func endMembers(_ start: Int) {
         let list = UnsafePointer(constants.base + start)
         let members = RowMembers(list)

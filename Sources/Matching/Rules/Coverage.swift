@@ -1,21 +1,21 @@
 package import RelayModel
 
-/// What of a change lies outside of what a subscription watches (docs/firing-rules.md).
+/// A reason why a change is outside of what a subscription watches (docs/firing-rules.md).
 package enum CoverageMiss: Sendable, Hashable {
-    /// It asks for other operations.
+    /// The subscription asks for other operations.
     case operation
-    /// It is in another database.
+    /// The change is in another database.
     case database
-    /// It is in another user's database.
+    /// The change is in another user's database.
     case owner
-    /// It is in another zone.
+    /// The change is in another zone.
     case zone
-    /// It is of another record type.
+    /// The change is of another record type.
     case recordType
 }
 
 extension IndexedSubscription {
-    /// What of `change` lies outside of what it watches; nothing if it watches the change.
+    /// Returns the reasons why the subscription does not watch `change`; empty if it does.
     package func misses(of change: RecordChange) -> [CoverageMiss] {
         var misses: [CoverageMiss] = []
         if !firesOn.contains(FiresOn(change.operation)) { misses.append(.operation) }
@@ -29,6 +29,6 @@ extension IndexedSubscription {
         return misses
     }
 
-    /// Whether it watches `change`.
+    /// Returns whether the subscription watches `change`.
     package func covers(_ change: RecordChange) -> Bool { misses(of: change).isEmpty }
 }

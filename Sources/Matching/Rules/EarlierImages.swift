@@ -2,17 +2,18 @@ package import RelayModel
 
 /// Conditions that are judged on the record before an update.
 ///
-/// They are filed in an index of their own, because what they find says nothing of the record
-/// after it.
+/// They have an index of their own, because a match in it says nothing about the record after the
+/// update.
 package struct EarlierImages: Sendable {
     let index: SubscriptionIndex
 
-    /// Creates an index without conditions; the seed keeps its hashes secret.
+    /// Creates an empty index; the secret seed protects its hashes against collisions made on
+    /// purpose.
     package init(indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
     }
 
-    /// Takes an index over from a snapshot.
+    /// Creates the conditions from an index that was read from a snapshot.
     init(_ index: SubscriptionIndex) {
         self.index = index
     }
@@ -20,18 +21,18 @@ package struct EarlierImages: Sendable {
     /// Files a condition.
     package func insert(_ indexed: IndexedSubscription) {
         var earlier = indexed
-        // The before image is judged as that of a deletion is: by what was known before.
+        // The before image is judged like that of a deletion, by what was known before the change.
         earlier.firesOn = .delete
         index.insert(earlier)
     }
 
-    /// Takes a condition out.
+    /// Removes a condition.
     package func remove(serial: UInt64) {
         index.remove(serial: serial)
     }
 
-    /// The serials of the conditions that held on the before image of `change`; none if it shows
-    /// none.
+    /// Returns the serials of the conditions that held on the before image of `change`; empty if
+    /// the change has no before image.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     package func serials(

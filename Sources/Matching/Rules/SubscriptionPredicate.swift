@@ -2,15 +2,18 @@ package import PredicateLanguage
 package import RelayModel
 
 extension SubscriptionQuery {
-    /// The condition as a predicate, whichever form it was written in; without one, every record.
+    /// Returns the condition as a predicate, from any form; without a condition, every record
+    /// matches.
     ///
-    /// Saving calls it to refuse what cannot be meant and to fill ``canonical``; the follower calls
-    /// it again for what was saved. A text of NSPredicate is read whole, not only as far as
-    /// CloudKit's CKQuery allows: what goes further is our extension.
+    /// It is called when a subscription is saved, to refuse an invalid condition and to fill
+    /// ``canonical``, and again by the follower for the saved subscription. The whole language of
+    /// NSPredicate is accepted; what goes beyond CloudKit's CKQuery is our extension.
     ///
-    /// - Parameter owner: whose name as the owner of a zone says no more than none.
-    /// - Returns: The predicate as it is meant of records in the subscriber's database.
-    /// - Throws: `PredicateError`; its path, or its offset, lies within ``source``.
+    /// - Parameter owner: The owner that zones in the subscriber's database have implicitly.
+    ///
+    /// - Returns: The predicate in terms of the records in the subscriber's database.
+    ///
+    /// - Throws: `PredicateError`; its path or offset is relative to ``source``.
     package func recordPredicate(
         implying owner: UserID? = nil
     ) throws(PredicateError) -> RecordPredicate {
@@ -21,7 +24,7 @@ extension SubscriptionQuery {
         guard let form else { return .everyRecord }
         let arguments = try argumentValues(of: form)
         if form == .rql, case .string(let text) = source {
-            // What Flexible Sync refuses of a subscription is refused here too.
+            // Conditions that Flexible Sync refuses in a subscription are refused here too.
             let query = try RealmQuery(parsing: text, arguments: arguments)
             try query.checkSubscription()
             return query.predicate
@@ -29,24 +32,26 @@ extension SubscriptionQuery {
         return try RecordPredicate.parse(source, dialect: form.dialect, arguments: arguments)
     }
 
-    /// Refuses, of a condition in RQL, what Flexible Sync refuses of fields of these kinds, such as
-    /// the `@count` of a text.
+    /// Checks a condition in RQL against the types of fields, and refuses what Flexible Sync
+    /// refuses, such as the `@count` of a text.
     ///
-    /// It is asked when a condition comes in. What was saved before it was asked is still read.
+    /// Only conditions that come in are checked, so that those saved before this check stay
+    /// readable.
     ///
-    /// - Throws: `PredicateError`; its offset lies within ``source``.
+    /// - Throws: `PredicateError`; its offset is relative to ``source``.
     package func checkFlexibleSync(schema: RecordSchema) throws(PredicateError) {
         guard form == .rql, case .string(let text) = source else { return }
         let query = try RealmQuery(parsing: text, arguments: try argumentValues(of: .rql))
         try query.checkSubscription(schema: schema)
     }
 
-    /// Refuses, of a `filterBy`, comparators for elements of lists on a field that is one text: a
-    /// part of the text would be found instead, which CloudKit does not look for.
+    /// Checks that a `filterBy` uses comparators for list elements only on lists.
     ///
-    /// It is asked when a condition comes in. What was saved before it was asked is still read.
+    /// On a field with a single text, such a comparator would find a part of the text, which
+    /// CloudKit does not look for. Only conditions that come in are checked, so that those saved
+    /// before this check stay readable.
     ///
-    /// - Throws: `PredicateError` whose path names the filter.
+    /// - Throws: `PredicateError` whose path identifies the filter.
     package func checkLists(schema: RecordSchema) throws(PredicateError) {
         guard form == .filterBy else { return }
         var filters = [source]
@@ -67,11 +72,12 @@ extension SubscriptionQuery {
         }
     }
 
-    /// Refuses arguments that would be dictionaries where a client means something else.
+    /// Checks that no argument would be read as a dictionary where a client means something else.
     ///
-    /// It is asked when a condition comes in. What was saved before it was asked is still read.
+    /// Only conditions that come in are checked, so that those saved before this check stay
+    /// readable.
     ///
-    /// - Throws: `PredicateError` whose path names the argument.
+    /// - Throws: `PredicateError` whose path identifies the argument.
     package func checkArguments() throws(PredicateError) {
         guard let form else { return }
         for (index, argument) in arguments.enumerated() {
@@ -101,7 +107,7 @@ extension SubscriptionQuery {
 }
 
 extension PredicateForm {
-    /// The dialect in which a condition of this form is written.
+    /// The dialect of a condition in this form.
     package var dialect: PredicateDialect {
         switch self {
         case .filterBy: .filterBy

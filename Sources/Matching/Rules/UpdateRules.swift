@@ -2,23 +2,23 @@ import FoundationEssentials
 import PredicateLanguage
 package import RelayModel
 
-/// Which updates fire the subscriptions that ask for more than a matching after image.
+/// Decides which updates fire the subscriptions that need more than a matching after image.
 ///
-/// Their conditions are filed here once more and judged on the before image; every other
-/// subscription costs nothing. What it takes to decide and the change does not show is unknown, and
-/// then the subscription does not fire: never silently true.
+/// Their conditions are filed here a second time and judged on the before image; other
+/// subscriptions cost nothing. If the change does not show what the decision needs, the
+/// subscription does not fire.
 package struct UpdateRules: Sendable {
     private let images: EarlierImages
     private var rules: [UInt64: Rule] = [:]
 
-    /// What one subscription asks of updates.
+    /// What one subscription requires of updates.
     package struct Rule: Codable, Sendable {
         let firesWhen: FiresWhen
         let changedKeys: [String]
-        /// What the condition reads; `nil` if that cannot be told.
+        /// The fields that the condition reads; `nil` if they cannot be told.
         let fields: Set<String>?
 
-        /// Notes what is asked, and what the condition reads; `nil` if that cannot be told.
+        /// Creates a rule; `fields` is `nil` if it cannot be told which fields the condition reads.
         package init(firesWhen: FiresWhen, changedKeys: [String], fields: Set<String>?) {
             self.firesWhen = firesWhen
             self.changedKeys = changedKeys
@@ -26,19 +26,19 @@ package struct UpdateRules: Sendable {
         }
     }
 
-    /// Creates rules for no subscription.
+    /// Creates empty rules.
     ///
-    /// The seed keeps the index's hashes secret.
+    /// The secret seed protects the index's hashes against collisions made on purpose.
     package init(indexSeed: UInt64) {
         images = EarlierImages(indexSeed: indexSeed)
     }
 
-    /// Whether no subscription asks for more than a matching after image.
+    /// Whether no subscription needs more than a matching after image.
     package var isEmpty: Bool { rules.isEmpty }
 
     // MARK: Edits
 
-    /// Files a subscription if it asks for more than a matching after image.
+    /// Files a subscription if it needs more than a matching after image.
     package mutating func insert(_ subscription: Subscription, indexed: IndexedSubscription) {
         let serial = indexed.serial
         guard subscription.narrowsUpdates else { return }
@@ -49,7 +49,7 @@ package struct UpdateRules: Sendable {
         images.insert(indexed)
     }
 
-    /// Takes a subscription out.
+    /// Removes a subscription.
     package mutating func remove(serial: UInt64) {
         guard let rule = rules.removeValue(forKey: serial), rule.firesWhen != .matches else {
             return
@@ -59,10 +59,10 @@ package struct UpdateRules: Sendable {
 
     // MARK: Changes
 
-    /// Keeps of the subscriptions that match an update's after image those that it fires, and adds
-    /// those that it fires by leaving.
+    /// Removes the matches of an update's after image that the update does not fire, and adds the
+    /// subscriptions that it fires by leaving.
     ///
-    /// Serials ascend before and after.
+    /// `matches` is in ascending order before and after.
     ///
     /// - Throws: `DearChange` if the before image takes more than `mostSteps`.
     package func apply(
@@ -87,7 +87,8 @@ package struct UpdateRules: Sendable {
 }
 
 extension UpdateRules.Rule {
-    /// Whether an update fires it, given what its condition said of both images.
+    /// Returns whether an update fires the subscription, given the outcome of its condition on both
+    /// images.
     package func fires(
         by change: RecordChange, didMatch: Bool, doesMatch: Bool
     ) -> Bool {
@@ -110,7 +111,8 @@ extension UpdateRules.Rule {
         return false
     }
 
-    /// Whether an image on which the condition did not hold shows all that it reads.
+    /// Returns whether an image on which the condition did not hold shows every field that it
+    /// reads.
     package func isDecided(by change: RecordChange, _ side: ImageSide) -> Bool {
         guard let image = side == .before ? change.before : change.after else { return false }
         guard let fields else { return image.completeness == .full }
@@ -118,16 +120,19 @@ extension UpdateRules.Rule {
             guard let field = SystemField(named: name) else {
                 return image.completeness == .full || image.fields[name] != nil
             }
-            // When it happened is always known here: it was appended, if nothing else.
+            // The moment of the change is always known, because the change was at least appended;
+            // any moment does here.
             return change.systemValue(field, in: side, at: .earliest) != nil
         }
     }
 }
 
-/// Which fields an update gave other values, found out once for each: thousands of subscriptions
-/// may ask for the same, which may hold a megabyte, or be one of many that a source lists.
+/// The fields to which an update gave other values, determined once for each field.
+///
+/// Thousands of subscriptions may ask for the same field, which may hold a megabyte or be one of
+/// many in a source's list.
 struct ChangedFields {
-    /// The source's own list, once it was asked for.
+    /// The source's own list as a set, after the first use.
     private var listed: Set<String>?
     private var compared: [String: Bool] = [:]
 
@@ -145,9 +150,9 @@ struct ChangedFields {
 }
 
 extension RecordChange {
-    /// Whether it is known that an update gave a field another value.
+    /// Returns whether it is known that the update changed a field's value.
     ///
-    /// The source's own list counts where there is one; otherwise the images are compared.
+    /// The source's own list decides if there is one; otherwise the images are compared.
     package func changes(field name: String) -> Bool {
         if let changedKeys { return changedKeys.contains(name) }
         guard let before, let after, before.shows(name), after.shows(name) else { return false }
@@ -156,7 +161,7 @@ extension RecordChange {
 }
 
 extension RecordImage {
-    /// Whether it tells what a field holds, be it nothing.
+    /// Returns whether the image shows a field's value, which may be null.
     func shows(_ name: String) -> Bool {
         completeness == .full || fields[name] != nil
     }
@@ -165,9 +170,9 @@ extension RecordImage {
 // MARK: - Snapshots
 
 extension UpdateRules {
-    /// The rules as bytes.
+    /// Returns the rules as bytes for a snapshot.
     ///
-    /// - Throws: What an encoder throws, which is a mistake of the program.
+    /// - Throws: An encoder's error, which would be a programming error.
     package func image() throws -> [UInt8] {
         var image = ImageWriter()
         image.append(bytes: try images.index.image())
@@ -179,9 +184,9 @@ extension UpdateRules {
         return image.bytes
     }
 
-    /// Takes the rules over from a snapshot.
+    /// Creates the rules from a snapshot.
     ///
-    /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what decoding throws.
+    /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or the decoder's error.
     package init(image bytes: [UInt8]) throws {
         var image = ImageReader(bytes)
         images = EarlierImages(try SubscriptionIndex(image: Array(try image.run())))

@@ -1,7 +1,8 @@
-/// A line on which intervals are divided into cells: any monotone mapping of values is correct.
+/// A line on which intervals are divided into cells; any monotone mapping of values to the line is
+/// correct.
 ///
-/// Numbers have two, so that both `500000 … 500100` and `0.1 % around 3 · 10^9` get cells of their
-/// size without many levels being in use: a change is looked up at each level in use.
+/// Numbers have two lines, so that both `500000 … 500100` and `0.1 % around 3 · 10^9` get cells of
+/// suitable sizes without many levels in use. A change is looked up at every level in use.
 enum CellLine: UInt8 {
     /// Numbers: even near zero, logarithmic further out.
     case logarithmic
@@ -10,11 +11,11 @@ enum CellLine: UInt8 {
     /// Dates: even, in steps of 2^20 nanoseconds.
     case dates
 
-    /// The largest size of a number on the even line.
+    /// The bound of the magnitude of numbers on the even line.
     private static let evenReach = 0x1p32
     private static let evenScale = 0x1p20
 
-    /// The place of a value; `nil` if it lies beyond the line.
+    /// Returns the place of a value on the line; `nil` if the value is beyond the line.
     @inline(__always)
     func place(_ order: Int64) -> Int64? {
         switch self {
@@ -30,7 +31,7 @@ enum CellLine: UInt8 {
         }
     }
 
-    /// A value that is not above any whose place is `place` or more.
+    /// Returns a value that is at most as great as every value whose place is at least `place`.
     @inline(__always)
     func floor(_ place: Int64) -> Int64 {
         switch self {
@@ -51,10 +52,10 @@ enum CellLine: UInt8 {
     private static let mostSize = Double.greatestFiniteMagnitude.bitPattern - UInt64(one)
 }
 
-/// The size of the cells that an interval is filed by: each is 2^`level` places wide, which is more
-/// than the interval's width.
+/// The size of the cells under which an interval is filed: each is 2^`level` places wide, which is
+/// more than the interval's width.
 ///
-/// An interval is filed once, under the cell in which it begins; a value is looked up in its own
+/// An interval is filed once, under the cell in which it begins. A value is looked up in its own
 /// cell and in the one before.
 struct CellLevel: Hashable {
     var line: CellLine
@@ -65,7 +66,7 @@ struct CellLevel: Hashable {
         self.level = level
     }
 
-    /// The byte that stands for it in keys.
+    /// The byte for this level in keys.
     var code: UInt8 { UInt8(level) | line.rawValue << 6 }
 
     @inline(__always)
@@ -74,7 +75,8 @@ struct CellLevel: Hashable {
         level = Int(code & 63)
     }
 
-    /// The lowest bound that an interval in cells of this level can have if a value lies inside.
+    /// Returns the lowest lower bound that an interval in cells of this level can have if it
+    /// contains the value.
     @inline(__always)
     func floor(_ order: Int64) -> Int64 {
         guard let place = line.place(order) else { return .min }
@@ -82,11 +84,11 @@ struct CellLevel: Hashable {
     }
 }
 
-/// The levels in use for one field, as bits.
+/// The levels in use for one field, as bits for each line.
 struct CellLevels: Codable {
     private(set) var masks = InlineArray<3, UInt64>(repeating: 0)
 
-    /// Levels in use on one line at most; wider cells serve beyond.
+    /// The maximum number of levels in use on one line; beyond it, wider cells are used.
     static let most = 12
 
     init() {}
@@ -104,15 +106,16 @@ struct CellLevels: Codable {
     @inline(__always)
     subscript(line: CellLine) -> UInt64 { masks[Int(line.rawValue)] }
 
-    /// Takes a level into use; says whether it is new.
+    /// Adds a level, and returns whether it is new.
     mutating func insert(_ cells: CellLevel) -> Bool {
         let bit: UInt64 = 1 << UInt64(cells.level)
         defer { masks[Int(cells.line.rawValue)] |= bit }
         return self[cells.line] & bit == 0
     }
 
-    /// The best size of cells for an interval: one that is in use, else one on the line with fewer;
-    /// `nil` if it is too wide for cells, or would need one size too many.
+    /// Returns the best size of cells for an interval: one that is in use, otherwise one on the
+    /// line with fewer levels in use; `nil` if the interval is too wide for cells, or needs a level
+    /// that cannot be added.
     func choose(for interval: borrowing Interval) -> CellLevel? {
         if interval.valueClass == .date {
             return interval.cells(.dates).flatMap { isOpen($0) ? $0 : wider($0) }
@@ -136,7 +139,7 @@ struct CellLevels: Codable {
         isInUse(cells) || self[cells.line].nonzeroBitCount < Self.most
     }
 
-    /// The next wider size in use.
+    /// Returns the next wider level in use.
     private func wider(_ cells: CellLevel) -> CellLevel? {
         let above = self[cells.line] >> UInt64(cells.level)
         if above == 0 { return nil }

@@ -1,10 +1,10 @@
 import RelayModel
 
-/// The kinds of value that a row tells apart.
+/// The kinds of value that rows distinguish.
 enum ValueClass: UInt8, Codable {
-    /// nil, or absent from a full image.
+    /// Null, or absent from a full image.
     case null
-    /// An integer, a double or a truth value: one numeric kind (NSPredicate).
+    /// An integer, a double or a boolean, which are one numeric kind in NSPredicate.
     case number
     case string
     case date
@@ -13,7 +13,7 @@ enum ValueClass: UInt8, Codable {
     case location
     case uuid
     case objectID
-    /// A truth value, where the rules do not take it for a number.
+    /// A boolean under rules that do not treat it as a number.
     case boolean
     /// A list, a set or a dictionary; its elements are slots of their own.
     case collection
@@ -26,35 +26,36 @@ enum ValueClass: UInt8, Codable {
     var isScalar: Bool { rawValue <= ValueClass.boolean.rawValue }
 }
 
-/// One decoded value, in 24 bytes: everything that rows compare, and where its bytes are.
+/// One decoded value in 24 bytes: everything that rows compare, and the place of its bytes.
 struct FieldSlot: BitwiseCopyable {
-    /// Its kind.
+    /// The kind of the value.
     var kind: ValueClass
-    /// What else there is to know of it.
+    /// Further properties of the value.
     var form: SlotForm = []
-    /// What an ``OrderedNumber`` has beyond ``order``.
+    /// The part of an ``OrderedNumber`` beyond ``order``.
     var tail: UInt16 = 0
-    /// Bytes of the canonical form, or elements of a collection.
+    /// The number of bytes of the canonical form, or of elements of a collection.
     var length: UInt32 = 0
-    /// Numbers and dates: an integer in the order of the values; of data in a view, where the text
-    /// lies that is searched.
+    /// For numbers and dates, an integer in the order of the values.
+    ///
+    /// For data in a view, the place and length of the text in which searches look.
     var order: Int64 = 0
-    /// Where the bytes or elements begin.
+    /// The start of the bytes or elements.
     var offset: UInt32 = 0
 
-    /// Whether a list with it is more than scalars whose bytes are here.
+    /// Whether a list with this element is more than a list of scalars whose bytes are here.
     var isDeep: Bool { kind == .notANumber || form.contains(.altered) }
 
-    /// A slot without bytes.
+    /// Creates a slot without bytes.
     init(_ kind: ValueClass) {
         self.kind = kind
     }
 }
 
-/// A 64-bit integer or double as an integer in the same order, exactly.
+/// A 64-bit integer or a double as an integer in the same order, without loss.
 ///
-/// ``order`` is that of the greatest double that is not above the number, ``tail`` what an integer
-/// beyond 2^53 has on top of it; doubles and smaller integers have none.
+/// ``order`` is the order of the greatest double that is not above the number. ``tail`` is what an
+/// integer beyond 2^53 adds to it; it is 0 for doubles and smaller integers.
 struct OrderedNumber: Hashable {
     var order: Int64
     var tail: UInt16
@@ -64,7 +65,7 @@ struct OrderedNumber: Hashable {
         self.tail = tail
     }
 
-    /// Orders by value; `nil` for what is not a number.
+    /// Creates the order of a double; returns `nil` for NaN.
     init?(_ number: Double) {
         if number.isNaN { return nil }
         order = Self.order(of: number)
@@ -84,7 +85,7 @@ struct OrderedNumber: Hashable {
         tail = UInt16(number - Int64(below))
     }
 
-    /// The bits of a double, made monotone; -0 is 0.
+    /// Returns the bits of a double, made monotone; -0 becomes 0.
     @inline(__always)
     static func order(of number: Double) -> Int64 {
         let bits = Int64(bitPattern: (number + 0).bitPattern)
@@ -97,16 +98,17 @@ struct OrderedNumber: Hashable {
         Double(bitPattern: UInt64(bitPattern: order ^ (order >> 63 & Int64.max)))
     }
 
-    /// Doubles of this size and more are whole, and integers beyond may have a tail.
+    /// The order from which doubles are always whole and integers may have a tail.
     static let largestPlain = order(of: 9_007_199_254_740_992)
 
-    /// Whether bounds made of this number stay exact without their tail.
+    /// Whether bounds that are made of this number are exact without a tail.
     var isPlain: Bool { abs(order) < Self.largestPlain }
 }
 
 extension Timestamp {
-    /// Nanoseconds since 1970, kept strictly inside 64 bits: the years 1678 to 2261 are exact, what
-    /// lies beyond is one moment at each end.
+    /// Nanoseconds since 1970, strictly inside 64 bits.
+    ///
+    /// The years 1678 to 2261 are exact; all moments before or after them have one value each.
     var order: Int64 {
         let (product, overflowed) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, carried) = product.addingReportingOverflow(Int64(nanoseconds))
@@ -114,11 +116,11 @@ extension Timestamp {
         return min(max(sum, Self.firstOrder), Self.lastOrder)
     }
 
-    /// Stands for every moment before the exact ones.
+    /// The order of every moment before the exact ones.
     static let firstOrder = Int64.min + 2
-    /// Stands for every moment after the exact ones.
+    /// The order of every moment after the exact ones.
     static let lastOrder = Int64.max - 2
 
-    /// Whether ``order`` is this moment's alone.
+    /// Whether ``order`` belongs to this moment alone.
     var isExact: Bool { (Self.firstOrder + 1..<Self.lastOrder).contains(order) }
 }

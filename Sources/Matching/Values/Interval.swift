@@ -1,23 +1,24 @@
-/// What the comparisons of a conjunction leave of one field's values: numbers or dates between two
-/// bounds, both included.
+/// The values of one field that the comparisons of a conjunction allow: numbers or dates between
+/// two bounds, inclusive.
 struct Interval {
     var path: Int
     var valueClass: ValueClass
-    /// Whether values are bags: one value may satisfy the lower bound, and another the upper.
+    /// Whether values are bags, in which one value may satisfy the lower bound and another the
+    /// upper.
     var isLoose = false
     var low: Int64 = .min
     var high: Int64 = .max
-    /// The size of the cells under which it is filed, where that is its key.
+    /// The size of the cells, if the interval is filed under a cell.
     var inCells: CellLevel?
-    /// The conjuncts that it stands for, as bits; only the first 64 are drawn together.
+    /// The conjuncts that the interval stands for, as bits; only the first 64 are combined.
     var conjuncts: UInt64 = 0
 
-    /// No value lies inside.
+    /// Whether no value is inside.
     var isEmpty: Bool { low > high }
     var isBoundedBelow: Bool { low != .min }
     var isBoundedAbove: Bool { high != .max }
 
-    /// Narrows to what satisfies one comparison.
+    /// Narrows the interval to the values that satisfy one comparison.
     mutating func narrow(_ test: RowTest, _ bound: Int64) {
         switch test {
         case .less: high = min(high, bound - 1)
@@ -27,26 +28,28 @@ struct Interval {
         }
     }
 
-    /// Narrows to what another interval on the same path leaves as well.
+    /// Narrows the interval to the values that are also in another interval on the same path.
     mutating func unite(with other: Interval) {
         low = max(low, other.low)
         high = min(high, other.high)
         conjuncts |= other.conjuncts
     }
 
-    /// The order of a bound, if 64 bits hold it exactly, so that intervals need no verification.
+    /// Returns the order of a bound if 64 bits hold it exactly, so that the interval needs no
+    /// further verification.
     static func bound(_ slot: FieldSlot) -> Int64? {
         switch slot.kind {
         case .number:
             let number = OrderedNumber(order: slot.order, tail: slot.tail)
             return number.isPlain && number.tail == 0 ? number.order : nil
-        // Constants beyond the exact moments are no rows' business.
+        // Dates outside the exact range never get here, because rows cannot hold them.
         case .date: return slot.order
         default: return nil
         }
     }
 
-    /// The size of cells on a line that is just wider than the interval; `nil` if it is too wide.
+    /// Returns the smallest cells on a line that are wider than the interval; `nil` if it is too
+    /// wide for cells.
     func cells(_ line: CellLine) -> CellLevel? {
         guard isBoundedBelow, isBoundedAbove, !isEmpty, let first = line.place(low),
             let last = line.place(high)

@@ -1,11 +1,13 @@
-/// The bytes of keys, which saving and matching must form alike.
+/// The bytes of keys, which saving and matching must form in the same way.
 enum KeyBytes {
-    /// Values up to this length are keys as they are; of longer ones the key is the beginning, the
-    /// length and a digest, and the rows must verify the value.
+    /// The length up to which values are complete keys.
+    ///
+    /// The key of a longer value is its beginning, its length and a digest, and rows must verify
+    /// the value.
     static let longest: UInt32 = 120
-    /// What is kept of a longer value.
+    /// The number of bytes of a longer value in its key.
     static let kept = 104
-    /// The longest prefix that is a key; longer ones are cut, and verified.
+    /// The longest prefix that is a key; longer prefixes are cut and need verification.
     static let longestPrefix = 63
 
     @inline(__always)
@@ -19,7 +21,8 @@ enum KeyBytes {
         }
     }
 
-    /// Appends the key of a value whose bytes lie in `source`, which may be `bytes` itself.
+    /// Appends the key of a value whose bytes are in `source`, which may be the memory of `bytes`
+    /// itself.
     static func append(
         _ slot: FieldSlot, from source: UnsafeMutablePointer<UInt8>,
         to bytes: inout GrowingBuffer<UInt8>

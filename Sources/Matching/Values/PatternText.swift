@@ -1,22 +1,26 @@
-/// A pattern of `*` and `?` taken apart.
+/// A pattern of `*` and `?`, split into its parts.
 ///
-/// A backslash makes `*`, `?` and itself plain, and stands for itself before anything else.
+/// A backslash makes `*`, `?` and a backslash literal; before any other character it is literal
+/// itself.
 struct PatternText {
     /// The literal text before the first wildcard.
     private(set) var prefix = ""
     /// The longest literal text between wildcards.
     private(set) var longest = ""
-    /// Whether there is a wildcard.
+    /// Whether there are wildcards.
     private(set) var hasWildcards = false
-    /// The bytes of the pattern as rows want them: 0xFF for `*`, 0xFE for `?`, which no text has.
+    /// The pattern's bytes for rows: 0xFF for `*` and 0xFE for `?`, which occur in no text.
     private(set) var bytes: [UInt8] = []
 
-    /// Longer patterns are not matched by rows.
+    /// The length in bytes of the longest pattern that rows match.
     static let longestRow = 64
     static let many: UInt8 = 0xFF
     static let one: UInt8 = 0xFE
 
-    /// Takes a pattern apart; by Realm's rules a backslash makes anything plain, and is gone.
+    /// Splits a pattern.
+    ///
+    /// With `escapesAnything`, Realm's rule applies: a backslash makes any character literal and is
+    /// removed.
     init(_ pattern: String, escapesAnything: Bool = false) {
         var literal = String.UnicodeScalarView()
         var isEscaped = false
@@ -58,29 +62,31 @@ struct PatternText {
         if text.utf8.count > longest.utf8.count { longest = text }
     }
 
-    /// What of a folded prefix a text must begin with where a regular expression ignored case.
+    /// Returns the part of a folded prefix with which every text must begin that a regular
+    /// expression matches while ignoring case.
     ///
-    /// Beyond ASCII the two notions of case differ. At its end an `s` may have been a long s with a
-    /// mark, which folds to a letter of its own.
+    /// Beyond ASCII, the two rules for case differ. A trailing `s` or `k` is dropped: an `s`, for
+    /// example, may have been a long s with a mark, which folds to a letter of its own.
     static func plainPrefix(_ prefix: String) -> String? {
         var plain = Array(prefix.utf8.prefix { $0 < 0x80 })
         while let last = plain.last, [0x73, 0x6B].contains(last) { plain.removeLast() }
         return plain.isEmpty ? nil : String(decoding: plain, as: UTF8.self)
     }
 
-    /// The letters and digits with which every text begins that a regular expression matches as a
-    /// whole; `nil` if it does not say.
+    /// Returns the letters and digits with which every text begins that a regular expression
+    /// matches as a whole; `nil` if the expression does not determine any.
     ///
-    /// The expression is held against a text as it is, and the prefix against the composed form, in
-    /// which a mark has become one with the letter before it: so the last of them counts only where
-    /// no mark can follow.
+    /// The expression is matched against the text as it is, but the prefix is compared with the
+    /// composed form, in which a mark is part of the letter before it. So the last letter counts
+    /// only if no mark can follow it.
     static func prefix(ofRegularExpression pattern: String) -> String? {
         let bytes = Array(pattern.utf8)
         if bytes.contains(UInt8(ascii: "|")) || pattern.contains("(?") { return nil }
         var count = 0
         while count < bytes.count, isPlain(bytes[count]) { count += 1 }
         if isQuantifier(bytes, at: count) {
-            // What may be repeated no times is not there for sure, nor what follows the one before.
+            // A character that may occur zero times is not certain, and the one before it may be
+            // followed by a mark.
             count -= 2
         } else if !isFollowedPlainly(bytes, at: count) {
             count -= 1
@@ -88,13 +94,13 @@ struct PatternText {
         return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
     }
 
-    /// Whether a quantifier stands there by which something may be repeated no times.
+    /// Returns whether a quantifier that allows zero repetitions is at `index`.
     private static func isQuantifier(_ bytes: [UInt8], at index: Int) -> Bool {
         index < bytes.count && [0x2A, 0x3F, 0x7B].contains(bytes[index])
     }
 
-    /// Whether a text ends there, or goes on with what is no mark: the letter before, once more, or
-    /// another sign.
+    /// Returns whether the text ends at `index` or continues with something that is not a mark: a
+    /// repetition of the letter before, or another plain character.
     private static func isFollowedPlainly(_ bytes: [UInt8], at index: Int) -> Bool {
         var next = index
         if next < bytes.count, bytes[next] == UInt8(ascii: "+") { next += 1 }

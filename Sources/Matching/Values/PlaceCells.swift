@@ -4,23 +4,24 @@ import RelayModel
     import Glibc
 #endif
 
-/// The cells of a grid of degrees that a circle on the Earth touches, at a level at which they are
+/// The cells of a grid of degrees that a circle on the Earth touches, at a level where they are
 /// few.
 ///
-/// At level n the world is 2^n rows high and 2^(n+1) columns wide.
+/// At level n the world has 2^n rows and 2^(n+1) columns.
 struct PlaceCells {
     /// The level.
     let level: Int
-    /// The cells: rows above, columns below.
+    /// The cells, with the row in the upper half and the column in the lower.
     private(set) var cells: [UInt64] = []
 
     static let deepest = 24
-    /// Cells of one circle at most.
+    /// The maximum number of cells for one circle.
     static let most = 6
-    /// What the circle's box is widened by: far more than arithmetic can be wrong.
+    /// The margin around the circle's box, in radians or degrees; it is far greater than rounding
+    /// errors.
     private static let slack = 1e-9
 
-    /// Covers a circle; `nil` if nothing lies inside.
+    /// Creates the cells of a circle; returns `nil` if no location is inside.
     init?(_ centre: Location, metres: Double) {
         guard metres >= 0 else { return nil }
         let angle = metres / 6_371_008.8 * (1 + 1e-9) + Self.slack
@@ -42,7 +43,8 @@ struct PlaceCells {
         return nil
     }
 
-    /// The cells of a box, or more than ``most``, cut short.
+    /// Returns the cells of a box, or an array with more than ``most`` placeholders if there would
+    /// be too many.
     private static func cells(
         _ south: Double, _ north: Double, _ longitude: Double, _ half: Double, _ level: Int
     ) -> [UInt64] {
@@ -65,7 +67,7 @@ struct PlaceCells {
         return cells
     }
 
-    /// The cell of a place.
+    /// Returns the cell of a location.
     static func cell(_ latitude: Double, _ longitude: Double, level: Int) -> UInt64 {
         let columns = 2 << level
         let column = Int(((longitude + 180) / 360 * Double(columns)).rounded(.down))

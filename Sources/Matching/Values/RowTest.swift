@@ -1,4 +1,4 @@
-/// What a row asks of its field.
+/// The test that a row applies to its field.
 enum RowTest: UInt8 {
     case equal
     case notEqual
@@ -12,12 +12,12 @@ enum RowTest: UInt8 {
     case begins
     /// The field's text ends with the constant.
     case ends
-    /// The field is a collection with the constant, or a text with it inside.
+    /// The field is a collection that contains the constant, or a text that contains it.
     case has
-    /// The field is a collection with the constant (`ANY field == constant`).
+    /// The field is a collection that contains the constant (`ANY field == constant`).
     case anyEqual
-    /// The field's text fits the pattern of `*` and `?`.
+    /// The field's text matches the pattern of `*` and `?`.
     case like
-    /// What rows cannot judge: the reference evaluator does.
+    /// A test that only the reference evaluator can do.
     case reference
 }

@@ -1,6 +1,6 @@
 import PredicateLanguage
 
-/// Three bytes of a text as a number.
+/// A gram: three bytes of a text as a number.
 enum TextGram {
     @inline(__always)
     static func gram(_ start: UnsafePointer<UInt8>) -> UInt64 {
@@ -8,21 +8,21 @@ enum TextGram {
     }
 }
 
-/// The words of texts, as token search takes them.
+/// The words of texts as token search defines them.
 enum TextWords {
-    /// What says whether a word may be in use.
+    /// Returns the hash under which a filter knows a word.
     @inline(__always)
     static func hash(_ bytes: UnsafePointer<UInt8>, _ slot: FieldSlot) -> UInt64 {
         KeyHash.wide(bytes + Int(slot.offset), Int(slot.length), seed: 0x70C)
     }
 
-    /// The lower-case letter, if this is an upper-case one of ASCII.
+    /// Returns the lower-case form of an upper-case ASCII letter, and any other byte unchanged.
     @inline(__always)
     static func lowercase(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
-    /// Whether a character of ASCII belongs to words.
+    /// Returns whether an ASCII character is part of words.
     @inline(__always)
     static func isLetter(_ byte: UInt8) -> Bool {
         byte | 0x20 &- 0x61 < 26 ? true : byte &- 0x30 < 10
@@ -30,10 +30,10 @@ enum TextWords {
 }
 
 extension ValueEncoder {
-    /// Hands over the words of a text one by one, as slots whose bytes are gone afterwards unless
-    /// `body` says that they are wanted.
+    /// Calls `body` with each word of a text, as a slot whose bytes are removed afterwards unless
+    /// `body` returns `true`.
     ///
-    /// The text lies at `start`, in ``bytes`` or elsewhere but not beyond its end.
+    /// The bytes of the text must be in ``bytes``.
     mutating func forEachWord(
         in slot: FieldSlot, _ body: (inout ValueEncoder, FieldSlot) -> Bool
     ) {
@@ -60,7 +60,7 @@ extension ValueEncoder {
         }
     }
 
-    /// The same for a text that is not encoded.
+    /// Calls `body` with each word of a text that is not encoded.
     mutating func forEachWord(
         ofText text: String, _ body: (inout ValueEncoder, FieldSlot) -> Bool
     ) {

@@ -1,24 +1,25 @@
 import PredicateLanguage
 import RelayModel
 
-/// Turns values into slots and canonical bytes: two scalars of one class are equal to a predicate
-/// exactly if their canonical bytes are.
+/// Encodes values as slots and canonical bytes.
+///
+/// Two scalars of one class are equal to a predicate if and only if their canonical bytes are.
 struct ValueEncoder: ~Copyable {
-    /// Canonical bytes, one value after the other.
+    /// The canonical bytes of all values, one after the other.
     var bytes = GrowingBuffer<UInt8>(capacity: 256)
-    /// The elements of collections.
+    /// The elements of all collections.
     var elements = GrowingBuffer<FieldSlot>()
-    /// Bytes of texts that could not be composed, folded or taken apart as quickly as they are
-    /// read.
+    /// The cost of texts that could not be composed, folded or split into words as fast as they are
+    /// read, in bytes of such texts.
     private var slowBytes = 0
-    /// How many of them there is time for; values beyond are left out.
+    /// The limit on that cost; values beyond it are left out.
     var mostSlowBytes = Int.max
 
-    /// Whether values are left out.
+    /// Whether values were left out.
     var isGivenUp: Bool { slowBytes > mostSlowBytes }
 
-    /// Notes that a text takes as long as so many bytes that are composed, each of which takes 80
-    /// ns; says whether there is time for it.
+    /// Adds the cost of a text, in bytes of composed text at 80 ns each, and returns whether the
+    /// limit allows it.
     mutating func admits(slow count: Int) -> Bool {
         slowBytes += count
         return !isGivenUp
@@ -30,7 +31,9 @@ struct ValueEncoder: ~Copyable {
         slowBytes = 0
     }
 
-    /// Encodes a value; elements of a collection (a dictionary's are its values) become slots.
+    /// Encodes a value.
+    ///
+    /// The elements of a collection become slots; those of a dictionary are its values.
     mutating func encode(_ value: FieldValue) -> FieldSlot {
         switch value {
         case .list(let values): collection(values)
@@ -40,7 +43,8 @@ struct ValueEncoder: ~Copyable {
         }
     }
 
-    /// What a view must see as it was: a set's order is another in every process.
+    /// Encodes a collection that a view must read from the original value, because the order of a
+    /// set's or dictionary's elements differs in every process.
     private mutating func deep(_ values: some Collection<FieldValue>) -> FieldSlot {
         var slot = collection(values)
         slot.form.insert(.deep)
@@ -76,12 +80,13 @@ struct ValueEncoder: ~Copyable {
         case .location(let place): return location(place)
         case .uuid(let uuid): return words(.uuid, uuid.high, uuid.low)
         case .list, .set, .map:
-            // A collection inside a collection equals no scalar, and that is all rows ask.
+            // A collection inside a collection equals no scalar, which is all that rows need to
+            // know.
             return FieldSlot(.notANumber)
         }
     }
 
-    /// Encodes a truth value as the number for which NSPredicate takes it.
+    /// Encodes a boolean as the number that NSPredicate takes it for.
     mutating func number(_ flag: Bool) -> FieldSlot {
         var slot = number(OrderedNumber(flag ? 1 : 0 as Int64))
         slot.form = .boolean
@@ -132,7 +137,7 @@ struct ValueEncoder: ~Copyable {
         return admits(slow: text.utf8.count) ? IndexedText.composed(text) : nil
     }
 
-    /// A text folded; `nil` where there is no time for it.
+    /// Returns a folded text; `nil` if the limit on slow texts does not allow it.
     mutating func folded(
         _ text: String, _ options: RecordPredicate.TextOptions
     ) -> String? {
@@ -140,7 +145,7 @@ struct ValueEncoder: ~Copyable {
         return admits(slow: text.utf8.count * 3) ? IndexedText.folded(text, options) : nil
     }
 
-    /// The slot of the text whose normalised bytes were appended from `start` on.
+    /// Returns the slot of a text whose normalised bytes were appended from `start` on.
     mutating func string(from start: Int) -> FieldSlot {
         var slot = FieldSlot(.string)
         slot.offset = UInt32(start)
@@ -148,8 +153,8 @@ struct ValueEncoder: ~Copyable {
         return slot
     }
 
-    /// Whether a text is surely in normal form C: all of it below U+0300, or among the ideographs
-    /// from U+4000 to U+9FFF.
+    /// Returns whether a text is certainly in normal form C: every character is below U+0300, or an
+    /// ideograph from U+4000 to U+9FFF.
     @inline(__always)
     static func isNormalized(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
         var index = 0
@@ -175,7 +180,7 @@ struct ValueEncoder: ~Copyable {
         return slot
     }
 
-    /// The slot of a pattern's bytes.
+    /// Returns the slot of a pattern's bytes.
     mutating func pattern(_ content: [UInt8]) -> FieldSlot { blob(.string, content) }
 
     private mutating func reference(_ recordID: RecordID) -> FieldSlot {
@@ -191,7 +196,7 @@ struct ValueEncoder: ~Copyable {
     }
 
     private mutating func location(_ place: Location) -> FieldSlot {
-        // Adding 0 makes -0 and 0 one.
+        // Adding 0 turns -0 into 0.
         words(.location, (place.latitude + 0).bitPattern, (place.longitude + 0).bitPattern)
     }
 
@@ -204,7 +209,7 @@ struct ValueEncoder: ~Copyable {
         return slot
     }
 
-    /// Adds canonical bytes.
+    /// Appends canonical bytes.
     mutating func append(_ content: some Collection<UInt8>) {
         bytes.reserve(content.count)
         for byte in content { bytes.append(byte) }

@@ -3,47 +3,47 @@ import RelayModel
 
 typealias TextOptions = RecordPredicate.TextOptions
 
-/// What comparisons under another dialect's rules see of a value.
+/// The form in which comparisons under another dialect's rules see a value.
 ///
-/// By these rules a value is a bag of scalars, of which any may satisfy a comparison: a list stands
-/// for its elements, a scalar for itself. What is in the bag, and when two scalars are equal, is
-/// what the views differ in. Texts are bytes, and truth values are no numbers, in all of them.
+/// Under these rules a value is a bag of scalars, any one of which may satisfy a comparison: a list
+/// stands for its elements, a scalar for itself. The views differ in the contents of the bag and in
+/// the equality of scalars. In all of them, texts are bytes, and booleans are not numbers.
 enum ValueView: UInt8, Codable {
-    /// Realm's rules: a dictionary, be it in a list, stands for its members.
+    /// Realm's rules: a dictionary stands for its members, also inside a list.
     case realm
-    /// The same where case is ignored.
+    /// Realm's rules with case ignored.
     case realmFolded
-    /// Minapp's rules: lists in lists are opened, a text may be a date too, a reference is the name
-    /// of its record, and UUIDs and object IDs are their texts.
+    /// Minapp's rules: nested lists are flattened, a text may be a date as well, a reference is the
+    /// name of its record, and UUIDs and object IDs are their texts.
     case minapp
-    /// Realm's rules for GEOWITHIN: a bag of places, of which a value may be one, or a list some.
+    /// Realm's rules for GEOWITHIN: the bag has locations; a value may be one, or a list of them.
     case realmPlaces
 }
 
-/// What else there is to know of a slot.
+/// Further properties of a slot.
 struct SlotForm: OptionSet, BitwiseCopyable {
     let rawValue: UInt8
 
-    /// A number that is a truth value.
+    /// A number that is a boolean.
     static let boolean = SlotForm(rawValue: 1)
-    /// A text that was not in normal form C: its bytes are not here.
+    /// A text that was not in normal form C, so its original bytes are not here.
     static let altered = SlotForm(rawValue: 2)
-    /// A collection that is more than a list of scalars whose bytes are here, in their order.
+    /// A collection that is more than an ordered list of scalars whose bytes are here.
     static let deep = SlotForm(rawValue: 4)
     /// The bag of a view.
     static let bag = SlotForm(rawValue: 8)
-    /// A bag that is one dictionary's.
+    /// A bag of one dictionary.
     static let map = SlotForm(rawValue: 16)
-    /// A bag of a list in which there are dictionaries.
+    /// A bag of a list that contains dictionaries.
     static let holdsMaps = SlotForm(rawValue: 32)
-    /// In a bag: from inside a dictionary.
+    /// In a bag, an element from inside a dictionary.
     static let inner = SlotForm(rawValue: 64)
-    /// In a bag: the record that a dictionary stands for, which is only ever looked up.
+    /// In a bag, the record that a dictionary stands for; it is used for look-ups only.
     static let link = SlotForm(rawValue: 128)
 }
 
 extension ValueEncoder {
-    /// Encodes a value as a view has it.
+    /// Encodes a value for a view.
     mutating func encode(_ value: FieldValue, in view: ValueView) -> FieldSlot {
         if view == .realmPlaces { return places(of: value) }
         switch value {
@@ -57,7 +57,7 @@ extension ValueEncoder {
 
     /// Encodes a constant that values in a view are compared with.
     ///
-    /// Data equals the text of the same bytes: so constants of both are texts.
+    /// Data equals a text with the same bytes, so constants of both kinds are encoded as texts.
     mutating func constant(_ value: FieldValue, in view: ValueView) -> FieldSlot {
         guard case .bytes(let content) = value, view != .realmFolded else {
             return scalar(value, in: view)
@@ -67,7 +67,8 @@ extension ValueEncoder {
 
     // MARK: From what is encoded already
 
-    /// The same value as a view has it; `nil` where canonical bytes do not do.
+    /// Returns the slot of an encoded value in a view; `nil` if its canonical bytes are not
+    /// sufficient.
     mutating func viewed(_ slot: FieldSlot, in view: ValueView) -> FieldSlot? {
         if view == .realmPlaces { return viewedPlace(slot) }
         guard slot.kind == .collection else { return viewedScalar(slot, in: view) }
@@ -84,7 +85,7 @@ extension ValueEncoder {
         return bag(from: start, .bag)
     }
 
-    /// Coordinates and points are told from the value.
+    /// Coordinates and points in collections are recognised from the original value only.
     private func viewedPlace(_ slot: FieldSlot) -> FieldSlot? {
         switch slot.kind {
         case .location, .null, .unknown: slot
@@ -127,7 +128,7 @@ extension ValueEncoder {
 
     private mutating func places(of value: FieldValue) -> FieldSlot {
         let places = value.realmPlaces
-        // Each is looked up at every level in use.
+        // Each location is looked up at every level in use.
         guard admits(slow: places.count * 8) else { return FieldSlot(.unknown) }
         let start = elements.count
         for place in places {
@@ -180,7 +181,7 @@ extension ValueEncoder {
         elements.append(slot)
     }
 
-    /// Adds a value by Minapp's rules, under which lists in lists are opened as well.
+    /// Adds a value by Minapp's rules, which also flatten nested lists.
     private mutating func addOpened(_ value: FieldValue) {
         switch value {
         case .list(let values): for value in values { addOpened(value) }
@@ -227,15 +228,17 @@ extension ValueEncoder {
         return slot
     }
 
-    /// Encodes a text as it is spelled.
+    /// Encodes a text without normalising it.
     mutating func raw(_ text: String) -> FieldSlot {
         let start = bytes.count
         append(text.utf8)
         return string(from: start)
     }
 
-    /// Data equals texts byte by byte, and is searched as if its bytes were code points: that text
-    /// lies behind the bytes.
+    /// Encodes data.
+    ///
+    /// It equals texts byte by byte, but searches treat its bytes as code points, so that text is
+    /// stored after the bytes.
     private mutating func data(_ content: [UInt8], in view: ValueView) -> FieldSlot {
         guard view != .realmFolded else {
             return raw(IndexedText.realmText(.bytes(content), ignoringCase: true))
@@ -247,18 +250,18 @@ extension ValueEncoder {
         return slot
     }
 
-    /// Appends what tells a scalar from others in a row of them.
+    /// Appends the part of a scalar that distinguishes it in a sequence of scalars.
     mutating func append(member slot: FieldSlot) {
         let kind: ValueClass = slot.kind == .bytes ? .string : slot.kind
         bytes.append(kind.rawValue)
         KeyBytes.append(slot.length, to: &bytes)
         let length = Int(slot.length)
-        // What is appended lies in the same memory.
+        // The source is in the same memory, which must not move during the append.
         bytes.reserve(length)
         bytes.append(from: bytes.base + Int(slot.offset), count: length)
     }
 
-    /// Whether a text has the outlines of a date; few others begin so.
+    /// Returns whether a text has the outline of a date; few other texts do.
     private static func mayBeMoment(_ text: some Collection<UInt8>) -> Bool {
         guard let first = text.first, first &- 0x30 < 10, (20...40).contains(text.count) else {
             return false
@@ -268,7 +271,7 @@ extension ValueEncoder {
 }
 
 extension FieldSlot {
-    /// Of data in a view: what a search in it sees; of a text that text.
+    /// The slot of the text in which searches look; for data in a view it differs from the data.
     var searched: FieldSlot {
         guard kind == .bytes else { return self }
         var slot = FieldSlot(.string)

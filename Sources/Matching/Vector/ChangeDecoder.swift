@@ -1,20 +1,20 @@
 import RelayModel
 
-/// Turns changes into slots and hashed keys.
+/// Decodes changes into slots and hashed keys.
 struct ChangeDecoder {
     let catalog: Catalog
     let seed: UInt64
 
-    /// Decodes a change for the plans it concerns.
+    /// Decodes a change for the plan of its record type.
     ///
-    /// Where `now` is `nil`, `now()` is the moment the change happened.
+    /// If `now` is `nil`, the function `now()` in predicates is the moment of the change.
     func decode(_ change: RecordChange, now: Timestamp?, into decoded: DecodedChange) {
         decoded.removeAll()
         decoded.catalogVersion = catalog.version
         decoded.source = change
         decoded.operation = FiresOn(change.operation)
         decoded.now = now ?? change.occurredAt
-        // Without the image that is judged, no field is known.
+        // Without the image that is to be judged, no field is known.
         let image = change.judgedImage ?? RecordImage([:], completeness: .partial)
         decoded.isPartial = image.completeness == .partial
         let plan = catalog.plan(of: change.recordType)
@@ -44,7 +44,7 @@ struct ChangeDecoder {
             }
         }
         for path in catalog.plans[plan].systemPaths {
-            // Where nobody knows it is unknown, however complete the image is.
+            // A system field without a known value is unknown, even if the image is full.
             let value = decoded.judgedFields?[catalog.plans[plan].paths[path].field]
             decoded.slots[path] = value.map { decoded.encoder.encode($0) } ?? FieldSlot(.unknown)
         }
@@ -53,22 +53,22 @@ struct ChangeDecoder {
         }
     }
 
-    /// Adds the keys of all compartments that the change lies in, for its record type and for all.
+    /// Adds the keys in all compartments of the change, for its record type and for all types.
     func probes(of change: RecordChange, _ plan: Int?, _ decoded: DecodedChange) {
         probes(change.database, change.owner, change.recordID.zoneID, plan, decoded)
     }
 
-    /// The same for a change that is known by its parts.
+    /// Adds these keys for a change that is given by its parts.
     func probes(
         _ database: DatabaseScope, _ owner: UserID?, _ zoneID: ZoneID, _ plan: Int?,
         _ decoded: DecodedChange
     ) {
         decoded.plan = plan ?? 0
-        // Nobody looks any more.
+        // The change has been given up.
         if decoded.isCutShort { return }
         let writer = ProbeWriter(catalog: catalog, seed: seed)
         let owner = database == .public ? nil : owner
-        // Nobody can be told of a change in a private database of whom it is not known whose it is.
+        // A change in a private or shared database without a known owner fires no subscription.
         if database != .public, owner == nil { return }
         if database == .public { write(0, plan, writer, decoded) }
         guard catalog.hasCompartments else { return }
@@ -89,7 +89,7 @@ struct ChangeDecoder {
 }
 
 extension ProbeWriter {
-    /// Adds the key of subscriptions to all record types.
+    /// Adds the keys of subscriptions to all record types.
     func writeEvery(compartment: UInt32, to change: DecodedChange) {
         write(plan: 0, compartment: compartment, to: change)
     }

@@ -5,35 +5,39 @@ import RelayModel
     import Glibc
 #endif
 
-/// A key to look up: 16 bytes.
+/// A key to look up, in 16 bytes.
 struct Probe: BitwiseCopyable {
     var hash: UInt32
     var dimension: UInt32
-    /// Where its bytes are among the change's.
+    /// The start of its bytes among the change's bytes.
     var offset: UInt32
     var length: UInt32
 }
 
-/// A change as the index reads it: its values as slots, and the keys it is looked up by, hashed.
+/// A change in the form that the index reads: its values as slots, and the hashed keys for its
+/// look-up.
 ///
-/// Made by ``SubscriptionIndex/decode(_:into:)`` and used again for the next change, so that
+/// ``SubscriptionIndex/decode(_:into:)`` fills it. It is reused for the next change, so that
 /// nothing is allocated. Not safe for concurrent use.
 package final class DecodedChange {
-    /// The processor time of the thread, in nanoseconds since any moment.
+    /// Returns the processor time of the thread, in nanoseconds since any fixed moment.
     let threadTime: @Sendable () -> UInt64
-    /// The values of the plan's paths, by number.
+    /// The values of the plan's paths, by path number.
     @exclusivity(unchecked) var slots = GrowingBuffer<FieldSlot>()
     /// The keys, those of the record type first.
     @exclusivity(unchecked) var probes = GrowingBuffer<Probe>()
     @exclusivity(unchecked) var encoder = ValueEncoder()
-    /// Words of a text that are to be looked up.
+    /// The words of a text that are to be looked up.
     @exclusivity(unchecked) var words = GrowingBuffer<FieldSlot>(capacity: 1)
-    /// Where keys of texts and elements are among ``probes``, by the lower bits of their hashes, so
-    /// that what a text says often is looked up once; below the round in which they were noted.
+    /// The places of keys of texts and elements in ``probes``, by the lower bits of their hashes,
+    /// so that a repeated word is looked up once.
+    ///
+    /// The upper half of each entry is the round in which it was noted.
     @exclusivity(unchecked) private var seen = GrowingBuffer<UInt64>(capacity: 1)
     @exclusivity(unchecked) private var round: UInt32 = 0
-    /// The fields, for what rows cannot judge; those of a change that is text still are read when
-    /// they are asked for.
+    /// The fields, for conditions that rows cannot judge.
+    ///
+    /// If the change is still text, they are read on first use.
     var fields: RecordFields {
         get {
             if let text { read(text) }
@@ -44,10 +48,11 @@ package final class DecodedChange {
             knownReading = -1
         }
     }
-    /// The fields with CloudKit's system fields, where some predicate on the record type reads one.
+    /// The fields including CloudKit's system fields, if some predicate on the record type reads
+    /// one.
     @exclusivity(unchecked) var judgedFields: RecordFields?
     @exclusivity(unchecked) private var knownFields: RecordFields = [:]
-    /// The steps of reading it once, computed when they are asked for.
+    /// The steps of reading the fields once, computed on first use.
     var reading: Int {
         if knownReading < 0 { knownReading = EvaluationWeight.reading(of: fields) }
         return knownReading
@@ -55,40 +60,40 @@ package final class DecodedChange {
     @exclusivity(unchecked) private var knownReading = -1
     @exclusivity(unchecked) private var text: String?
     @exclusivity(unchecked) private var fieldNames: [FieldNames?] = []
-    /// The record type that was looked up last, as it stands in texts, and its plan.
+    /// The record type that was last looked up, as its bytes in the text, and its plan.
     @exclusivity(unchecked) private var lastType = GrowingBuffer<UInt8>(capacity: 32)
     @exclusivity(unchecked) private var lastPlan: (version: UInt64, number: Int?) = (.max, nil)
-    /// The steps of finding values behind members, by the time that the thread took.
+    /// The steps of finding values inside members, measured by the thread's time.
     @exclusivity(unchecked) var walkedSteps = 0
-    /// How many of them there may be.
+    /// The maximum number of these steps.
     @exclusivity(unchecked) var mostWalkedSteps = Limits.maximumStepsPerChange
-    /// Whether it was given up because there were more.
+    /// Whether decoding was given up because there were more steps.
     var isCutShort: Bool { walkedSteps > mostWalkedSteps }
-    /// Whether it is a row of an initial snapshot, which fires nothing.
+    /// Whether the change is a row of an initial snapshot, which fires nothing.
     @exclusivity(unchecked) var isSnapshot = false
     /// Whether absent fields are unknown.
     @exclusivity(unchecked) var isPartial = false
-    /// The plan of its record type; 0 if no subscription names it.
+    /// The plan of its record type; 0 if no subscription names the type.
     @exclusivity(unchecked) var plan = 0
-    /// What happened, as the bit of ``FiresOn``.
+    /// The operation, as the bit of ``FiresOn``.
     @exclusivity(unchecked) var operation = FiresOn.create
     /// The moment of the evaluation.
     @exclusivity(unchecked) var now: Timestamp?
-    /// The catalog's version that the numbers are of; 0 while nothing was decoded.
+    /// The version of the catalog whose numbers are used; `.max` while nothing was decoded.
     @exclusivity(unchecked) var catalogVersion: UInt64 = .max
-    /// What was decoded, to be decoded again if the catalog has grown meanwhile.
+    /// The decoded change, to be decoded again if the catalog grows.
     @exclusivity(unchecked) var source: RecordChange?
 
     package init() {
         threadTime = ThreadTime.nanoseconds
     }
 
-    /// Makes room for a change whose evaluations are measured by `threadTime`, in nanoseconds.
+    /// Creates an empty change whose evaluations are measured by `threadTime`, in nanoseconds.
     init(threadTime: @escaping @Sendable () -> UInt64) {
         self.threadTime = threadTime
     }
 
-    /// Keeps the text that the change is, for what rows cannot judge.
+    /// Keeps the text of the change, for conditions that rows cannot judge.
     func hold(_ text: String) {
         self.text = text
         source = nil
@@ -101,10 +106,10 @@ package final class DecodedChange {
         knownFields = change?.judgedImage?.fields ?? [:]
     }
 
-    /// The names of a plan's fields, as bytes.
+    /// Returns the names of a plan's fields, as bytes.
     func names(of plan: Int, in catalog: Catalog) -> FieldNames {
         while fieldNames.count <= plan { fieldNames.append(nil) }
-        // Paths are only ever added.
+        // Paths are never removed, so an equal count means that the names are current.
         if let known = fieldNames[plan], known.pathCount == catalog.plans[plan].paths.count {
             return known
         }
@@ -113,7 +118,7 @@ package final class DecodedChange {
         return names
     }
 
-    /// The plan of the record type with this plain name, if it is the one that was looked up last.
+    /// Returns the plan of the record type with this plain name, if it was the last one looked up.
     @inline(__always)
     func knownPlan(_ name: UnsafePointer<UInt8>, _ length: Int, version: UInt64) -> Int?? {
         guard lastPlan.version == version, lastType.count == length,
@@ -142,7 +147,7 @@ package final class DecodedChange {
         round &+= 1
     }
 
-    /// Takes back the last key if it is there already; a few are kept twice.
+    /// Removes the last key if it is a repetition; some repetitions are not detected.
     func dropRepetition() {
         if seen.count == 0 {
             seen.reserve(Self.seenCount)
@@ -176,7 +181,7 @@ package final class DecodedChange {
         UnsafePointer(encoder.bytes.base + Int(slot.offset))
     }
 
-    /// Gives back the room beyond what is in use: for changes that are kept.
+    /// Frees the capacity that is not in use, for changes that are kept.
     package func compact() {
         slots.compact()
         probes.compact()
@@ -184,7 +189,7 @@ package final class DecodedChange {
         encoder.elements.compact()
     }
 
-    /// Bytes held.
+    /// The memory in bytes.
     package var bytes: Int {
         slots.capacity * MemoryLayout<FieldSlot>.stride
             + probes.capacity * MemoryLayout<Probe>.stride + encoder.bytes.capacity

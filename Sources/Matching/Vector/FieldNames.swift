@@ -2,7 +2,7 @@
     import Glibc
 #endif
 
-/// The fields of one record type that predicates name, found by the bytes of their names.
+/// The fields of one record type that predicates use, found by the bytes of their names.
 ///
 /// Not safe for concurrent use: each reader has its own.
 final class FieldNames {
@@ -11,13 +11,15 @@ final class FieldNames {
     private var starts = GrowingBuffer<Int>()
     private var paths = GrowingBuffer<Int>()
     private var bytes = GrowingBuffer<UInt8>(capacity: 64)
-    /// Places in the lists plus 1, 0 where empty; twice as many as names at least.
+    /// Indices into the lists plus 1; 0 where empty.
+    ///
+    /// There are at least twice as many slots as names.
     private var slots = GrowingBuffer<Int>()
     private var mask = 0
-    /// The paths that the names are of.
+    /// The number of paths of the plan when the names were listed.
     let pathCount: Int
 
-    /// Lists the fields of a plan, as far as their names are plain; others are found by text.
+    /// Lists the fields of a plan that have ASCII names; other fields are found by their text.
     init(_ plan: RecordTypePlan) {
         pathCount = plan.paths.count
         for (number, path) in plan.paths.enumerated()
@@ -56,7 +58,7 @@ final class FieldNames {
         return Int(truncatingIfNeeded: mixed >> 32)
     }
 
-    /// The path of the field whose plain name lies there; `nil` if no predicate names it.
+    /// Returns the path of the field with this plain name; `nil` if no predicate uses it.
     @inline(__always)
     func path(_ name: JSONCursor.Text, in cursor: JSONCursor) -> Int? {
         let head = cursor.head(name.start, name.length)

@@ -1,19 +1,19 @@
 import RelayModel
 
-/// A place in a JSON text, read once from left to right without making values of it.
+/// A position in a JSON text that is read once from left to right, without creating values.
 ///
-/// The texts are those that the log keeps, which Belfry wrote itself; what does not fit is found
-/// out, and then somebody else reads the text and says what is wrong with it.
+/// The texts come from the log, so the relay wrote them. If a text does not fit nevertheless, the
+/// cursor reports that, and the caller reads it with the parser, which can say what is wrong.
 struct JSONCursor {
     let base: UnsafePointer<UInt8>
     let count: Int
     var index = 0
 
-    /// Where a string's content lies.
+    /// The place of a string's content.
     struct Text {
         let start: Int
         let length: Int
-        /// Whether it is free of escapes and of bytes beyond ASCII.
+        /// Whether the content has no escapes and only ASCII.
         let isPlain: Bool
         let hasEscapes: Bool
     }
@@ -23,11 +23,11 @@ struct JSONCursor {
         count = bytes.count
     }
 
-    /// The byte in hand, 0 at the end.
+    /// The byte at the position; 0 at the end.
     @inline(__always)
     var current: UInt8 { index < count ? base[index] : 0 }
 
-    /// Passes over `byte`, if it is in hand.
+    /// Skips `byte` if it is next, and returns whether it was.
     @inline(__always)
     mutating func take(_ byte: UInt8) -> Bool {
         guard current == byte else { return false }
@@ -35,7 +35,7 @@ struct JSONCursor {
         return true
     }
 
-    /// Passes over an ASCII text, if it is in hand.
+    /// Skips an ASCII text if it is next, and returns whether it was.
     @inline(__always)
     mutating func take(_ text: StaticString) -> Bool {
         let length = text.utf8CodeUnitCount
@@ -52,7 +52,7 @@ struct JSONCursor {
         UInt64(littleEndian: UnsafeRawPointer(base + place).loadUnaligned(as: UInt64.self))
     }
 
-    /// Up to eight bytes from `start` on, the rest 0.
+    /// Returns up to eight bytes from `start` on; missing bytes are 0.
     @inline(__always)
     func head(_ start: Int, _ length: Int) -> UInt64 {
         if start + 8 <= count {
@@ -71,7 +71,8 @@ struct JSONCursor {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let highs: UInt64 = 0x8080_8080_8080_8080
 
-    /// Passes over a string, eight bytes at a time; `nil` if there is none, or no end of it.
+    /// Skips a string, eight bytes at a time, and returns its place; `nil` if there is no string or
+    /// it has no end.
     @inline(__always)
     mutating func string() -> Text? {
         guard take(UInt8(ascii: "\"")) else { return nil }
@@ -97,14 +98,14 @@ struct JSONCursor {
             hasEscapes: hasEscapes)
     }
 
-    /// Passes over bytes that are neither quotes nor backslashes while eight of them are there.
+    /// Skips bytes that are neither quotes nor backslashes, as long as eight bytes are left.
     @inline(__always)
     private mutating func skipPlain(_ seen: inout UInt64) {
         while index + 8 <= count {
             let word = eight(at: index)
             let quote = word ^ (Self.ones &* UInt64(UInt8(ascii: "\"")))
             let slash = word ^ (Self.ones &* UInt64(UInt8(ascii: "\\")))
-            // The lowest bit that is set is the first byte that became 0.
+            // The lowest set bit marks the first byte that became 0.
             let hit =
                 ((quote &- Self.ones) & ~quote | (slash &- Self.ones) & ~slash) & Self.highs
             if hit == 0 {
@@ -121,7 +122,7 @@ struct JSONCursor {
 
     // MARK: Values
 
-    /// Passes over a value; says whether it has an end.
+    /// Skips a value, and returns whether it is complete.
     mutating func skipValue() -> Bool {
         var depth = 0
         repeat {
@@ -146,7 +147,7 @@ struct JSONCursor {
         return depth == 0
     }
 
-    /// Passes over a number or a literal.
+    /// Skips a number or a literal.
     private mutating func skipWord() -> Bool {
         let start = index
         while index < count {
@@ -158,15 +159,15 @@ struct JSONCursor {
         return index > start
     }
 
-    /// A number whose value is certain.
+    /// A number whose value is known exactly.
     enum Number {
         case integer(Int64)
         case double(Double)
     }
 
-    /// Passes over a number; `nil` if its value takes more than one rounding to tell.
+    /// Skips a number and returns its value; `nil` if the value needs more than one rounding.
     ///
-    /// Then the place is where it was.
+    /// In that case the position does not change.
     @inline(__always)
     mutating func number() -> Number? {
         let start = index
@@ -183,7 +184,7 @@ struct JSONCursor {
             fraction = index - begin
         }
         let byte = current
-        // Eighteen digits fit 64 bits with their sign.
+        // Eighteen digits and a sign fit 64 bits.
         guard whole > 0, whole + fraction <= 18, byte != UInt8(ascii: "e"),
             byte != UInt8(ascii: "E")
         else {

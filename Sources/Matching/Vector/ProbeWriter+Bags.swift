@@ -1,7 +1,7 @@
 import PredicateLanguage
 import RelayModel
 
-// Looking up values as other dialects' rules see them: by each scalar in the bag.
+// Look-ups for values in the views of other dialects, by every scalar in the bag.
 extension ProbeWriter {
     /// Adds the keys of a bag.
     func bag(
@@ -14,7 +14,7 @@ extension ProbeWriter {
             let element = change.encoder.elements[Int(slot.offset) + index]
             let isInner = element.form.contains(.inner)
             switch element.kind {
-            // Dictionaries are not opened where they are compared with nil.
+            // A comparison with nil does not look inside dictionaries.
             case .null where isInner: continue
             case .number: numbers.add(element)
             case .date: dates.add(element)
@@ -43,14 +43,14 @@ extension ProbeWriter {
         let start = change.encoder.bytes.count
         for index in 0..<Int(slot.length) {
             let element = change.encoder.elements[Int(slot.offset) + index]
-            // It equals nothing.
+            // An element of this kind equals nothing, so the list equals no constant.
             if element.kind == .notANumber { return }
             change.encoder.append(member: element)
         }
         scalar(dimension, change.encoder.string(from: start), compartment, change)
     }
 
-    /// What can be compared by order in a bag.
+    /// The values in a bag that can be compared by order.
     private struct Ordered {
         var count = 0
         var last = FieldSlot(.null)
@@ -61,8 +61,10 @@ extension ProbeWriter {
         }
     }
 
-    /// One value lies in cells; of several two may satisfy the two bounds of an interval, wherever
-    /// it lies between them.
+    /// Adds the keys of intervals.
+    ///
+    /// A single value is in cells. Of several values, two together may satisfy the bounds of an
+    /// interval that contains neither.
     private func intervals(
         _ use: borrowing PathUse, _ kind: ValueClass, _ found: Ordered, _ compartment: UInt32,
         _ change: DecodedChange
@@ -74,7 +76,7 @@ extension ProbeWriter {
         }
     }
 
-    /// Adds the keys of data: it equals the text of its bytes, and is searched as another.
+    /// Adds the keys of data, which equals the text of its bytes but is searched as another text.
     func data(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
         _ change: DecodedChange, isElement: Bool

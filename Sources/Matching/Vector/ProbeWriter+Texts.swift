@@ -1,9 +1,9 @@
 import PredicateLanguage
 import RelayModel
 
-// Looking up what stands somewhere in a text, and places.
+// Look-ups for parts of texts, and for locations.
 extension ProbeWriter {
-    /// Adds the triples of a text that are in use.
+    /// Adds the grams of a text that are in use.
     func grams(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
         _ change: DecodedChange
@@ -47,7 +47,7 @@ extension ProbeWriter {
             if element.kind == .string { words(use, element, compartment, change) }
             hasInner = hasInner || element.kind == .notANumber
         }
-        // Texts of lists inside the list have no slots.
+        // Texts in nested lists have no slots.
         if hasInner { words(of: value(use.origin, use.field, change), use, compartment, change) }
     }
 
@@ -63,12 +63,12 @@ extension ProbeWriter {
         }
     }
 
-    /// Adds the words of all texts of the record, which must be known as a whole.
+    /// Adds the words of all texts of the record, which must be known completely.
     func recordWords(
         _ use: borrowing PathUse, _ compartment: UInt32, _ change: DecodedChange
     ) {
         guard case .record = use.origin, !change.isPartial else { return }
-        // A column that has the name of a system field is none of the record's own.
+        // A column with the name of a system field is not one of the record's own fields.
         for (name, value) in change.fields where SystemField(named: name) == nil {
             words(of: value, use, compartment, change)
         }
@@ -104,8 +104,9 @@ extension ProbeWriter {
 
     // MARK: Places
 
-    /// Adds the cells in which a place lies; if it is one of many, those that are there already are
-    /// left out.
+    /// Adds the cells of a location.
+    ///
+    /// If it is one of many, keys that were added before are left out.
     func places(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
         _ change: DecodedChange, isRepeated: Bool = false

@@ -5,7 +5,7 @@ struct ProbeWriter {
     let catalog: Catalog
     let seed: UInt64
 
-    /// Adds the keys by which changes of a plan are looked up; 0 is the common compartment.
+    /// Adds the keys for look-ups in a plan; compartment 0 is the most common one.
     func write(plan number: Int, compartment: UInt32, to change: DecodedChange) {
         let isCompartmented = compartment != 0
         let every =
@@ -18,7 +18,7 @@ struct ProbeWriter {
         let uses =
             isCompartmented
             ? catalog.plans[number].compartmentPaths : catalog.plans[number].paths
-        // By its address: a copy of a path's use is long.
+        // The paths are passed by address, because a copy of a `PathUse` is large.
         uses.withUnsafeBufferPointer { uses in
             for path in 0..<uses.count {
                 write(uses.baseAddress.unsafelyUnwrapped + path, path, compartment, change)
@@ -71,7 +71,9 @@ struct ProbeWriter {
         if use.token != 0 { elementWords(use, slot, compartment, change) }
     }
 
-    /// Adds the keys of a text; if it is one of many, those that are there already are left out.
+    /// Adds the keys of a text.
+    ///
+    /// If it is one of many, keys that were added before are left out.
     func texts(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
         _ change: DecodedChange, isRepeated: Bool = false
@@ -132,7 +134,7 @@ struct ProbeWriter {
         }
     }
 
-    /// Adds the key of a value whose canonical bytes are there already.
+    /// Adds the key of a value whose canonical bytes are encoded already.
     @inline(__always)
     func scalar(
         _ dimension: UInt32, _ slot: FieldSlot, _ compartment: UInt32, _ change: DecodedChange

@@ -1,7 +1,7 @@
 import PredicateLanguage
 import RelayModel
 
-/// Fills the slots of paths that are no plain fields, after those of the fields.
+/// Fills the slots of derived paths, after those of the fields.
 struct SlotDerivation {
     let plan: RecordTypePlan
 
@@ -10,7 +10,7 @@ struct SlotDerivation {
         for path in plan.derived {
             switch plan.paths[path].origin {
             case .field, .members, .viewedMembers, .viewedSteps: continue
-            // Nothing is compared with the whole record.
+            // No row compares anything with the whole record.
             case .record: change.slots[path] = FieldSlot(.unknown)
             case .viewed(let base, let view): viewed(base, view, path, change)
             case .folded(let base, let options):
@@ -19,14 +19,16 @@ struct SlotDerivation {
         }
     }
 
-    /// Fills the slots of values behind members; says whether there was time for all of them.
+    /// Fills the slots of values inside members, and returns whether the limit on steps allowed all
+    /// of them.
     ///
-    /// Each may have to pass a list, and somebody may ask for a thousand members of its elements:
-    /// that is a product of what is saved and what a record holds.
+    /// Each path may lead through a list, and clients may use a thousand members of its elements,
+    /// so the cost is the product of the saved paths and the record's contents.
     private func walk(_ change: DecodedChange) -> Bool {
         var began: UInt64 = 0
         if plan.derived.count >= Self.pathsPerLook {
-            // What is text still is read once, for whomever.
+            // A change that is still text is read before the clock starts, because the cost belongs
+            // to no single path.
             _ = change.fields
             began = change.threadTime()
         }
@@ -47,7 +49,8 @@ struct SlotDerivation {
         return true
     }
 
-    /// Paths between two looks at the clock, which take as long as one of them mostly does.
+    /// The number of paths between two readings of the clock, since one reading takes about as long
+    /// as one path.
     private static let pathsPerLook = 8
 
     private func members(_ names: [String], _ path: Int, _ change: DecodedChange) {
@@ -85,7 +88,9 @@ struct SlotDerivation {
         change.slots[path] = change.encoder.encode(found, in: view)
     }
 
-    /// The value of a field; of a system field that nobody knows the path becomes unknown.
+    /// Returns the value of a field.
+    ///
+    /// For a system field without a known value, it sets the path to unknown.
     private func value(
         of field: String, _ path: Int, _ change: DecodedChange
     ) -> FieldValue? {
@@ -97,7 +102,7 @@ struct SlotDerivation {
 }
 
 extension ValueEncoder {
-    /// The same value with its texts folded.
+    /// Returns the slot of a value with its texts folded.
     mutating func folded(_ slot: FieldSlot, _ options: TextOptions) -> FieldSlot {
         switch slot.kind {
         case .string: return foldedText(slot, options)

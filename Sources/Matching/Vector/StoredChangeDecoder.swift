@@ -1,14 +1,15 @@
 import RelayModel
 
-/// Turns a change as it lies in the log into slots and hashed keys, without making a change of it:
-/// one pass over the text, which stops at nothing that no predicate asks for.
+/// Decodes a change from its text in the log into slots and hashed keys, without creating the
+/// change.
 ///
-/// Its answer is that of ``ChangeDecoder`` for the change that the text says.
+/// It is one pass over the text, which skips what no predicate uses. The result is that of
+/// ``ChangeDecoder`` for the same change.
 struct StoredChangeDecoder {
     let catalog: Catalog
     let seed: UInt64
 
-    /// What stands outside of the images.
+    /// The parts of the text outside of the images.
     private struct Head {
         var operation: FiresOn?
         var database = DatabaseScope.public
@@ -19,10 +20,10 @@ struct StoredChangeDecoder {
         var occurredAt: Timestamp?
     }
 
-    /// Decodes the change; says whether the text has the form that
-    /// ``RelayModel/RecordChange/storedForm`` writes, in its order.
+    /// Decodes the change, and returns whether the text has the form and order that
+    /// ``RelayModel/RecordChange/storedForm`` writes.
     ///
-    /// `appendedAt` is the moment of the evaluation where the source says none.
+    /// `appendedAt` is the moment of the evaluation if the source gave none.
     func decode(_ text: String, appendedAt: Timestamp, into decoded: DecodedChange) -> Bool {
         decoded.removeAll()
         decoded.catalogVersion = catalog.version
@@ -54,8 +55,10 @@ struct StoredChangeDecoder {
         return isRead ?? false
     }
 
-    /// Reads all of a change of whose record type a predicate asks for system fields: they follow
-    /// from the change as a whole.
+    /// Decodes a change completely.
+    ///
+    /// This is needed if a predicate on the record type reads system fields, which follow from the
+    /// change as a whole.
     private func decodeWhole(
         _ text: String, now: Timestamp?, into decoded: DecodedChange
     ) -> Bool {
@@ -96,7 +99,8 @@ struct StoredChangeDecoder {
             guard let operation = head.operation, head.hasType else { return false }
             let isBefore = cursor.base[name.start] == UInt8(ascii: "b")
             guard isBefore == (operation == .delete) else { return cursor.skipValue() }
-            // The plan of all record types has no paths; the image is still whole or partial.
+            // The plan of all record types has no paths, but the image is still read as full or
+            // partial.
             return image(&cursor, head.plan ?? 0, decoded)
         case Names.at:
             guard case .timestamp(let moment)? = value(&cursor) else { return false }
@@ -110,10 +114,10 @@ struct StoredChangeDecoder {
     }
 
     /// The first eight bytes of the names that ``RelayModel/RecordChange/storedForm`` writes, the
-    /// first the lowest; written as numbers, because a static that is computed is asked at each
-    /// look-up whether it was.
+    /// first byte lowest.
     ///
-    /// A test holds them to the names in the golden file.
+    /// They are written as numbers, because every access to a computed static checks whether it is
+    /// initialised. A test compares them with the names in the golden file.
     enum Names {
         @inline(__always) static var op: UInt64 { 0x706F }
         @inline(__always) static var type: UInt64 { 0x6570_7974 }
@@ -174,7 +178,7 @@ struct StoredChangeDecoder {
     private func zone(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
         let start = cursor.index
         guard cursor.skipValue() else { return false }
-        // Where no subscription is confined to a zone, nobody asks.
+        // The zone matters only if some subscription is limited to a compartment.
         guard catalog.hasCompartments else { return true }
         guard let json = json(cursor, from: start),
             let zoneID = try? ZoneID(json: json, path: "zone")
@@ -185,7 +189,7 @@ struct StoredChangeDecoder {
 
     // MARK: Images
 
-    /// Every slot that has no value is absent.
+    /// Sets all slots without a value to absent.
     private func fill(_ plan: Int, _ decoded: DecodedChange) {
         let count = catalog.plans[plan].paths.count
         let absent = FieldSlot(decoded.isPartial ? .unknown : .null)
@@ -248,7 +252,7 @@ struct StoredChangeDecoder {
         return cursor.take(UInt8(ascii: "]")) ? slot : nil
     }
 
-    /// An element of a list; a collection in a collection equals no scalar.
+    /// Reads an element of a list; a collection inside a collection equals no scalar.
     private func element(_ cursor: inout JSONCursor, _ decoded: DecodedChange) -> FieldSlot? {
         if cursor.current == UInt8(ascii: "[") {
             return cursor.skipValue() ? FieldSlot(.notANumber) : nil
@@ -291,8 +295,7 @@ struct StoredChangeDecoder {
         return decoded.encoder.string(from: start)
     }
 
-    /// The value in hand, made as everywhere else; dates are frequent enough for a way of their
-    /// own.
+    /// Reads the next value with the common parser; dates are frequent enough for a faster way.
     private func value(_ cursor: inout JSONCursor) -> FieldValue? {
         let start = cursor.index
         if let moment = moment(&cursor) { return .timestamp(moment) }

@@ -2,15 +2,15 @@
     import Glibc
 #endif
 
-/// The time that a thread has worked, which does not go on while others have the processor.
+/// The time that a thread has worked, which stands still while other threads use the processor.
 package enum ThreadTime {
     /// The processor time of the calling thread, in seconds.
     package static var seconds: Double { Double(measured) / 1e9 }
 
-    /// The processor time of the calling thread, in nanoseconds.
+    /// Returns the processor time of the calling thread, in nanoseconds.
     ///
-    /// Without optimisation it stands still: a step takes twenty times as long there, and what is
-    /// decided by it would be another thing.
+    /// In debug builds it stands still, because a step takes about twenty times as long there,
+    /// which would change decisions that depend on the time.
     @Sendable static func nanoseconds() -> UInt64 {
         #if DEBUG
             return 0
