@@ -67,7 +67,7 @@ final class WordArena {
         return (shift << 2) + step - 3
     }
 
-    /// Returns a block of class `sizeClass`; its words have undefined contents.
+    /// Returns a block of class `sizeClass`; its words keep their previous contents.
     func allocate(sizeClass: Int) -> UInt32 {
         let head = free[sizeClass]
         let size = Self.words(ofClass: sizeClass)

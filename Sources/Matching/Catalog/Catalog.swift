@@ -125,8 +125,8 @@ struct RecordTypePlan: Codable {
 
 /// The numbers of record types, dimensions and compartments.
 ///
-/// Numbers are never withdrawn. A decoded change compares ``version`` to find out that it is out of
-/// date.
+/// Numbers in use are never withdrawn. A decoded change compares ``version`` to find out that it is
+/// out of date.
 struct Catalog {
     /// The version, which increases whenever a change would be decoded differently.
     private(set) var version: UInt64 = 0

@@ -87,7 +87,7 @@ final class IndexCore {
             isResidual: filing.isResidual, keys: count, crowd: crowd, unplaced: planner.unplaced)
     }
 
-    /// Returns the expected number of candidates for each change.
+    /// Returns the expected share of changes for which the subscription is a candidate.
     ///
     /// It is the worst case, 1, if a crowded key is new and nothing is known about it yet.
     private func expectation(

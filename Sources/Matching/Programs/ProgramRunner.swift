@@ -9,7 +9,7 @@ import RelayModel
 enum RowAnswer {
     case holds
     case fails
-    /// The predicate has no answer for this record.
+    /// An evaluation error.
     case error
     /// The field is absent from a partial image.
     case unknown

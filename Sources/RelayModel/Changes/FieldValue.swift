@@ -168,7 +168,7 @@ public struct UUIDBytes: Sendable, Hashable, Comparable, CustomStringConvertible
         self.init(high: halves.0, low: halves.1)
     }
 
-    /// Orders by the bytes.
+    /// Compares by bytes.
     public static func < (left: UUIDBytes, right: UUIDBytes) -> Bool {
         (left.high, left.low) < (right.high, right.low)
     }

@@ -8,7 +8,7 @@ public struct ContainerID: ValidatedIdentifier {
     /// The name as it appears in URLs and in the `cid` of a push.
     public let rawValue: String
 
-    /// Creates an identifier, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates an identifier, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard (1...Limits.maximumNameBytes).contains(rawValue.utf8.count),
             rawValue.utf8.first?.isLetterOrDigit == true,
@@ -26,7 +26,7 @@ public struct SourceName: ValidatedIdentifier {
     /// The name as it appears in the webhook's URL.
     public let rawValue: String
 
-    /// Creates a name, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates a name, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard (1...64).contains(rawValue.utf8.count),
             rawValue.utf8.allSatisfy({ $0.isLetterOrDigit || "-_".utf8.contains($0) })

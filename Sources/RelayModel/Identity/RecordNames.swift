@@ -6,7 +6,7 @@ public struct RecordType: ValidatedIdentifier {
     /// The name as subscriptions and changes use it.
     public let rawValue: String
 
-    /// Creates a name, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates a name, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.rawValue = rawValue
@@ -23,7 +23,7 @@ public struct RecordName: ValidatedIdentifier {
     /// CloudKit's own names have at most 255 characters; the key columns of a source may need more.
     public let rawValue: String
 
-    /// Creates a name, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates a name, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumRecordNameBytes) else { return nil }
         self.rawValue = rawValue

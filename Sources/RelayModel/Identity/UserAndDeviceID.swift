@@ -6,7 +6,7 @@ public struct UserID: ValidatedIdentifier {
     /// The name as the credential states it.
     public let rawValue: String
 
-    /// Creates an ID, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates an ID, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.rawValue = rawValue
@@ -21,7 +21,7 @@ public struct DeviceID: ValidatedIdentifier {
     /// The name as the client or the relay chose it.
     public let rawValue: String
 
-    /// Creates an ID, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates an ID, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.rawValue = rawValue

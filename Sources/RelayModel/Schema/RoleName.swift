@@ -9,7 +9,7 @@ public struct RoleName: ValidatedIdentifier {
     /// The name as grants use it.
     public let rawValue: String
 
-    /// Creates a name, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates a name, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes),
             !rawValue.utf8.contains(UInt8(ascii: "\""))

@@ -108,7 +108,7 @@ public enum SubscriptionScope: Sendable, Hashable {
     case database(recordType: RecordType?)
 }
 
-/// A saved wish to be told of changes.
+/// A saved request of a user to be notified of changes.
 ///
 /// ```swift
 /// let artwork = try #require(RecordType(rawValue: "Artwork"))
@@ -148,7 +148,7 @@ public struct Subscription: Sendable, Hashable {
     public var suppress: OriginSuppression
     /// How the subscriber wants to be told.
     public var notificationInfo: NotificationInfo
-    /// When the subscriber does not want to be disturbed.
+    /// The subscriber's settings that end the subscription or hold its pushes back.
     public var kindness = SubscriptionKindness()
 
     /// Creates a subscription that fires on `firesOn` and suppresses the originating device.

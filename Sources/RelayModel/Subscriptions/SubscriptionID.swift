@@ -6,7 +6,7 @@ public struct SubscriptionID: ValidatedIdentifier {
     /// The name as the client wrote it.
     public let rawValue: String
 
-    /// Creates an ID, or returns `nil` if `rawValue` breaks the ``rule``.
+    /// Creates an ID, or returns `nil` if `rawValue` breaks the `rule`.
     public init?(rawValue: String) {
         guard rawValue.isPlainName(upTo: Limits.maximumNameBytes) else { return nil }
         self.rawValue = rawValue

@@ -1,5 +1,4 @@
-/// When a subscriber does not want to be disturbed: settings that end a subscription or hold its
-/// pushes back.
+/// Settings of a subscriber that end a subscription or hold its pushes back.
 ///
 /// They are ours; CloudKit has none of them.
 public struct SubscriptionKindness: Sendable, Hashable {
