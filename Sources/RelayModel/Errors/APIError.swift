@@ -13,7 +13,7 @@ public enum ServerErrorCode: String, Sendable, Hashable, CaseIterable {
     case authenticationRequired = "AUTHENTICATION_REQUIRED"
     /// The request is not valid.
     case badRequest = "BAD_REQUEST"
-    /// The object was changed by another request in the meantime.
+    /// The object has changed in the meantime.
     case conflict = "CONFLICT"
     /// The object exists already.
     case exists = "EXISTS"
@@ -27,7 +27,7 @@ public enum ServerErrorCode: String, Sendable, Hashable, CaseIterable {
     case throttled = "THROTTLED"
     /// The relay cannot serve the request now.
     case tryAgainLater = "TRY_AGAIN_LATER"
-    /// A reference points to a record that does not exist.
+    /// A reference is not valid.
     case validatingReferenceError = "VALIDATING_REFERENCE_ERROR"
     /// The zone does not exist.
     case zoneNotFound = "ZONE_NOT_FOUND"
