@@ -3,14 +3,15 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// A change to be judged beside the log, with the state of its container, which nobody else has
-/// meanwhile.
+/// A change to be judged beside the log, together with the state of its container.
+///
+/// While the job runs, only the job holds that state.
 package final class JudgingJob: Sendable {
-    /// What came of it.
+    /// The result of the judgement.
     struct Outcome: Sendable {
-        /// The state, as it was.
+        /// The state that was lent to the job, unchanged.
         var state: ShardState
-        /// What the change fires, or why that is not known.
+        /// The subscriptions that the change fires, or the error that judging it threw.
         let found: Result<FiredChange?, any Error>
     }
 
@@ -20,7 +21,7 @@ package final class JudgingJob: Sendable {
         case judged(Outcome)
     }
 
-    /// The entry of the change.
+    /// The log entry of the change.
     let entry: FollowedEntry
     private let stage: Mutex<Stage>
     private let turns: JudgingTurns?
@@ -36,9 +37,9 @@ package final class JudgingJob: Sendable {
 
     /// Judges the change, which may take some tenths of a second.
     ///
-    /// - Parameter again: Is called once it may be judged, if it may not now, because somebody
-    ///   edits the index; it is to have this called anew.
-    /// - Returns: Whether it was judged.
+    /// - Parameter again: Called once the change may be judged, if an edit of the index prevents it
+    ///   now. It must cause `run(again:)` to be called again.
+    /// - Returns: Whether the change was judged.
     @discardableResult
     package func run(again: @escaping @Sendable () -> Void) -> Bool {
         if let turns, !turns.begin(entry.container, again: again) { return false }
@@ -59,12 +60,14 @@ package final class JudgingJob: Sendable {
             try state.firedSerials(
                 by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
         }
-        // Nobody else has the state from then on: whoever edits it is not to make a copy of it.
+        // The outcome must hold the only reference to the state. Otherwise the next edit copies it.
         let outcome = Outcome(state: consume state, found: found)
         stage.withLock { $0 = .judged(outcome) }
     }
 
-    /// What came of it, with the state; once.
+    /// Takes the outcome, with the state.
+    ///
+    /// Returns `nil` if there is none yet, or if it was taken before.
     func takeOutcome() -> Outcome? {
         stage.withLock { stage in
             guard case .judged(let outcome) = stage else { return nil }

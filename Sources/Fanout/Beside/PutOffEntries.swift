@@ -1,18 +1,19 @@
 import RelayModel
 import Storage
 
-/// The entries that are not worked in the log's turn: dear changes, and what came of their
-/// containers after them.
+/// The entries that are not worked in the log's turn: dear changes, and the later entries of their
+/// containers.
 ///
-/// What is active at a position is exact for each container: of one of which a change is judged
-/// beside the log, everything waits in its order.
+/// The set of active subscriptions at a position must be exact for each container. So while a
+/// change of a container is judged beside the log, all later entries of that container wait in
+/// order.
 struct PutOffEntries {
     private struct Line {
-        /// The place of the change that is judged, and its bytes.
+        /// The position of the change that is judged, and its size in bytes.
         var judged: LogPosition
         var judgedBytes: Int
         private var waiting: [FollowedEntry] = []
-        /// How many of these have been taken.
+        /// The number of entries at the front of `waiting` that have been taken.
         private var taken = 0
 
         init(_ entry: FollowedEntry) {
@@ -24,7 +25,9 @@ struct PutOffEntries {
             waiting.append(entry)
         }
 
-        /// The entry that comes next; `nil` if none waits.
+        /// Takes the next waiting entry.
+        ///
+        /// Returns `nil` if none waits.
         mutating func takeNext() -> FollowedEntry? {
             guard taken < waiting.count else { return nil }
             let next = waiting[taken]
@@ -39,45 +42,47 @@ struct PutOffEntries {
         }
     }
 
-    /// Entries that may wait for them.
+    /// The maximum number of entries that wait behind changes that were put off.
     private static let mostEntries = 1024
-    /// Bytes that changes may have that are put off.
+    /// The maximum number of bytes of the entries that are put off or wait.
     private static let mostBytes = 16 * 1024 * 1024
 
-    /// Changes of all containers that may be put off; then the log waits.
+    /// The maximum number of changes of all containers that may be put off.
+    ///
+    /// Beyond it, the log waits.
     private let mostChanges: Int
     private var lines: [ContainerKey: Line] = [:]
     private var entries = 0
     private var changes = 0
     private var bytes = 0
-    /// What was handed over since the first of them was put off, those themselves too.
+    /// The number of items handed over since the first change was put off, including the changes
+    /// that were put off.
     private(set) var handedOver = 0
-    /// Changes that were worked after they were put off, since the start.
+    /// The number of changes that were worked after they had been put off, since the start.
     private(set) var worked: UInt64 = 0
 
-    /// None; as many changes may be put off as `most` says.
+    /// Creates an empty set that takes at most `most` changes.
     init(most: Int) {
         mostChanges = most
     }
 
-    /// Whether there are none.
     var isEmpty: Bool { lines.isEmpty }
 
-    /// Whether as many are put off as may be.
+    /// Whether one of the maximums is reached.
     var isFull: Bool {
         !lines.isEmpty
             && (changes >= mostChanges || entries >= Self.mostEntries || bytes >= Self.mostBytes)
     }
 
-    /// The containers with the first entry of each that is not worked.
+    /// The first entry of each container that is not worked yet.
     var first: [ContainerKey: LogPosition] { lines.mapValues(\.judged) }
 
-    /// Whether entries of a container have to wait.
+    /// Whether entries of a container must wait.
     func holds(_ container: ContainerKey) -> Bool {
         !lines.isEmpty && lines[container] != nil
     }
 
-    /// A change is judged beside the log.
+    /// Notes that a change is now judged beside the log.
     mutating func judge(_ entry: FollowedEntry) {
         if lines.isEmpty { handedOver = 0 }
         if lines[entry.container] == nil {
@@ -90,7 +95,7 @@ struct PutOffEntries {
         bytes += entry.memoryBytes
     }
 
-    /// An entry waits for those of its container that were put off.
+    /// Adds an entry that waits for earlier entries of its container.
     mutating func hold(_ entry: FollowedEntry) {
         lines[entry.container]?.hold(entry)
         entries += 1
@@ -98,12 +103,12 @@ struct PutOffEntries {
         if entry.isChange { changes += 1 }
     }
 
-    /// So much was handed over.
+    /// Counts items that were handed over.
     mutating func noteHandedOver(_ count: Int = 1) {
         handedOver += count
     }
 
-    /// The change of a container that was judged is worked.
+    /// Notes that the judged change of a container has been worked.
     mutating func finish(_ container: ContainerKey) {
         guard let line = lines[container] else { return }
         changes -= 1
@@ -111,8 +116,10 @@ struct PutOffEntries {
         worked += 1
     }
 
-    /// The entry of a container that comes next; `nil` if none waits, and then the log goes on with
-    /// the container.
+    /// Takes the next waiting entry of a container.
+    ///
+    /// If none waits, returns `nil` and ends the container's line, so its later entries are worked
+    /// in the log's turn again.
     mutating func next(of container: ContainerKey) -> FollowedEntry? {
         guard let next = lines[container]?.takeNext() else {
             lines[container] = nil

@@ -1,40 +1,46 @@
-/// Judges changes beside the log, so that what follows them need not wait.
+/// Judges changes beside the log, so that the entries after them need not wait.
 ///
-/// Its jobs may be done in any order and at any time, but each is to be done: the progress waits
-/// for it.
+/// The jobs may be done in any order and at any time, but each must be done: the progress waits for
+/// it.
 package protocol SideJudge: Sendable {
-    /// Has a job done, on whatever thread, before or after this returns.
+    /// Does a job on any thread, before or after this method returns.
     func judge(_ job: JudgingJob)
 
-    /// The jobs that are done and were not taken before.
+    /// Takes the jobs that are done.
     func takeJudged() -> [JudgingJob]
 
-    /// Returns when there may be jobs that are done and were not taken, or the task is cancelled.
+    /// Waits until there may be finished jobs to take, or until the task is cancelled.
     ///
-    /// One task at a time may wait.
+    /// Only one task at a time may wait.
     func wait() async
 }
 
-/// What a follower needs to leave dear changes to a ``SideJudge``.
+/// What a follower needs in order to leave dear changes to a ``SideJudge``.
 package struct BesideLog: Sendable {
     let judge: any SideJudge
-    /// What may be handed over after a change that is judged still: it must fit the window of
-    /// deliveries, or whoever takes it would wait for that change.
+    /// The number of items that may be handed over after a change that is still being judged.
+    ///
+    /// It must fit into the window of deliveries. Otherwise the receiver would wait for that
+    /// change.
     let room: Int
-    /// Steps that a change may take in the log's turn while there are others.
+    /// The number of steps that a change may take in the log's turn while other containers write
+    /// too.
     let stepsInTurn: Int
-    /// Changes that may be put off, each of which takes a place of the room; then the log waits.
+    /// The maximum number of changes that may be put off, each of which takes a place of the room.
+    ///
+    /// Beyond it, the log waits.
     var mostChanges: Int { max(1, min(256, room / 2)) }
 
-    /// Half a millisecond.
+    /// The default number of steps, which take about half a millisecond.
     package static let stepsInTurn = 250_000
 
-    /// Has dear changes judged by `judge`.
+    /// Creates the settings.
     ///
     /// - Parameters:
-    ///   - judge: Judges them.
-    ///   - window: The deliveries that may be in flight.
-    ///   - stepsInTurn: Steps that a change may take in the log's turn while there are others.
+    ///   - judge: The judge of dear changes.
+    ///   - window: The number of deliveries that may be in flight.
+    ///   - stepsInTurn: The number of steps that a change may take in the log's turn while other
+    ///     containers write too.
     package init(
         _ judge: any SideJudge, window: Int, stepsInTurn: Int = BesideLog.stepsInTurn
     ) {

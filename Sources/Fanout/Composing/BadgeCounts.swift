@@ -1,20 +1,23 @@
 import RelayModel
 import Synchronization
 
-/// The badges on the icons of users' devices, which the log and the ranges beside it raise.
+/// The badges of users' devices.
 ///
-/// A lock, not an actor: raising is short and happens within a change's fan-out.
+/// The fan-out in the log's turn and the ranges beside the log raise them.
+///
+/// A lock and not an actor, because raising a badge is short and happens within the fan-out of a
+/// change.
 package final class BadgeCounts: Sendable {
     private let badges = Mutex<[ContainerKey: [DeviceHolder: Int64]]>([:])
 
     package init() {}
 
-    /// Sets a device's badge.
+    /// Sets the badge of a device.
     func set(_ badge: Int64, of device: DeviceHolder, in container: ContainerKey) {
         badges.withLock { $0[container, default: [:]][device] = badge }
     }
 
-    /// Raises a device's badge by one, and returns it.
+    /// Raises the badge of a device by one, and returns the new value.
     func raise(_ device: DeviceHolder, in container: ContainerKey) -> Int64 {
         badges.withLock { badges in
             badges[container, default: [:]][device, default: 0] += 1
@@ -22,19 +25,19 @@ package final class BadgeCounts: Sendable {
         }
     }
 
-    /// Forgets a device's badge.
+    /// Forgets the badge of a device.
     func forget(_ device: DeviceHolder, in container: ContainerKey) {
         badges.withLock { _ = $0[container]?.removeValue(forKey: device) }
     }
 }
 
-/// Whose a version of a device is.
+/// The user and the device ID that a device version belongs to.
 struct DeviceHolder: Hashable {
     let owner: UserID
     let device: DeviceID
 }
 
 extension Device {
-    /// Whose it is.
+    /// The user and the device ID that this device belongs to.
     var holder: DeviceHolder { DeviceHolder(owner: owner, device: id) }
 }

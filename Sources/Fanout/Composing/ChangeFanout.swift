@@ -1,7 +1,7 @@
 package import RelayModel
 import Storage
 
-/// The deliveries of one change, numbered as they are appended.
+/// The deliveries of one change, numbered in the order in which they are appended.
 struct ChangeFanout {
     private let position: LogPosition
     private let appendedAt: Timestamp
@@ -11,27 +11,29 @@ struct ChangeFanout {
     private let composer: NotificationComposer
     private let firstOffset: UInt32
     private var offset: UInt32 = 0
-    /// The collapse IDs that fields of the record make.
+    /// The collapse IDs made from fields of the record, by the name of the field.
     private var collapseIDs: [String: String?] = [:]
-    /// The devices that got a push of this change that shows nothing: one is enough.
+    /// The serials of the devices that already get a silent push because of this change.
+    ///
+    /// One silent push is enough.
     private var silentlyNotified: Set<UInt64> = []
 
-    /// What the change owes to inboxes and has not been taken.
+    /// The inbox entries that the change owes and that have not been taken yet.
     private(set) var inbox: [InboxEntry] = []
 
-    /// The devices that were left out because they made the change.
+    /// The devices that were left out because they made the change, not taken yet.
     private var suppressed: [SuppressedDevice] = []
 
-    /// The subscriptions appended so far by which nothing is owed to any device.
+    /// The subscriptions appended so far that owe no device anything.
     private(set) var unreached: [UnreachedFiring] = []
 
-    /// The deliveries from the first offset on that have not been taken.
+    /// The deliveries from `firstOffset` on that have not been taken yet.
     private(set) var deliveries: [OwedDelivery] = []
 
     /// Begins the fan-out of the change at `position` of the log.
     ///
-    /// Deliveries before `firstOffset` are settled already, from before a crash: they keep their
-    /// numbers, but are left out, and the badges count them already.
+    /// Deliveries before `firstOffset` were settled before a crash. They keep their numbers, but
+    /// are left out, and the badges already count them.
     init(
         of change: RecordChange, at position: LogPosition, appendedAt: Timestamp,
         identity: DeliveryIdentity, settings: ContainerSettings, firstOffset: UInt32
@@ -46,7 +48,7 @@ struct ChangeFanout {
             settings: settings, change: change, position: position, appendedAt: appendedAt)
     }
 
-    /// Takes the devices that were left out so far because they made the change.
+    /// Takes the devices that have been left out so far because they made the change.
     mutating func takeSuppressed() -> [SuppressedDevice] {
         defer { suppressed.removeAll(keepingCapacity: true) }
         return suppressed
@@ -58,20 +60,20 @@ struct ChangeFanout {
         return deliveries
     }
 
-    /// Takes what goes to inboxes as far as it was appended.
+    /// Takes the inbox entries appended so far.
     mutating func takeInbox() -> [InboxEntry] {
         defer { inbox.removeAll(keepingCapacity: true) }
         return inbox
     }
 
-    /// Appends what the change owes by one subscription, whose owner has the devices `all`.
+    /// Appends what the change owes because of one subscription, whose owner has the devices `all`.
     mutating func append(
         _ subscription: Subscription, serial: UInt64, to all: [DeviceVersion], _ badges: BadgeCounts
     ) {
         let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
         let origin = DeviceExpansion.origin(of: change, for: subscription.owner)
         if devices.count < all.count, let origin {
-            // The origin's client may have several devices, and the origin may be none of them.
+            // A client may have registered several devices, and the origin need not be one of them.
             for version in all where version.device.id.isOfSameClient(as: origin) {
                 suppressed.append(
                     SuppressedDevice(
@@ -101,7 +103,7 @@ struct ChangeFanout {
             let badge =
                 subscription.notificationInfo.shouldBadge
                 ? badges.raise(version.device.holder, in: settings.key) : nil
-            // The pushes of one user's devices differ in topic and badge only.
+            // The pushes to the devices of one user differ only in topic and badge.
             let push: PushNotification
             if badge == nil, let known = composed[topic] {
                 push = known
@@ -119,7 +121,7 @@ struct ChangeFanout {
         }
     }
 
-    /// The inbox has the notification whether or not the user has a device that could be pushed to.
+    /// Appends the notification to the inbox, even if the user has no device that can be pushed to.
     private mutating func appendToInbox(
         _ subscription: Subscription, serial: UInt64, _ notificationID: UUIDBytes
     ) {
@@ -164,17 +166,18 @@ struct ChangeFanout {
 }
 
 extension Subscription {
-    /// Whether its pushes show nothing, and one of them to a device stands for those of others by
-    /// the same change: not where they may be held back, for then the others would be with them.
+    /// Whether its pushes are silent, so that one silent push to a device stands for those of other
+    /// subscriptions fired by the same change.
+    ///
+    /// Not if its pushes may be held back, because the others would then be held back with it.
     var isMerged: Bool { !notificationInfo.isVisible && !kindness.isHolding }
 }
 
-/// A device that a change does not notify, because it made the change.
+/// A device that a change does not notify because the device made the change.
 package struct SuppressedDevice: Sendable, Hashable {
-    /// The change.
+    /// The position of the change.
     package let position: LogPosition
-    /// The subscription by which the device would have been notified.
+    /// The subscription that would have notified the device.
     package let subscriptionID: SubscriptionID
-    /// The device.
     package let deviceID: DeviceID
 }

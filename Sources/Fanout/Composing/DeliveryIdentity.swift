@@ -1,11 +1,11 @@
 import Crypto
 package import RelayModel
 
-/// Computes the identities that a change's deliveries and notifications carry.
+/// Computes the IDs of a change's deliveries and notifications.
 ///
-/// They follow from the store, the log position, and the registry's serials alone, so that a
-/// repetition after a crash carries the same ones, and those of two stores never meet. The form is
-/// UUID version 8 (RFC 9562 §5.8) over SHA-256.
+/// The IDs depend only on the store, the log position, and the serials of the registry. So a
+/// repetition after a crash carries the same IDs, and the IDs of two stores never collide. Their
+/// form is UUID version 8 (RFC 9562 §5.8) over SHA-256.
 package struct DeliveryIdentity: Sendable {
     private let store: UUIDBytes
 
@@ -13,7 +13,7 @@ package struct DeliveryIdentity: Sendable {
         self.store = store
     }
 
-    /// The identity of the delivery that the change at `position` owes to a device by a
+    /// Returns the ID of the delivery that the change at `position` owes to a device because of a
     /// subscription.
     package func deliveryID(
         position: LogPosition, subscriptionSerial: UInt64, deviceSerial: UInt64
@@ -21,8 +21,10 @@ package struct DeliveryIdentity: Sendable {
         DeliveryID(uuid(kind: 1, position, subscriptionSerial, deviceSerial))
     }
 
-    /// The `nid` of a change for one user: N subscriptions that it fires make N notifications with
-    /// the same one (CloudKit).
+    /// Returns the `nid` of a change for one user.
+    ///
+    /// If the change fires several subscriptions of the user, their notifications have the same
+    /// `nid` (CloudKit).
     package func notificationID(position: LogPosition, owner: UserID) -> UUIDBytes {
         var hasher = SHA256()
         hasher.update(data: Array(owner.rawValue.utf8))

@@ -1,14 +1,14 @@
 package import RelayModel
 package import Storage
 
-/// From the subscriptions that a change fires to the devices that it notifies.
+/// The step from the subscriptions that a change fires to the devices that it notifies.
 ///
 /// Pure.
 package enum DeviceExpansion {
-    /// The devices of a subscription's owner that `change` notifies, in the order given.
+    /// Returns the devices of a subscription's owner that `change` notifies, in the order given.
     ///
-    /// The device that made the change is left out, deletions included, with whatever else its
-    /// client registered; with an unknown origin nobody is.
+    /// The device that made the change is left out, also for deletions. So are the other devices
+    /// that the same client registered. If the origin is unknown, no device is left out.
     package static func devices(
         among devices: [DeviceVersion], for subscription: Subscription, of change: RecordChange
     ) -> [DeviceVersion] {
@@ -23,11 +23,11 @@ package enum DeviceExpansion {
         }
     }
 
-    /// The device of `user` on which a change was made, if it was made on one.
+    /// Returns the device of `user` that made a change, or `nil` if none did.
     ///
-    /// A device's ID belongs to the user who has it, so that nobody can keep a change from another
-    /// user's device. Where the source says no user, it vouches for the device, and the device of
-    /// that name is meant whoever has it.
+    /// A device ID is meant only for the user who is named with it. So a user cannot suppress the
+    /// pushes to another user's device by naming its ID. If the source names no user, the relay
+    /// trusts the source, and the device ID counts for every user.
     static func origin(of change: RecordChange, for user: UserID) -> DeviceID? {
         guard change.origin.userID == nil || change.origin.userID == user else { return nil }
         return change.origin.deviceID

@@ -1,13 +1,15 @@
 import RelayModel
 
-/// How field values read in a push.
+/// The text forms of field values in a push.
 enum FieldText {
-    /// A number as people write it: without `.0` where it is whole.
+    /// Returns a number in decimal notation, without `.0` if it is whole.
     static func digits(of number: Double) -> String {
         Int64(exactly: number).map(String.init) ?? "\(number)"
     }
 
-    /// Takes the bytes of a value in JSON from `room`, or fewer; where none is left it ends.
+    /// Subtracts at most the number of bytes of a value's JSON text from `room`.
+    ///
+    /// Stops once `room` is negative.
     static func take(_ value: FieldValue, from room: inout Int) {
         switch value {
         case .string(let text): room -= text.utf8.count
@@ -22,7 +24,7 @@ enum FieldText {
         }
     }
 
-    /// What stands between two elements is a byte, too.
+    /// Counts one byte for each separator between two elements.
     private static func take(
         _ values: some Sequence<FieldValue>, _ count: Int, from room: inout Int
     ) {
@@ -33,10 +35,10 @@ enum FieldText {
         }
     }
 
-    /// A value as `af` holds it: CloudKit's raw value, without a type beside it.
+    /// Returns a value as `af` contains it: CloudKit's raw value, without its type.
     ///
-    /// Dates are milliseconds since 1970 and booleans 0 or 1, as in CloudKit Web Services. `nil`
-    /// stands for a field without a value.
+    /// As in CloudKit Web Services, dates are milliseconds since 1970, and booleans are 0 or 1.
+    /// Returns `nil` for a field without a value.
     static func rawValue(_ value: FieldValue) -> JSONValue? {
         switch value {
         case .null: nil

@@ -2,8 +2,8 @@ import Crypto
 package import RelayModel
 package import Storage
 
-/// From a change and a subscription to what a device gets: CloudKit's `aps` and `ck` dictionaries
-/// and the gateway's headers.
+/// Composes the push of a device from a change and a subscription: CloudKit's `aps` and `ck`
+/// dictionaries and the gateway's headers.
 ///
 /// Pure.
 package struct NotificationComposer: Sendable {
@@ -12,7 +12,7 @@ package struct NotificationComposer: Sendable {
     private let position: LogPosition
     private let appendedAt: Timestamp
 
-    /// Composes the notifications of the change at `position`.
+    /// Creates a composer of the notifications of the change at `position`.
     package init(
         settings: ContainerSettings, change: RecordChange, position: LogPosition,
         appendedAt: Timestamp
@@ -23,10 +23,10 @@ package struct NotificationComposer: Sendable {
         self.appendedAt = appendedAt
     }
 
-    /// What a device gets by `subscription`, which the change fires.
+    /// Returns the push that a device gets because the change fires `subscription`.
     ///
-    /// `notificationID` is the `nid`. Without a `topic` it is the container's first; without a
-    /// `badge` the icon's number is left alone.
+    /// `notificationID` is the `nid`. If `topic` is `nil`, the container's first topic is used. If
+    /// `badge` is `nil`, the push does not change the badge.
     package func notification(
         by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?,
         gateway: GatewayKind = .apns
@@ -37,8 +37,9 @@ package struct NotificationComposer: Sendable {
             gateway: gateway, knowing: &collapseIDs)
     }
 
-    /// The same, with the collapse IDs that fields of the record make: a field may hold a megabyte,
-    /// and is digested once and not for each device.
+    /// Returns the push, reusing `collapseIDs`, the collapse IDs made from fields of the record.
+    ///
+    /// A field may hold a megabyte, so it is digested once and not once for each device.
     func notification(
         by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?,
         gateway: GatewayKind, knowing collapseIDs: inout [String: String?]
@@ -49,17 +50,21 @@ package struct NotificationComposer: Sendable {
         let lifetime = info.expirationSeconds ?? settings.expirationSeconds
         return PushNotification(
             pushType: info.isVisible ? .alert : .background,
-            // A background push has 5 and nothing else (APNs), also where an older version saved 1.
+            // A background push has priority 5 (APNs), even if an older version of the relay saved
+            // 1.
             priority: info.isVisible ? Int(info.priority ?? 10) : 5,
             topic: topic ?? settings.topics.first ?? "",
             collapseID: collapseID(info, &collapseIDs),
             expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
     }
 
-    /// The value of the record's field of that name, as Apple's header has it (CKSubscription.h);
-    /// of a record that has no such field the name itself, as Apple's older text has it.
+    /// Returns the collapse ID: the value of the record's field named by `collapseIDKey`, as in
+    /// Apple's header (CKSubscription.h).
     ///
-    /// What an older version saved with a blank at an end would be refused each time.
+    /// If the record has no such field, it is the key itself, as in Apple's older documentation.
+    ///
+    /// Older versions of the relay saved keys with spaces at an end, which the gateway would refuse
+    /// each time. So these spaces are removed.
     private func collapseID(
         _ info: NotificationInfo, _ known: inout [String: String?]
     ) -> String? {
@@ -76,16 +81,19 @@ package struct NotificationComposer: Sendable {
         return text.isHeaderText(upTo: Limits.maximumCollapseIDBytes) ? text : nil
     }
 
-    /// A text as a collapse ID, or what stands for it where a header cannot hold it; nothing for
-    /// none, so that what has no value does not collapse.
+    /// Returns a text as a collapse ID, or a digest of it if a header cannot hold it.
+    ///
+    /// Returns `nil` for an empty text, so that pushes without a value do not collapse.
     private func collapseID(of text: String) -> String? {
         if text.isEmpty { return nil }
         if text.isHeaderText(upTo: Limits.maximumCollapseIDBytes), text.showsItsEnds { return text }
         return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(16))
     }
 
-    /// What the inbox keeps: the whole payload, with nothing left out, up to
-    /// ``RelayModel/Limits/maximumInboxPayloadBytes``; a larger one as it is pushed.
+    /// Returns the payload for the inbox: complete up to
+    /// ``RelayModel/Limits/maximumInboxPayloadBytes``.
+    ///
+    /// A larger payload is pruned as it is for the push.
     package func inboxPayload(
         by subscription: Subscription, notificationID: UUIDBytes
     ) -> [UInt8] {
@@ -97,8 +105,11 @@ package struct NotificationComposer: Sendable {
         return whole.count <= most ? whole : payload.fitted()
     }
 
-    /// What a device gets for several, by a subscription whose digest has texts of its own, with
-    /// ``RelayModel/Delivery/countMark`` for their number; `nil` if it has none.
+    /// Returns the payload of one push for several deliveries, if the subscription's digest has
+    /// texts of its own.
+    ///
+    /// ``RelayModel/Delivery/countMark`` stands for their number. Returns `nil` if the digest has
+    /// no texts.
     func togetherPayload(
         by subscription: Subscription, notificationID: UUIDBytes, badge: Int64?,
         gateway: GatewayKind
@@ -115,11 +126,11 @@ package struct NotificationComposer: Sendable {
         return payload.fitted()
     }
 
-    /// Puts the texts of a digest in place of the subscription's own, the values of fields cut or
-    /// not.
+    /// Replaces the subscription's texts by those of a digest, with or without cutting the values
+    /// of fields.
     private func tell(_ digest: PushDigest, in payload: inout PushPayload, cutting: Bool) {
-        // A text of nothing, as of a field that the record does not have, leaves the subscription's
-        // own: an alert must show something.
+        // An empty text, for example of a field that the record does not have, does not replace the
+        // subscription's text: an alert must show something.
         let title = digest.title.map { text($0, cutting: cutting) }
         let body = digest.alertBody.map { text($0, cutting: cutting) }
         if let title, !title.isEmpty {
@@ -158,14 +169,18 @@ package struct NotificationComposer: Sendable {
         return short.utf8.count < value.utf8.count ? short + "…" : value
     }
 
-    /// As much of a text as a payload could hold: what comes behind it is cut anyway.
+    /// Returns as much of a text as a payload could hold.
+    ///
+    /// Pruning would cut the rest anyway.
     private func beginning(of text: String) -> String {
         let most = Limits.maximumPayloadBytes
         guard text.utf8.count > most else { return text }
         return String(String.UnicodeScalarView(text.unicodeScalars.prefix(most + 1)))
     }
 
-    /// A text without the mark for the number, which anybody may write.
+    /// Removes the count mark from a text.
+    ///
+    /// Users may write that character themselves.
     private func unmarked(_ text: String) -> String {
         guard text.unicodeScalars.contains(Delivery.countMark) else { return text }
         let kept = text.unicodeScalars.filter { $0 != Delivery.countMark }
@@ -178,11 +193,12 @@ package struct NotificationComposer: Sendable {
         let info = subscription.notificationInfo
         let isWithoutValues = hasEndlessValues(subscription)
         var payload = PushPayload(
-            // What only decorates an alert must not be in a background push (APNs).
+            // Fields that only decorate an alert must not be in a background push (APNs).
             alert: info.hasAlert ? alert(info) : [:], badge: badge,
             sound: info.soundName?.isEmpty == false ? info.soundName : nil,
             category: info.category,
-            // APNs takes a push that shows nothing only as a background push, which must have it.
+            // APNs accepts a silent push only as a background push, which must have
+            // `content-available`.
             isContentAvailable: info.shouldSendContentAvailable || !info.isVisible,
             isMutable: info.shouldSendMutableContent,
             envelope: envelope(subscription, notificationID), bodyName: bodyName(subscription),
@@ -193,7 +209,9 @@ package struct NotificationComposer: Sendable {
 
     // MARK: aps
 
-    /// Keys override texts; arguments are names of record fields (CloudKit).
+    /// Returns the alert.
+    ///
+    /// Localization keys override texts. The arguments are names of record fields (CloudKit).
     private func alert(_ info: NotificationInfo) -> JSONObject {
         var alert = JSONObject()
         set(
@@ -224,7 +242,8 @@ package struct NotificationComposer: Sendable {
         }
     }
 
-    /// The record whose values a notification shows: as it is, or as it was if it is gone.
+    /// The fields that a notification shows: after the change, or before it if the record was
+    /// deleted.
     private var fields: RecordFields { (change.after ?? change.before)?.fields ?? [:] }
 
     private func argument(_ name: String) -> String {
@@ -279,12 +298,13 @@ package struct NotificationComposer: Sendable {
         subscription.scope.isQuery && change.operation != .delete
     }
 
-    /// Whether the values of the desired keys are longer than any payload, so that nobody has to
-    /// write them to leave them out.
+    /// Whether the values of the desired keys are longer than any payload.
+    ///
+    /// If they are, they are not even written.
     private func hasEndlessValues(_ subscription: Subscription) -> Bool {
         let names = subscription.notificationInfo.desiredKeys
         guard !names.isEmpty, hasValues(subscription) else { return false }
-        // A name may be there twice, which is seldom worth a look.
+        // A name may occur twice, which happens too rarely to be checked first.
         return areEndless(names) && areEndless(Set(names))
     }
 
@@ -296,7 +316,7 @@ package struct NotificationComposer: Sendable {
         return room < 0
     }
 
-    /// `af`: the raw values of the desired keys that have one.
+    /// Returns `af`: the raw values of those desired keys that have a value.
     private func desiredValues(_ subscription: Subscription) -> JSONValue? {
         var values = JSONObject()
         for name in subscription.notificationInfo.desiredKeys {

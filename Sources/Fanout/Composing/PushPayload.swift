@@ -1,27 +1,27 @@
 import RelayModel
 
-/// The parts of a push payload that can be left out one by one, until it fits.
+/// The parts of a push payload, which can be left out one by one until it fits.
 struct PushPayload: Sendable {
-    /// How an alert that is a text alone is written.
+    /// The form of an alert that consists of a text alone.
     enum AlertForm: Sendable {
         /// As a bare string, as CloudKit's pushes do.
         case compact
-        /// As a dictionary, which every client of the web courier reads: CloudKit JS loses a bare
-        /// string.
+        /// As a dictionary, which every client of the web courier can read.
+        ///
+        /// CloudKit JS loses a bare string.
         case dictionary
     }
 
-    /// What is shown.
+    /// The alert.
     var alert: JSONObject
-    /// The same with the values of fields in its texts cut, where they stand in texts.
+    /// The alert with the values of fields in its texts cut, if it has such values.
     var shorterAlert: JSONObject?
-    /// The number on the icon.
+    /// The badge.
     var badge: Int64?
-    /// The sound.
     var sound: String?
     /// The category of actions.
     var category: String?
-    /// Whether the application is woken in the background.
+    /// Whether the push wakes the application in the background.
     var isContentAvailable = false
     /// Whether a service extension may change the push.
     var isMutable = false
@@ -29,18 +29,19 @@ struct PushPayload: Sendable {
     var envelope: JSONObject
     /// `qry`, `fet` or `met`.
     var bodyName: String
-    /// What stands in the body.
+    /// The content of the dictionary `bodyName`.
     var body: JSONObject
-    /// The position of the change, by which a client tells older from newer (ours).
+    /// The position of the change, by which a client tells older pushes from newer ones (Belfry's
+    /// own).
     var sequence: LogPosition?
-    /// Whether anything was left out.
+    /// Whether any part was left out.
     var isPruned = false
-    /// How an alert that is a text alone is written.
+    /// The form of an alert that consists of a text alone.
     var alertForm = AlertForm.compact
-    /// Whether the field values are longer than any payload, and are not here.
+    /// Whether the field values are longer than any payload, and are therefore missing here.
     var isWithoutValues = false
 
-    /// The JSON text.
+    /// Returns the JSON text.
     func utf8() -> [UInt8] {
         var aps = JSONObject()
         if !alert.members.isEmpty { aps["alert"] = writtenAlert }
@@ -65,17 +66,18 @@ struct PushPayload: Sendable {
         return .object(alert)
     }
 
-    /// The JSON text, with parts left out until it fits ``RelayModel/Limits/maximumPayloadBytes``.
+    /// Returns the JSON text, with parts left out until it fits
+    /// ``RelayModel/Limits/maximumPayloadBytes``.
     ///
-    /// The order follows CloudKit's header for pruning, except that the container is kept, as in
-    /// the pruned pushes that have been seen, and that the field values go first, as Apple's newer
-    /// page has it (docs/decisions/0008-payload-pruning.md).
+    /// The order follows CloudKit's header on pruning, with two exceptions. The container is kept,
+    /// as in the pruned pushes that have been observed. The field values are left out first, as
+    /// Apple's newer page says (docs/decisions/0008-payload-pruning.md).
     func fitted() -> [UInt8] {
         var payload = self
         payload.shorten()
         var text = payload.utf8()
         guard text.count > Limits.maximumPayloadBytes else { return text }
-        // Nothing that CloudKit's clients know is missing yet.
+        // CloudKit's clients do not know `seq`, so the payload does not count as pruned yet.
         payload.sequence = nil
         text = payload.utf8()
         for step in Self.pruning where text.count > Limits.maximumPayloadBytes {
@@ -86,11 +88,11 @@ struct PushPayload: Sendable {
         return text
     }
 
-    /// What is left out after our own `seq`, first to last.
+    /// The steps of pruning after Belfry's `seq` was left out, first to last.
     ///
-    /// The notification's identity, its container and user, and the badge always stay: together
-    /// they are far below the limit. So does something of what is shown: a push that APNs takes as
-    /// an alert must show, sound or badge.
+    /// The notification's ID, its container and user, and the badge always stay: together they are
+    /// far below the limit. Part of the alert stays too, because a push that APNs accepts as an
+    /// alert must show, sound or badge something.
     private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
         { $0.body["af"] = nil },
         { $0.cutArguments() },
@@ -111,17 +113,17 @@ struct PushPayload: Sendable {
         { $0.cutText() },
     ]
 
-    /// The texts of an alert, the most important first.
+    /// The texts of an alert, most important first.
     private static let texts = [
         "loc-key", "body", "title-loc-key", "title", "subtitle-loc-key", "subtitle",
     ]
 
-    /// Leaves out what the alert says below its titles.
+    /// Removes the body text of the alert.
     mutating func dropBody() {
         for name in ["body", "loc-key", "loc-args"] { alert[name] = nil }
     }
 
-    /// Leaves out a text and its arguments, unless it is the last.
+    /// Removes a text and its arguments, unless it is the last text.
     private mutating func dropText(_ name: String) {
         let isLast = !Self.texts.contains { $0 != name && alert[$0] != nil }
         guard !isLast, alert[name] != nil else { return }
@@ -129,21 +131,23 @@ struct PushPayload: Sendable {
         if name.hasSuffix("loc-key") { alert[name.dropLast(3) + "args"] = nil }
     }
 
-    /// Leaves out the sound, unless the push shows nothing else: then it is the system's.
+    /// Removes the sound, unless the push has nothing else to show.
+    ///
+    /// Then the system's sound replaces it.
     private mutating func dropSound() {
         let shows = badge != nil || Self.texts.contains { alert[$0] != nil }
         sound = shows || sound == nil ? nil : "default"
     }
 
-    /// Cuts the last text to what fits.
+    /// Cuts the last text until the payload fits.
     ///
-    /// A key that is cut names no text any more, so that the device shows it as it is: better than
-    /// nothing. Keys that cannot fit are refused when they are saved.
+    /// A localization key that was cut no longer names a text, so the device shows the key itself,
+    /// which is better than nothing. Saving refuses keys that can never fit.
     private mutating func cutText() {
         guard let name = Self.texts.first(where: { alert[$0] != nil }),
             case .string(let text)? = alert[name]
         else { return }
-        // By scalars: one character may have any number of them.
+        // Cut by scalars, because one character may have any number of them.
         let scalars = Array(text.unicodeScalars)
         func cut(_ count: Int) -> PushPayload {
             var payload = self
@@ -168,7 +172,7 @@ struct PushPayload: Sendable {
 
     private static let argumentLists = ["loc-args", "title-loc-args", "subtitle-loc-args"]
 
-    /// Whether it has more than `most` bytes for sure, without writing it.
+    /// Returns whether the payload certainly has more than `most` bytes, without writing it.
     func isLonger(than most: Int) -> Bool { isWithoutValues || argumentBytes > most }
 
     private var argumentBytes: Int {
@@ -180,8 +184,10 @@ struct PushPayload: Sendable {
         return bytes
     }
 
-    /// Leaves out first what the first steps of ``pruning`` would: each of them writes the whole
-    /// payload, and one change may fill the texts of thousands with a megabyte each.
+    /// Applies the first steps of ``pruning`` in advance if the payload is certainly too long.
+    ///
+    /// Each step of ``pruning`` writes the whole payload, and one change may fill the texts of
+    /// thousands of pushes with a megabyte each.
     private mutating func shorten() {
         let hasLongArguments = argumentBytes > Limits.maximumPayloadBytes
         guard isWithoutValues || hasLongArguments else { return }
@@ -197,8 +203,10 @@ struct PushPayload: Sendable {
         for name in Self.argumentLists { alert[name] = alert[name].map(Self.cut) }
     }
 
-    /// Arguments cut to the length to which CloudKit may cut them (CKSubscription.h): they are the
-    /// record's, of any length, and one of them must not cost the push everything else.
+    /// Cuts arguments to the length to which CloudKit may cut them (CKSubscription.h).
+    ///
+    /// Arguments are values of the record and may have any length, and a long one must not push out
+    /// every other part.
     private static func cut(_ arguments: JSONValue) -> JSONValue {
         guard case .array(let elements) = arguments else { return arguments }
         return .array(
@@ -208,10 +216,10 @@ struct PushPayload: Sendable {
             })
     }
 
-    /// A value of the record, cut to that length.
+    /// Cuts a value of the record to that length.
     static func shortened(_ text: String) -> String {
-        // One character may have any number of scalars, as emoji that are joined: these are cut
-        // first, or all of a megabyte would be looked at for each of thousands of pushes.
+        // One character may have any number of scalars, as joined emoji do. The scalars are cut
+        // first. Otherwise a whole megabyte would be read for each of thousands of pushes.
         let scalars = text.unicodeScalars.prefix(4 * Limits.cutArgumentCharacters)
         return String(Substring(scalars).prefix(Limits.cutArgumentCharacters))
     }

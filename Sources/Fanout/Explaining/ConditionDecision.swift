@@ -1,19 +1,23 @@
 import PredicateLanguage
 
-/// What decided a condition on one record, of what a trace says was reached.
+/// The comparisons that decided the outcome of a condition on one record, according to a trace.
 ///
-/// Of an AND that fails it is the part that failed, and of an OR that holds the part that held;
-/// otherwise all their parts. Of a NOT it is what decided inside it. An error decides alone. Pure.
+/// For an AND that fails, these are the comparisons of the part that failed. For an OR that holds,
+/// these are the comparisons of the part that held. Otherwise they are those of all parts. For a
+/// NOT, they are those of its inner condition. An error decides alone. Pure.
 struct ConditionDecision: Sendable, Equatable {
-    /// The places in the trace of the comparisons that decided, in order.
+    /// The indices in the trace of the comparisons that decided, in ascending order.
     let decided: [Int]
-    /// The comparisons that decided because what they read is not known.
+    /// The comparisons that decided because the values that they read are unknown.
     let unknown: [RecordPredicate.Comparison]
-    /// For each of the trace its number among the comparisons of the condition, reached or not;
-    /// `nil` of those inside another comparison.
+    /// For each comparison of the trace, its number among all comparisons of the condition, whether
+    /// reached or not.
+    ///
+    /// `nil` for comparisons inside another comparison.
     let numbers: [Int?]
 
-    /// Follows a trace of `judged`, the condition with constants for what is not known.
+    /// Follows the trace of `judged`, which is the condition with constants in place of its unknown
+    /// parts.
     init(
         of condition: RecordPredicate, judgedAs judged: RecordPredicate, _ trace: EvaluationTrace
     ) {
@@ -24,17 +28,19 @@ struct ConditionDecision: Sendable, Equatable {
         numbers = walk.numbers
     }
 
-    /// What a part of the condition came to; `holds` is `nil` if that is not known.
+    /// The outcome of a part of the condition.
+    ///
+    /// `holds` is `nil` if it is unknown.
     private struct Part {
         var holds: Bool?
         var decided: [Int] = []
         var unknown: [RecordPredicate.Comparison] = []
     }
 
-    /// The evaluation once more, with the trace for the records.
+    /// Repeats the evaluation, with the trace in place of the record.
     private struct Walk {
         let traced: [ComparisonTrace]
-        /// The next of the trace.
+        /// The index of the next comparison of the trace.
         private var at = 0
         /// The number of the next comparison of the condition.
         private var number = 0
@@ -62,7 +68,8 @@ struct ConditionDecision: Sendable, Equatable {
                 return parts(nodes, as: judged, endedBy: false)
             case (.or(let nodes), .or(let judged)):
                 return parts(nodes, as: judged, endedBy: true)
-            // What is tied together by variables is judged as one constant if any of it is unknown.
+            // Comparisons that share variables are judged as one constant if any part of them is
+            // unknown.
             default: return Part(holds: nil)
             }
         }
@@ -101,7 +108,7 @@ struct ConditionDecision: Sendable, Equatable {
 }
 
 private extension RecordPredicate.Node {
-    /// The comparisons of the tree, without those inside another.
+    /// The number of comparisons in the tree, not counting those inside another comparison.
     var comparisonCount: Int {
         switch self {
         case .constant: 0

@@ -2,8 +2,8 @@ import Matching
 import PredicateLanguage
 import RelayModel
 
-/// Explains what a subscription asks of the record: its condition, what an update made of it, and
-/// the fields that must have changed.
+/// Explains what a subscription requires of the record: its condition, the transition that an
+/// update must make, and the fields that must have changed.
 ///
 /// Pure.
 struct ConditionExplainer {
@@ -13,7 +13,7 @@ struct ConditionExplainer {
     let moment: Timestamp
     let trace: MissFinder.Trace
 
-    /// Adds the steps; returns whether all of them let the change pass.
+    /// Adds the steps, and returns whether the change passed all of them.
     func explain(_ explanation: inout Explanation) -> Bool {
         guard let predicate = indexed.predicate else {
             explanation.pass(.predicate, "the subscription has no condition")
@@ -62,12 +62,12 @@ struct ConditionExplainer {
         _ failures: [FailedComparison], _ facts: JSONObject, _ explanation: inout Explanation
     ) {
         explanation.fail(.predicate, Self.phrase(failures), facts)
-        // What holds for nothing is not near, whatever the record has.
+        // A condition that no record can satisfy is never a near miss.
         let isHopeless = failures.contains { $0.fault == .holdsForNothing }
         explanation.missedBy = isHopeless ? nil : failures.count
     }
 
-    /// The first comparison that fails, and how many do besides.
+    /// Describes the first comparison that fails, and counts the others that fail.
     private static func phrase(_ failures: [FailedComparison]) -> String {
         guard let first = failures.first else { return "" }
         let rest = failures.count - 1
@@ -80,7 +80,7 @@ struct ConditionExplainer {
     private func explainTransition(
         _ predicate: RecordPredicate, doesMatch: Bool, _ explanation: inout Explanation
     ) -> Bool {
-        // The before image is judged as that of a deletion is.
+        // The before image is judged in the same way as that of a deletion.
         var earlier = change
         earlier.operation = .delete
         let didMatch = change.before != nil && holds(predicate, on: earlier)
@@ -113,8 +113,10 @@ struct ConditionExplainer {
             rule, didMatch: didMatch, doesMatch: doesMatch, &explanation)
     }
 
-    /// What the condition said of an image; `nil` if that does not show enough to know that it did
-    /// not match, which the walk takes for one that did not.
+    /// Returns what the condition said about an image.
+    ///
+    /// Returns `nil` if the image shows too little to know that it did not match. The walk treats
+    /// that case as not matching.
     private func known(
         _ doesMatch: Bool, _ predicate: RecordPredicate, _ rule: UpdateRules.Rule,
         _ side: ImageSide, of judged: RecordChange
@@ -179,8 +181,8 @@ struct ConditionExplainer {
 
     // MARK: What was looked at
 
-    /// The condition with every comparison that was reached, its place in the canonical text, both
-    /// values, and whether it decided.
+    /// Returns the condition with each comparison that was reached: its place in the canonical
+    /// text, both values, and whether it decided.
     private func facts(
         of predicate: RecordPredicate, on change: RecordChange, holds: Bool
     ) -> JSONObject {
@@ -204,7 +206,7 @@ struct ConditionExplainer {
         return facts
     }
 
-    /// The comparisons of a trace with their places, and whether they decided.
+    /// Returns the comparisons of a trace with their places, and whether they decided.
     private func shown(
         _ trace: EvaluationTrace, of predicate: RecordPredicate, _ judged: RecordPredicate,
         _ fields: RecordFields
@@ -220,7 +222,7 @@ struct ConditionExplainer {
         }
     }
 
-    /// Comparisons that are shown of one condition.
+    /// The maximum number of comparisons that are shown for one condition.
     private static let mostComparisons = 100
 }
 

@@ -2,7 +2,7 @@ import Matching
 import PredicateLanguage
 import RelayModel
 
-/// Finds the comparisons by which a condition fails on a change, for people.
+/// Finds the comparisons that make a condition fail on a change, for a human reader.
 ///
 /// Pure.
 struct ConditionFinder: Sendable {
@@ -14,21 +14,24 @@ struct ConditionFinder: Sendable {
         self.trace = trace
     }
 
-    /// The comparisons of a whole condition that fail; none if it holds.
+    /// Returns the comparisons of a whole condition that fail.
+    ///
+    /// Returns none if the condition holds.
     func failures(of predicate: RecordPredicate, on change: RecordChange) -> [FailedComparison] {
-        // What is tied together by variables is judged as one.
+        // Comparisons that share variables are judged together.
         predicate.bindsVariables
             ? alone(predicate.root, change) : failures(of: predicate.root, on: change)
     }
 
-    /// The comparisons that fail: of an AND all, of an OR those of the part with the fewest.
+    /// Returns the comparisons that fail: for an AND all of them, for an OR those of the part with
+    /// the fewest.
     func failures(
         of node: RecordPredicate.Node, on change: RecordChange
     ) -> [FailedComparison] {
         failures(of: node, on: change, within: 0)
     }
 
-    /// The same of a part that stands within so many NOTs.
+    /// Returns the comparisons that fail in a part that is inside `depth` NOTs.
     private func failures(
         of node: RecordPredicate.Node, on change: RecordChange, within depth: Int
     ) -> [FailedComparison] {
@@ -44,12 +47,16 @@ struct ConditionFinder: Sendable {
         }
     }
 
-    /// A NOT within so many others is told and not gone into: each is judged as a whole, with all
-    /// that it has inside.
+    /// The maximum depth of NOTs that are entered.
+    ///
+    /// Deeper ones are only reported as a whole: each is judged with everything inside it, so
+    /// entering them costs too much.
     private static let deepest = 8
 
-    /// A NOT that fails is told as a whole, and what else inside it would have to come out
-    /// otherwise is counted.
+    /// Returns a failing NOT as a whole, followed by the other comparisons inside it that would
+    /// have to change too.
+    ///
+    /// These are only counted.
     private func failures(
         ofNot inner: RecordPredicate.Node, in whole: RecordPredicate.Node, _ change: RecordChange,
         within depth: Int
@@ -59,8 +66,8 @@ struct ConditionFinder: Sendable {
         return told + hindrances(in: inner, change, within: depth).dropFirst()
     }
 
-    /// The comparisons that keep a part under a NOT from failing: of an OR those of all parts that
-    /// hold, of an AND those of the part with the fewest.
+    /// Returns the comparisons that keep a part inside a NOT from failing: for an OR those of all
+    /// parts that hold, for an AND those of the part with the fewest.
     private func hindrances(
         in node: RecordPredicate.Node, _ change: RecordChange, within depth: Int
     ) -> [FailedComparison] {
@@ -92,7 +99,7 @@ struct ConditionFinder: Sendable {
             return [FailedComparison(asked: asked, .compared(compared), of: judged.fields)]
         }
         if change.judgedImage == nil { return [FailedComparison(asked: asked, .noRecord)] }
-        // What decided was not known, if only because something else is not.
+        // The deciding comparisons are unknown, or depend on something else that is unknown.
         let parts = decision.unknown.map { RecordPredicate(.comparison($0)) }
         let read = (parts.isEmpty ? [predicate] : parts).flatMap { $0.fieldsRead ?? [] }
         let unknown = Set(read).filter { judged.fields[$0] == nil }.sorted()
@@ -100,27 +107,27 @@ struct ConditionFinder: Sendable {
     }
 }
 
-/// A part of a condition that did not hold.
+/// A part of a condition that does not hold.
 struct FailedComparison: Sendable, Hashable {
-    /// Why it did not.
+    /// Why the part does not hold.
     enum Fault: Sendable, Hashable {
-        /// It holds for nothing.
+        /// No record can satisfy it.
         case holdsForNothing
         /// The change does not show the record at all.
         case noRecord
         /// It cannot be evaluated.
         case unevaluable
-        /// These fields are not known.
+        /// The change does not show these fields.
         case unknown([String])
-        /// This came out.
+        /// The comparison was evaluated, with this trace.
         case compared(ComparisonTrace)
     }
 
-    /// What is asked, as canonical text.
+    /// The canonical text of the part.
     let asked: String
-    /// Why it did not hold.
+    /// Why the part does not hold.
     let fault: Fault
-    /// The record that was compared, as far as it is known.
+    /// The fields of the record that was compared, as far as they are known.
     private let fields: RecordFields
 
     init(asked: String, _ fault: Fault, of fields: RecordFields = [:]) {
@@ -129,7 +136,7 @@ struct FailedComparison: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// As it is said of what happens now.
+    /// The failure in the present tense.
     var text: String {
         let asks = "asks for \(Self.shortened(asked))"
         return switch fault {
@@ -141,7 +148,7 @@ struct FailedComparison: Sendable, Hashable {
         }
     }
 
-    /// As it is said of what happened: "price was 120, and the condition asks for price < 100".
+    /// The failure in the past tense: "price was 120, and the condition asks for price < 100".
     var pastText: String {
         let asks = "and the condition asks for \(Self.shortened(asked))"
         return switch fault {
@@ -155,7 +162,7 @@ struct FailedComparison: Sendable, Hashable {
         }
     }
 
-    /// By scalars: one letter may have any number of them.
+    /// Cuts a text by scalars, because one character may have any number of them.
     private static func shortened(_ text: String) -> String {
         let beginning = text.unicodeScalars.prefix(121)
         guard beginning.count > 120 else { return text }
@@ -164,8 +171,8 @@ struct FailedComparison: Sendable, Hashable {
 }
 
 private extension ComparisonTrace {
-    /// Why it failed: the value, or that it is missing or of another kind than what it is compared
-    /// with.
+    /// Returns why the comparison failed: the value, or that the value is missing or of another
+    /// kind than the one that it is compared with.
     func plainReason(saying verb: String, of fields: RecordFields) -> String {
         let sides = [(comparison.left, left, right), (comparison.right, right, left)]
         guard let (side, value, other) = sides.first(where: { $0.0.literal == nil }), let value
@@ -179,8 +186,9 @@ private extension ComparisonTrace {
 }
 
 private extension FieldValue {
-    /// Whether it is one value of a kind that is compared with its own kind only; truth values are
-    /// numbers to most.
+    /// Whether it is a single value that can only be compared with its own kind.
+    ///
+    /// Booleans are excluded, because most dialects treat them as numbers.
     var isScalar: Bool {
         switch self {
         case .null, .bool, .list, .set, .map: false

@@ -1,14 +1,14 @@
 import RelayModel
 
-/// Why a delivery ended without success, for people: the gateway refused it, or what bounds every
-/// delivery ended it after an answer that was no refusal.
+/// Why a delivery ended without success, for a human reader: the gateway refused it, or a bound of
+/// every delivery ended it after an answer that was not a refusal.
 struct DeliveryEnd {
     private let reason: String
     private let status: UInt16
-    /// What bounded it, and what had failed last.
+    /// The bound that ended the delivery, and the cause of the last failed attempt.
     private let bound: (bound: DeliveryBound, cause: String)?
 
-    /// The end of a delivery by the reason and status of its dead letter, or of its last receipt.
+    /// Reads the end of a delivery from the reason and status of its dead letter or last receipt.
     init(_ reason: String, status: UInt16) {
         self.reason = reason
         self.status = status
@@ -19,7 +19,7 @@ struct DeliveryEnd {
         self.bound = (bound, cause)
     }
 
-    /// The end as a part of a sentence.
+    /// The end as a clause.
     var says: String {
         guard status > 0 else { return "it was not delivered: \(reason)" }
         guard let bound else { return "the gateway refused it: \(status) \(reason)" }
@@ -27,21 +27,21 @@ struct DeliveryEnd {
             + "\(status) \(bound.cause)"
     }
 
-    /// The end of another delivery, after "which".
+    /// The end of another delivery, as the rest of a clause that begins with "which".
     var saysOfOther: String {
         guard status > 0 else { return "was not delivered: \(reason)" }
         guard let bound else { return "the gateway refused: \(status) \(reason)" }
         return "was not delivered: \(bound.bound.rawValue), after \(status) \(bound.cause)"
     }
 
-    /// The answer of the gateway that the end came with.
+    /// The gateway's last answer, with the bound that ended the delivery if one did.
     var answer: String {
         bound.map { "\(status) \($0.cause), and \($0.bound.says)" } ?? "\(status) \(reason)"
     }
 }
 
 private extension DeliveryBound {
-    /// What it did, as a part of a sentence.
+    /// What the bound did to the delivery, as a clause.
     var says: String {
         switch self {
         case .expiration: "it expired"
@@ -51,12 +51,12 @@ private extension DeliveryBound {
 }
 
 extension DeliveryReceipt {
-    /// Why it was held back for its recipient's sake; `nil` if it was not.
+    /// Why the delivery was held back for its recipient's sake, or `nil` if it was not.
     var hold: HoldReason? {
         outcome == .deferred ? WaitReason(stored: reason).hold : nil
     }
 
-    /// The attempt, for people.
+    /// The attempt in words.
     var says: String {
         let moment = at.iso8601Seconds
         return switch outcome {

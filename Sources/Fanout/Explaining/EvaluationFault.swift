@@ -2,16 +2,18 @@ import Matching
 import PredicateLanguage
 package import RelayModel
 
-/// What went wrong when a condition was judged on a change, for people: the comparison with its
-/// place and what stood on both sides.
+/// What went wrong when a condition was judged on a change, for a human reader: the comparison with
+/// its place in the condition and the values on both sides.
 package struct EvaluationFault: Sendable, Hashable {
-    /// All in words.
+    /// The fault in words.
     package let says: String
-    /// The comparison that had the error; `nil` if no single one did.
+    /// The comparison that had the error, or `nil` if no single comparison had it.
     package let comparison: JSONObject?
 
-    /// Judges once more; `nil` if nothing goes wrong, or the owner may not know of the change by
-    /// the subscription.
+    /// Judges the change again.
+    ///
+    /// Returns `nil` if there is no error, or if the owner may not know of the change through the
+    /// subscription.
     package init?(
         of subscription: Subscription, on change: RecordChange, appendedAt: Timestamp,
         trace: @escaping MissFinder.Trace
@@ -46,16 +48,17 @@ package struct EvaluationFault: Sendable, Hashable {
 }
 
 extension ComparisonTrace {
-    /// Bytes of a value that are shown.
+    /// The maximum number of bytes of a value that are shown.
     private static let mostBytes = 500
 
-    /// Why it came out so, with the fields that it read where it came to no value.
+    /// Returns why the comparison had its outcome, with the fields that it read if it came to no
+    /// value.
     func reason(saying verb: String, of fields: RecordFields) -> String {
         let read = RecordPredicate(.comparison(comparison)).fieldsRead ?? []
         return reason(saying: verb, reading: read, of: fields)
     }
 
-    /// The comparison as it is shown, with its place in the canonical text.
+    /// Returns the comparison as JSON, with its place in the canonical text.
     func shown(at place: Range<Int>?, of fields: RecordFields) -> JSONObject {
         let begun = cut(beyond: 4 * Self.mostBytes)
         var json = begun.json
