@@ -1,7 +1,7 @@
 import CoreMetrics
 import Metrics
 
-/// Counts what the follower sees.
+/// The metrics of the follower.
 struct FanoutMeter: Sendable {
     private let changes: Counter
     private let matches: Counter

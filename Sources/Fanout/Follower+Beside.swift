@@ -2,12 +2,12 @@ import Matching
 import RelayModel
 import Storage
 
-// A change whose conditions take long is judged beside the log while other containers write too:
-// they pass it. What comes of its own container waits, so that what is active at a position stays
-// exact, and the progress waits before it, so that a crash loses nothing. Its pushes are ranges,
-// which are worked beside the log as well.
+// A change whose conditions take long is judged beside the log while other containers write too,
+// and their changes overtake it. Later entries of its own container wait, so that the set of active
+// subscriptions at a position stays exact. The progress waits before the change, so that a crash
+// loses nothing. Its pushes become ranges, which are also worked beside the log.
 extension Follower {
-    /// Leaves a change to be judged beside the log.
+    /// Puts a change off, so that it is judged beside the log.
     mutating func putOff(
         _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry
     ) async throws {
@@ -17,18 +17,21 @@ extension Follower {
         try await handOverAsPutOff(entry)
     }
 
-    /// Has an entry wait if something of its container was put off; says whether it does.
+    /// Makes an entry wait if an entry of its container was put off.
+    ///
+    /// Returns whether it waits.
     mutating func waits(_ entry: FollowedEntry) async throws -> Bool {
         guard putOff.holds(entry.container) else { return false }
         if entry.isChange {
             try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             try await makeRoomForOne()
-            // What it would wait for may have been made up for that.
+            // Making room may have worked the entries that this one would wait for.
             guard putOff.holds(entry.container) else { return false }
             try await handOverAsPutOff(entry)
         }
         putOff.hold(entry)
-        // Until there is room again and no longer: what comes next may be others'.
+        // Wait only until there is room again, because the next entries may belong to other
+        // containers.
         while putOff.isFull { try await makeUpNext() }
         return true
     }
@@ -44,7 +47,7 @@ extension Follower {
                 in: state.judgingTurns))
     }
 
-    /// Hands over that a change is put off, after all that was before it.
+    /// Hands over that a change was put off, after everything before it.
     private mutating func handOverAsPutOff(_ entry: FollowedEntry) async throws {
         handedOver = entry.position
         putOff.noteHandedOver()
@@ -53,8 +56,8 @@ extension Follower {
                 deliveries: [], finished: entry.position, putsOff: true, behind: putOff.first))
     }
 
-    /// Sees to it that whoever takes a batch does not wait for room that comes only once what was
-    /// put off is made up.
+    /// Makes sure that the receiver of a batch does not wait for room that only becomes free once
+    /// the put-off entries have been worked.
     mutating func makeRoom(for batch: OwedBatch) async throws {
         guard let beside, !putOff.isEmpty else { return }
         let count =
@@ -67,27 +70,29 @@ extension Follower {
         }
     }
 
-    /// The same for one more that is put off, whose place keeps a place of the room.
+    /// Makes room for one more change that is put off, which takes a place of the room.
     private mutating func makeRoomForOne() async throws {
         if let beside, putOff.handedOver >= beside.room { try await makeUpAll() }
     }
 
-    /// Waits until all that was put off is judged, and makes it up.
+    /// Waits until all put-off changes are judged, and works them.
     mutating func makeUpAll() async throws {
         while !putOff.isEmpty { try await makeUpNext() }
     }
 
-    /// Makes up what is judged by now; if that is nothing, waits until something may be.
+    /// Works the changes that are judged by now.
+    ///
+    /// If there are none, waits until there may be some.
     private mutating func makeUpNext() async throws {
         guard let beside else { return }
         let before = putOff.worked
         try await makeUpJudged()
         guard putOff.worked == before, !putOff.isEmpty else { return }
-        // Judging ends by its budget, also for one who is cancelled.
+        // The wait is not cancelled, because judging ends by its budget of steps anyway.
         await Task { await beside.judge.wait() }.value
     }
 
-    /// Makes up what is judged by now.
+    /// Works the changes that are judged by now.
     mutating func makeUpJudged() async throws {
         guard let beside, !putOff.isEmpty else { return }
         for job in beside.judge.takeJudged() {
@@ -95,7 +100,7 @@ extension Follower {
         }
     }
 
-    /// Works a change that was judged beside the log, and what waited for it.
+    /// Works a change that was judged beside the log, and the entries that waited for it.
     private mutating func makeUp(
         _ entry: FollowedEntry, _ outcome: consuming JudgingJob.Outcome
     ) async throws {
@@ -106,7 +111,8 @@ extension Follower {
         let found = try await settled(judged, of: change, isStale: isStale, entry)
         var batch = try await madeUp(found, entry, errors: errors)
         putOff.finish(entry.container)
-        // What waited is handed over with it: the progress may pass its place at any moment.
+        // The waiting edits are handed over with it, because the progress may pass its position at
+        // any moment.
         let others = pendingBadges
         pendingBadges = [:]
         workWaiting(of: entry.container)
@@ -116,7 +122,7 @@ extension Follower {
         try await take(batch)
     }
 
-    /// Applies the edits of a container that wait, and has the change after them judged.
+    /// Applies the waiting edits of a container up to the next change, and has that change judged.
     private mutating func workWaiting(of container: ContainerKey) {
         while let next = putOff.next(of: container) {
             switch next.body {
@@ -129,7 +135,7 @@ extension Follower {
         }
     }
 
-    /// What is handed over of a change that was put off.
+    /// Returns the batch that hands over a put-off change.
     private mutating func madeUp(
         _ found: FiredChange?, _ entry: FollowedEntry, errors: [UInt64]
     ) async throws -> OwedBatch {
@@ -154,7 +160,7 @@ extension Follower {
             madeUp: MadeUpChange(position: entry.position, ranges: ranges))
     }
 
-    /// Waits until there is more in the log, a snapshot may be due, or something is judged.
+    /// Waits until the log has grown, a snapshot may be due, or a change has been judged.
     mutating func waitForNews(beyond position: LogPosition) async throws {
         guard let beside, !putOff.isEmpty else {
             return try await waitForGrowth(beyond: position)

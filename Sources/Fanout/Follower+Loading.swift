@@ -2,18 +2,22 @@ import Logging
 package import RelayModel
 package import Storage
 
-/// What a follower loads before it follows, for whoever waits for it.
+/// What a follower is loading before it follows, for progress reports.
 package enum LoadingStage: Sendable, Hashable, CustomStringConvertible {
-    /// The snapshot is read.
+    /// The snapshot is being read.
     case snapshot
-    /// The devices are being loaded; how many there are so far.
+    /// The devices are being loaded.
+    ///
+    /// The value is their number so far.
     case devices(Int)
-    /// The subscriptions are being loaded; how many there are so far.
+    /// The subscriptions are being loaded.
+    ///
+    /// The value is their number so far.
     case subscriptions(Int)
-    /// The badges are read.
+    /// The badges are being read.
     case badges
 
-    /// What is being done, as a phrase.
+    /// The stage as a phrase.
     package var description: String {
         switch self {
         case .snapshot: "reading the snapshot"
@@ -25,12 +29,12 @@ package enum LoadingStage: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Follower {
-    /// Loads what was active at `mark`: from the state that stood by, or the newest usable
-    /// snapshot, and what the registry says has changed since, or else from the registry alone, in
-    /// bounded portions.
+    /// Loads what was active at `mark`, in portions of bounded size.
     ///
-    /// While one portion is put into the index, the next is read. A store that is away for now is
-    /// waited for: what was loaded by then stays.
+    /// It begins with the state of `standby`, or with the newest usable snapshot, and then loads
+    /// what has changed since according to the registry. If there is neither, it loads everything
+    /// from the registry. While one portion goes into the index, the next one is read. If the store
+    /// is away for now, it waits and keeps what is already loaded.
     package mutating func recover(
         at mark: ProgressMark, from registry: any StandbyVersions & StateSnapshots,
         standby: StandbyFollower? = nil, portion: Int = 5000,
@@ -58,7 +62,9 @@ extension Follower {
         meter.show(subscriptions: state.subscriptionCount)
     }
 
-    /// Begins with the state that stood by, if there is one that can be trusted.
+    /// Begins with the state of the standby follower, if there is one that can be trusted.
+    ///
+    /// Returns whether it did.
     private mutating func begin(
         with standby: StandbyFollower?, at position: LogPosition, _ registry: any StandbyVersions
     ) async throws -> Bool {
@@ -82,16 +88,17 @@ extension Follower {
                     "subscriptions": .stringConvertible(state.subscriptionCount),
                     "ended": .stringConvertible(endings.count),
                 ])
-            // None of it is in a snapshot of this process; but what waits goes first.
+            // No snapshot of this process contains this state. But the first snapshot can wait: the
+            // entries that wait in the log go first.
             edits += state.deviceCount + state.subscriptionCount
             snapshots?.postpone()
             return true
         }
     }
 
-    /// Loads anew what was active at `position`, from the registry alone.
+    /// Loads again what was active at `position`, from the registry alone.
     ///
-    /// The badges stay: they are not the log's.
+    /// The badges stay, because the registry's versions do not contain them.
     mutating func reload(at position: LogPosition, portion: Int = 5000) async throws {
         guard let registry else { return }
         let before = state
@@ -100,7 +107,7 @@ extension Follower {
             try await loadDevices(position, registry, portion) { _ in }
             try await loadSubscriptions(position, registry, portion) { _ in }
         } catch {
-            // Half a state must not become a snapshot.
+            // An incomplete state must not become a snapshot.
             state = before
             throw error
         }
@@ -152,7 +159,7 @@ extension Follower {
 
     /// Offers a snapshot, if one is due.
     mutating func offerSnapshot() {
-        // What is lent is in no image.
+        // The image would lack the state of containers that is lent to jobs.
         guard putOff.isEmpty else { return }
         let entries = state.subscriptionCount + state.deviceCount
         guard let snapshots, snapshots.isDue(edits: edits, of: entries) else { return }
@@ -163,7 +170,7 @@ extension Follower {
         edits = 0
     }
 
-    /// The state where following ended, if it is worth a snapshot.
+    /// Returns the image of the state where following ended, if it is worth a snapshot.
     package mutating func lastImage() -> StateImage? {
         guard putOff.isEmpty else { return nil }
         let entries = state.subscriptionCount + state.deviceCount
@@ -180,7 +187,7 @@ extension Follower {
         }
     }
 
-    /// Waits until there is more in the log, or a snapshot may be due.
+    /// Waits until the log has grown, or a snapshot may be due.
     func waitForGrowth(beyond position: LogPosition) async throws {
         let entries = state.subscriptionCount + state.deviceCount
         guard let snapshots, snapshots.isWorthwhile(edits: edits, of: entries) else {
@@ -196,7 +203,9 @@ extension Follower {
 }
 
 extension ShardState {
-    /// Makes a subscription active; one that cannot be read is told and left out.
+    /// Makes a subscription active.
+    ///
+    /// A subscription that cannot be read is logged and left out.
     mutating func activate(
         _ version: SubscriptionVersion, _ logger: Logger, onUnreadable: () -> Void
     ) {
@@ -210,7 +219,7 @@ extension ShardState {
         }
     }
 
-    /// Ends what the registry says has ended.
+    /// Ends a version that has ended according to the registry.
     mutating func apply(_ ending: VersionEnding) {
         switch ending.kind {
         case .subscription: removeSubscription(ending.serial, of: ending.container)

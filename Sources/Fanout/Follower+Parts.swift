@@ -1,17 +1,20 @@
 import RelayModel
 import Storage
 
-// How a fan-out is parted, and how large it counts. What is owed are pushes, and a user may have a
-// thousand devices and ten thousand subscriptions: counted by subscriptions, one change of one user
-// kept everybody's turn for millions of pushes.
+// How a fan-out is divided, and how its size counts. A fan-out owes pushes, and a user may have a
+// thousand devices and ten thousand subscriptions. If only subscriptions counted, one change for
+// one user could hold the log's turn for millions of pushes.
 extension Follower {
-    /// Devices that a user has, as far as they are not counted: a fan-out to people with a few
-    /// devices each is as large as they are many.
+    /// The number of devices of a user up to which devices do not count.
+    ///
+    /// A fan-out to users with a few devices each counts as many as there are subscriptions.
     private static var usualDevices: Int { 4 }
-    /// Pushes of one part, about; those of one subscription are never parted.
+    /// The approximate number of pushes of one part.
+    ///
+    /// The pushes of one subscription are never divided.
     private static var pushesPerPart: Int { 4096 }
 
-    /// How large a fan-out to the subscriptions with these serials counts.
+    /// Returns the size of a fan-out to the subscriptions with these serials.
     func size(of fired: [UInt64], _ entry: FollowedEntry) -> Int {
         let most = state.mostDevicesOfOne(in: entry.container)
         guard most > Self.usualDevices else { return fired.count }
@@ -20,7 +23,7 @@ extension Follower {
         return max(fired.count, pushes / Self.usualDevices)
     }
 
-    /// The subscriptions with these serials in parts, each of `most` at the most.
+    /// Divides the subscriptions with these serials into parts of at most `most`.
     func parts(
         of serials: [UInt64], by most: Int, _ container: ContainerKey
     ) -> [ArraySlice<UInt64>] {
@@ -44,7 +47,8 @@ extension Follower {
         return parts
     }
 
-    /// The ranges of a fan-out to the subscriptions with these serials, which are active still.
+    /// Returns the ranges of a fan-out to the subscriptions with these serials, which must still be
+    /// active.
     func ranges(of serials: [UInt64], _ entry: FollowedEntry) -> [NewRange] {
         parts(of: serials, by: Self.subscriptionsPerRange, entry.container).map {
             NewRange(

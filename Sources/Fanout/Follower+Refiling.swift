@@ -1,14 +1,14 @@
 import RelayModel
 import Storage
 
-// What changes have shown may make other keys of a condition the better ones: those subscriptions
-// are put into the index again, a few at a time, from what the registry says of them.
+// The changes that were seen may make other keys of a condition the better ones. Such subscriptions
+// are put into the index again, a few at a time, from the registry.
 extension Follower {
-    /// Files again a few of the subscriptions that the indexes hold for misfiled, of all
-    /// containers, after `entries` of the log.
+    /// Files a few subscriptions of all containers again that their indexes report as misfiled,
+    /// after `entries` entries of the log.
     ///
-    /// What is pushed next waits for them: so they are few after a few entries, and in proportion
-    /// to many.
+    /// The next pushes wait for this. So it takes few after few entries, and a proportional number
+    /// after many.
     mutating func refile(after entries: Int) async throws {
         guard let registry else { return }
         let misfiled = state.takeMisfiled(most: max(16, entries / 4))

@@ -3,13 +3,15 @@ import Matching
 import RelayModel
 import Storage
 
-// What cannot be read, or takes too long, is set aside, and the log goes on.
+// Entries that cannot be read, or take too many steps, are set aside, and the log goes on.
 extension Follower {
-    /// The next entries; `nil` if the next one could not be read and was passed over.
+    /// Reads the next entries.
     ///
-    /// A change that cannot be read is set aside, and the log goes on: it is one record's word
-    /// against everybody's notifications. What an edit says is in the registry too, which is read
-    /// anew as of that position.
+    /// Returns `nil` if the next one could not be read and was passed over.
+    ///
+    /// A change that cannot be read is set aside, because one damaged record must not stop the
+    /// notifications of all others. If an edit cannot be read, the state is loaded again from the
+    /// registry as of its position, because the registry contains what the edit says.
     mutating func readableEntries(
         after position: inout LogPosition
     ) async throws -> [FollowedEntry]? {
@@ -39,8 +41,9 @@ extension Follower {
         meter.countQuarantined()
     }
 
-    /// A change that takes too many steps would keep all others waiting: it is set aside, and told
-    /// of whoever's conditions it was.
+    /// Sets aside a change that takes too many steps and would keep all others waiting.
+    ///
+    /// The log message and the entry name the subscriptions whose conditions take most steps.
     mutating func setAside(_ dear: DearChange, _ entry: FollowedEntry) async throws {
         let blamed = dear.blamed { state.subscription($0, of: entry.container)?.owner }
         let named = blamed.map { "\($0)" }.joined(separator: ", ")

@@ -9,7 +9,7 @@ import Synchronization
 package final class JudgingJob: Sendable {
     /// The result of the judgement.
     struct Outcome: Sendable {
-        /// The state that was lent to the job, unchanged.
+        /// The state that was lent to the job, with the subscriptions whose conditions had errors.
         var state: ShardState
         /// The subscriptions that the change fires, or the error that judging it threw.
         let found: Result<FiredChange?, any Error>

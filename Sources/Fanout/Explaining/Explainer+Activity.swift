@@ -1,16 +1,18 @@
 import RelayModel
 import Storage
 
-// Whether the change is one that fires anything, and whether the subscription was active.
+// Explains whether the change can fire anything, and whether the subscription was active.
 
 extension Explainer {
-    /// A place of the log for people, with its moment where that is known.
+    /// Describes a position of the log, with its time if that is known.
     func place(_ position: LogPosition) -> String {
         moments[position].map { "position \(position) (\($0.iso8601Seconds))" }
             ?? "position \(position)"
     }
 
-    /// The change, if it may fire anything.
+    /// Explains whether the change may fire anything.
+    ///
+    /// Returns the change if it may.
     func explainAppended(_ explanation: inout Explanation) -> RecordChange? {
         var facts: JSONObject = [
             "position": .string(past.position.description),
@@ -19,7 +21,7 @@ extension Explainer {
         if isForOperator { facts["source"] = .string(past.source.rawValue) }
         facts["occurredAt"] = past.change?.occurredAt.map { .string($0.iso8601) }
         if let reason = past.setAside {
-            // The reason may name other users' subscriptions.
+            // The reason may name subscriptions of other users.
             if isForOperator { facts["reason"] = .string(reason) }
             explanation.fail(
                 .appended, "the change was set aside" + (isForOperator ? ": \(reason)" : ""),
@@ -61,7 +63,9 @@ extension Explainer {
         return facts
     }
 
-    /// Whether the subscription's time was not over yet.
+    /// Explains whether the subscription had expired.
+    ///
+    /// Returns `false` if it had.
     func explainExpiry(
         _ subscription: Subscription, _ explanation: inout Explanation
     ) -> Bool {
@@ -77,7 +81,7 @@ extension Explainer {
         return false
     }
 
-    /// Why no version of the subscription was active.
+    /// Explains why no version of the subscription was active.
     func explainInactive(_ question: Question, _ explanation: inout Explanation) {
         let earlier = question.versions.first { $0.version.activation < past.position }
         let later = question.versions.last { $0.version.activation > past.position }

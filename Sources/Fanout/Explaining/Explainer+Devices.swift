@@ -1,48 +1,46 @@
 package import RelayModel
 package import Storage
 
-/// What is known of one device and of the push that it is owed.
+/// What is known about one device and the push that it is owed.
 package struct DeviceFacts: Sendable {
-    /// The attempts, in any order.
+    /// The receipts of the attempts, in any order.
     package var receipts: [DeliveryReceipt] = []
-    /// The row of the delivery, if it has one.
+    /// The retry or dead letter of the delivery, if it has one.
     package var exception: DeliveryException?
     /// What a retry waits for, in words.
     package var waitsFor: String?
     /// When a retry is due.
     package var waitsUntil: Timestamp?
-    /// What is halted, in words, if that holds a retry.
+    /// The halt that holds a retry, in words.
     package var halted: String?
-    /// What became of it if it was held back with others: of the last digest, where one was held
-    /// back with another.
+    /// The state of the last digest that counted the delivery, if it was held back with others.
     package var digest: DigestFate?
-    /// Whether the quiet hours put that off.
+    /// Whether quiet hours postpone that digest.
     package var isPutOff = false
-    /// The row of the delivery by which it was told with others, if that has one.
+    /// The retry or dead letter of the delivery that told of this one together with others.
     package var tellerException: DeliveryException?
-    /// The last attempt of that delivery.
+    /// The last receipt of that delivery.
     package var tellerReceipt: DeliveryReceipt?
     /// The delivery as it was sent, if it was held back and sent for others too.
     package var sent: OwedDelivery?
-    /// How the device ended, if it had.
+    /// How the device version ended, if it did.
     package var ending: DeviceEnding?
-    /// What became of it in the queue of a web courier.
+    /// What happened to the push in the queue of a web courier.
     package var courier: CourierFate?
-    /// What became of it in the inbox.
+    /// What happened to the notification in the inbox.
     package var inbox: InboxFate?
-    /// What the user's clients said of it.
+    /// What the user's clients reported about the push.
     package var client: PushReceipt?
-    /// Whether that was said of the push by which it was told with others.
+    /// Whether that report is about the push that told of this one together with others.
     package var isClientOfTeller = false
-    /// Whether some of what the change owes is still to be worked.
+    /// Whether some ranges of the change are still to be worked.
     package var isInRanges = false
 
-    /// Nothing is known.
     package init() {}
 }
 
 extension Explainer {
-    /// What became of a device of the owner of a subscription that the change fired.
+    /// Explains what happened on one device of the owner of a fired subscription.
     package func explain(
         _ device: PastDevice, _ judged: Judged, _ facts: DeviceFacts
     ) -> ExplainedDevice {
@@ -62,8 +60,8 @@ extension Explainer {
         return explained
     }
 
-    /// Says in the explanation's sentence whom it reached, or what became of the device that was
-    /// asked about; `hearing` are the devices that the owner had.
+    /// Writes the explanation's sentence: what happened on the owner's devices, or on the device
+    /// `asked`; `hearing` is the number of devices that the owner had.
     package func conclude(
         _ explanation: inout Explanation, hearing: Int, asked device: DeviceID? = nil
     ) {
@@ -142,7 +140,7 @@ extension Explainer {
         let isOrigin =
             DeviceExpansion.devices(among: [version], for: subscription, of: change).isEmpty
         var facts: JSONObject = ["suppress": .string(subscription.suppress.rawValue)]
-        // Another user's device, or one of which it is not said whose it is, is no user's to know.
+        // A client may not learn of another user's device, or of a device whose user is unknown.
         if isForOperator || isOrigin || change.origin.userID == subscription.owner {
             facts["originDevice"] = change.origin.deviceID.map { .string($0.rawValue) }
         }
@@ -201,7 +199,7 @@ extension Explainer {
         explained.note(.push, .passed, says, details)
     }
 
-    /// A payload without the number on the icon, which is counted when a push is sent.
+    /// Removes the badge from a payload, because the badge is only counted when a push is sent.
     static func withoutBadge(_ payload: JSONValue) -> JSONValue {
         guard case .object(var object) = payload, case .object(var aps)? = object["aps"] else {
             return payload
@@ -217,7 +215,7 @@ extension Explainer {
         let receipts = facts.receipts.sorted { $0.at < $1.at }
         for receipt in receipts where receipt.outcome != .seen {
             if let hold = receipt.hold {
-                // Nobody tried to send it; what it waits for last is said with its end.
+                // This was not an attempt. What the delivery waits for last is said with its end.
                 guard receipt != receipts.last else { continue }
                 let says = "held back, \(receipt.at.iso8601Seconds): \(hold.words)"
                 explained.note(.held, .passed, says, ["at": .string(receipt.at.iso8601)])
@@ -291,7 +289,7 @@ extension Explainer {
         let reason = facts.waitsFor ?? retry.reason.text
         let isHeld = retry.reason.hold != nil && facts.halted == nil
         let step = isHeld ? ExplainedStep.Name.held : .waiting
-        // What is paused is not sent at that time: it ends then.
+        // A paused delivery is not sent at that time: it expires then.
         let word = retry.reason.hold == .paused ? "; the push expires" : ", until"
         let says =
             isHeld
@@ -308,7 +306,7 @@ extension Explainer {
         explained.end(.waiting, step, says)
     }
 
-    /// It has no row of its own: a digest counts it.
+    /// Explains a delivery without a row of its own, which a digest counts.
     private func explainDigest(
         _ digest: DigestFate, _ facts: DeviceFacts, _ explained: inout ExplainedDevice
     ) {
@@ -347,7 +345,7 @@ extension Explainer {
         }
     }
 
-    /// What became of the delivery by which others were told, after "which".
+    /// Describes what happened to the delivery that told of others, after "which".
     private static func text(ofTeller facts: DeviceFacts) -> String? {
         switch (facts.tellerException, facts.tellerReceipt?.outcome) {
         case (.retry(let retry)?, _):
@@ -361,11 +359,11 @@ extension Explainer {
         }
     }
 
-    /// The last steps: what only a client knows.
+    /// Adds the last steps: what only a client knows.
     private func explainClient(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
         guard let client = facts.client else { return }
         let push = facts.isClientOfTeller ? "the push that told of it" : "it"
-        // Where it was not said on which device, it may have been another one.
+        // Without `isThere`, the report does not name the device, and may be about another one.
         func note(_ name: ExplainedStep.Name, _ what: String, _ at: Timestamp, isThere: Bool) {
             let place = isThere ? "the device" : "one of the user's devices"
             explained.note(

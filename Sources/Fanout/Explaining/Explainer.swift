@@ -3,28 +3,32 @@ import PredicateLanguage
 package import RelayModel
 package import Storage
 
-/// Says why one change fired a subscription or did not, as of its position in the log.
+/// Explains why one change fired a subscription or did not, as of the change's position in the log.
 ///
-/// The walk's own code judges: the state of a container that holds nothing but what is asked about,
-/// and the fan-out. The steps say in words what that looked at. Pure.
+/// The explainer judges with the walk's own code: the fan-out, and the state of a container with
+/// only the subscriptions and devices in question. The steps describe what that code looked at.
+/// Pure.
 package struct Explainer: Sendable {
-    /// The change.
+    /// The change in question.
     let past: PastChange
-    /// How far back the store remembers.
+    /// How far back the store keeps each kind of row.
     let span: PastSpan
     private let settings: ContainerSettings
     private let identity: DeliveryIdentity
     private let trace: MissFinder.Trace
-    /// When what is named in sentences happened.
+    /// The times of positions that are named in sentences.
     let moments: [LogPosition: Timestamp]
-    /// Whether the operator asks, who may know of sources and of everybody's subscriptions.
+    /// Whether the operator asks.
+    ///
+    /// Only the operator may know of sources and of other users' subscriptions.
     package var isForOperator = false
-    /// How long receipts are kept, for people.
+    /// A phrase that says how long receipts are kept, which is appended to a clause.
     package var receiptsAreKept = ""
 
-    /// Prepares the questions about one change.
+    /// Creates an explainer for one change.
     ///
-    /// `settings` are those of the container now: what a push has of them is composed with them.
+    /// `settings` are the container's current settings. The parts of a push that depend on settings
+    /// are composed with them.
     package init(
         of past: PastChange, span: PastSpan, settings: ContainerSettings, shard: UUIDBytes,
         moments: [LogPosition: Timestamp] = [:], trace: @escaping MissFinder.Trace
@@ -37,19 +41,20 @@ package struct Explainer: Sendable {
         self.trace = trace
     }
 
-    /// What one subscription is asked about.
+    /// A question about one subscription.
     package struct Question: Sendable {
         /// The subscription.
         package var id: SubscriptionID
-        /// Whose it is.
+        /// The owner of the subscription.
         package var owner: UserID
-        /// Its versions, the newest first, all that are kept.
+        /// All versions of the subscription that are kept, newest first.
         package var versions: [PastSubscription]
-        /// The owner's versions that may have been told to the same devices before.
+        /// Earlier versions of the owner's other subscriptions that may have notified the same
+        /// devices.
         package var others: [PastSubscription] = []
-        /// The owner's devices to which the change was told.
+        /// The owner's devices that the change may notify.
         package var devices: [PastDevice] = []
-        /// Why and where it was disabled, if it is.
+        /// Why and where the subscription was disabled, if it is.
         package var disabled: DisabledSubscription?
 
         package init(id: SubscriptionID, owner: UserID, versions: [PastSubscription]) {
@@ -59,19 +64,20 @@ package struct Explainer: Sendable {
         }
     }
 
-    /// What came of judging.
+    /// The result of judging.
     package struct Judged: Sendable {
-        /// As far as the walk is the log's.
+        /// The explanation, up to the point where deliveries begin.
         package var explanation: Explanation
-        /// What is owed, by the serial of the device.
+        /// The owed deliveries, by the serial of the device.
         package var owed: [UInt64: OwedDelivery] = [:]
-        /// What of each push was left out for its size.
+        /// The parts that were left out of each push because of its size, by the serial of the
+        /// device.
         var pruned: [UInt64: [String]] = [:]
-        /// The version by which it was judged.
+        /// The version of the subscription by which the change was judged.
         package var subscription: PastSubscription?
     }
 
-    /// Judges the change by one subscription.
+    /// Judges the change for one subscription.
     package func judge(_ question: Question) -> Judged {
         var judged = Judged(
             explanation: Explanation(
@@ -104,11 +110,11 @@ package struct Explainer: Sendable {
 
     // MARK: The walk
 
-    /// What the walk's own code says.
+    /// The judgement of the walk's own code.
     struct Walk {
-        /// Whether the subscription fires, once claims aside.
+        /// Whether the subscription fires, regardless of once claims.
         var fires = false
-        /// Why it could not be judged.
+        /// Why the subscription could not be judged.
         var refusal: String?
         /// The fan-out, if the subscription fires.
         var fanout: ChangeFanout?
@@ -175,7 +181,7 @@ package struct Explainer: Sendable {
             ).explain(&explanation)
         else { return }
         guard walk.fires else {
-            // The steps are words about the walk, and the walk is right.
+            // The steps only describe the walk. If they disagree with it, the walk is right.
             explanation.fail(.predicate, "the walk judged that it does not match")
             return
         }
@@ -284,7 +290,7 @@ package struct Explainer: Sendable {
 
     // MARK: What was composed
 
-    /// What the whole notification has and the push has not.
+    /// Returns the paths that the complete notification has and the push does not.
     private func leftOut(
         of owed: OwedDelivery, by subscription: Subscription, _ change: RecordChange
     ) -> [String] {
@@ -305,7 +311,7 @@ package struct Explainer: Sendable {
         of whole: JSONValue, in part: JSONValue, at path: String
     ) -> [String] {
         guard case .object(let members) = whole, case .object(let left) = part else {
-            // An alert that is a text alone is written as one.
+            // An alert that consists of a text alone is written as that text.
             return []
         }
         return members.members.flatMap { member -> [String] in
@@ -317,7 +323,9 @@ package struct Explainer: Sendable {
 }
 
 extension PastDevice {
-    /// The version as the fan-out has it: without its token, which no payload has.
+    /// Returns the version as the fan-out needs it.
+    ///
+    /// The token is a placeholder, because no payload contains it.
     func version(in container: ContainerKey) -> DeviceVersion {
         guard let token = DeviceToken(rawValue: String(repeating: "0", count: 64)) else {
             preconditionFailure("zeros are hexadecimal digits")
@@ -332,6 +340,7 @@ extension PastDevice {
 }
 
 extension ZoneID {
-    /// Its name, and whose it is where somebody owns it: two of one name may differ in that alone.
+    /// The name of the zone, with its owner if it has one: two zones of one name may differ only in
+    /// their owners.
     var words: String { ownerRecordName.map { "\(zoneName) of \($0)" } ?? zoneName }
 }

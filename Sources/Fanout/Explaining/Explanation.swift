@@ -1,35 +1,35 @@
 package import RelayModel
 import Storage
 
-/// Why a change fired a subscription, or did not, and whom that reached.
+/// Why a change fired a subscription or did not, and which devices that reached.
 package struct Explanation: Sendable {
-    /// What came of it.
+    /// The answer.
     package enum Verdict: String, Sendable, Hashable, CaseIterable {
         /// The change fired the subscription.
         case fired
-        /// It did not.
+        /// The change did not fire the subscription.
         case didNotFire
-        /// What it takes to tell is not kept.
+        /// What is needed to tell is no longer kept.
         case cannotTell
     }
 
-    /// The change.
+    /// The position of the change.
     package let position: LogPosition
-    /// The subscription; `nil` if the change alone was enough to answer.
+    /// The subscription, or `nil` if the change alone was enough to answer.
     package let subscriptionID: SubscriptionID?
-    /// Whose it is; `nil` if the change alone was enough to answer.
+    /// The owner of the subscription, or `nil` if the change alone was enough to answer.
     package let owner: UserID?
-    /// The version by which the change was judged, if there was one.
+    /// The serial of the version by which the change was judged, if there was one.
     package var serial: UInt64?
-    /// What came of it.
+    /// The answer.
     package var verdict = Verdict.didNotFire
-    /// The step that decided.
+    /// The step that decided the answer.
     package var deciding = ExplainedStep.Name.appended
-    /// All in one sentence.
+    /// The explanation in one sentence.
     package var sentence = ""
-    /// What was looked at, in the order of the walk, as far as it went.
+    /// The steps, in the order of the walk, up to the one that decided.
     package var steps: [ExplainedStep] = []
-    /// How many comparisons the condition fails by, if by nothing else.
+    /// The number of comparisons by which the condition fails, if nothing else failed.
     package var missedBy: Int?
     /// The owner's devices.
     package var devices: [ExplainedDevice] = []
@@ -40,7 +40,7 @@ package struct Explanation: Sendable {
         self.owner = owner
     }
 
-    /// Whether one comparison more would have fired it.
+    /// Whether one more comparison that held would have made the change fire the subscription.
     package var isNear: Bool { verdict == .didNotFire && missedBy == 1 }
 
     /// Adds a step that lets the change pass.
@@ -48,7 +48,9 @@ package struct Explanation: Sendable {
         steps.append(ExplainedStep(name, .passed, says, facts))
     }
 
-    /// Ends it with the step that decides; `says` goes on after "Did not fire: ".
+    /// Ends the explanation with the step that decides.
+    ///
+    /// `says` continues "Did not fire: ".
     mutating func fail(
         _ name: ExplainedStep.Name, _ says: String, _ facts: JSONObject = [:]
     ) {
@@ -58,7 +60,9 @@ package struct Explanation: Sendable {
         sentence = "Did not fire: \(says)."
     }
 
-    /// Ends it with a step of which too little is kept; `says` goes on after "Cannot tell: ".
+    /// Ends the explanation with a step about which too little is kept.
+    ///
+    /// `says` continues "Cannot tell: ".
     package mutating func lack(
         _ name: ExplainedStep.Name, _ says: String, _ facts: JSONObject = [:]
     ) {
@@ -73,15 +77,15 @@ package struct Explanation: Sendable {
 package struct ExplainedStep: Sendable {
     /// The steps, in the order of the walk.
     package enum Name: String, Sendable, Hashable, CaseIterable {
-        /// Whether the change got into the log, and is one that fires anything.
+        /// Whether the change got into the log and can fire anything.
         case appended
         /// Which version of the subscription was active.
         case active
-        /// Whether the subscription's time was over.
+        /// Whether the subscription had expired.
         case expires
         /// The operations that the subscription asks for.
         case operation
-        /// The database, and whose it is.
+        /// The database, and its owner.
         case database
         /// The zone.
         case zone
@@ -89,9 +93,9 @@ package struct ExplainedStep: Sendable {
         case recordType
         /// Whether the owner may read the record.
         case readRule
-        /// The condition.
+        /// The condition of the subscription.
         case predicate
-        /// What an update made of the condition's answer.
+        /// Whether the record matched before and after an update.
         case transition
         /// The fields that an update must change.
         case changedKeys
@@ -103,47 +107,47 @@ package struct ExplainedStep: Sendable {
         case registered
         /// Whether a device made the change.
         case origin
-        /// Whether a push that shows nothing is merged with another.
+        /// Whether a silent push is merged with another one.
         case merged
-        /// What the device was to get.
+        /// The push that was composed for the device.
         case push
-        /// Whether it was held back for its recipient's sake.
+        /// Whether the delivery was held back for its recipient's sake.
         case held
-        /// An attempt, with what the gateway answered.
+        /// An attempt, with the gateway's answer.
         case attempt
         /// What a delivery waits for.
         case waiting
-        /// How it ended without success.
+        /// How the delivery ended without success.
         case deadLetter
-        /// Whether it was fetched.
+        /// Whether the push was fetched from the web courier.
         case fetched
-        /// Whether it was marked read.
+        /// Whether the notification was marked read in the inbox.
         case read
-        /// Whether a client said that it came.
+        /// Whether a client reported that the push arrived.
         case delivered
-        /// Whether a client said that it was opened.
+        /// Whether a client reported that the push was opened.
         case opened
     }
 
-    /// What it did.
+    /// The effect of a step.
     package enum Outcome: String, Sendable, Hashable, CaseIterable {
-        /// It let the change, or the push, pass.
+        /// The step let the change or the push pass.
         case passed
-        /// It held it.
+        /// The step stopped the change or the push.
         case failed
-        /// It was looked at, and another step decides.
+        /// The step was looked at, but another step decides.
         case noted
-        /// What it looked at is not kept.
+        /// What the step would look at is no longer kept.
         case unknown
     }
 
-    /// Which.
+    /// The step.
     package let name: Name
-    /// What it did.
+    /// The effect of the step.
     package let outcome: Outcome
-    /// For people.
+    /// The step in words.
     package let says: String
-    /// What it looked at.
+    /// The facts that the step looked at.
     package let facts: JSONObject
 
     init(_ name: Name, _ outcome: Outcome, _ says: String, _ facts: JSONObject = [:]) {
@@ -154,43 +158,43 @@ package struct ExplainedStep: Sendable {
     }
 }
 
-/// What a device got of a change that fired a subscription, or why it got nothing.
+/// What a device got because a change fired a subscription, or why it got nothing.
 package struct ExplainedDevice: Sendable {
-    /// What became of it.
+    /// The state of the push.
     package enum Standing: String, Sendable, Hashable, CaseIterable {
         /// The gateway accepted the push.
         case delivered
-        /// It waits to be sent, or to be sent again.
+        /// The push waits to be sent, or to be sent again.
         case waiting
-        /// It ended without success.
+        /// The delivery ended without success.
         case dead
-        /// Nothing was to be sent to it.
+        /// Nothing was owed to the device.
         case leftOut
-        /// It was held back with others, and told with them in one push.
+        /// The delivery was held back with others, and one push told of them together.
         case folded
-        /// It was told over the device's connection, so that nothing was pushed.
+        /// The device was told over its connection, so nothing was pushed.
         case seen
-        /// It is owed, and the walk has not settled it yet.
+        /// The push is owed, and the walk has not settled it yet.
         case owed
-        /// What it takes to tell is not kept.
+        /// What is needed to tell is no longer kept.
         case cannotTell
     }
 
-    /// The device.
     package let id: DeviceID
-    /// The version to which the change was told, or the last one there was.
+    /// The serial of the device version that the change may notify, or of the last version there
+    /// was.
     package let serial: UInt64
-    /// What became of it.
+    /// The state of the push.
     package var standing = Standing.leftOut
-    /// The step that decided.
+    /// The step that decided the state.
     package var deciding = ExplainedStep.Name.registered
-    /// All in one sentence.
+    /// The explanation in one sentence.
     package var sentence = ""
-    /// The `apns-id`, if anything was owed.
+    /// The delivery ID, which is the `apns-id`, if anything was owed.
     package var deliveryID: DeliveryID?
-    /// What was looked at.
+    /// The steps that were looked at.
     package var steps: [ExplainedStep] = []
-    /// The payload as it was, or would be, composed.
+    /// The payload as it was composed, or would be.
     package var payload: JSONValue?
 
     init(_ device: PastDevice) {
@@ -205,7 +209,9 @@ package struct ExplainedDevice: Sendable {
         steps.append(ExplainedStep(name, outcome, says, facts))
     }
 
-    /// Ends it; `says` is the sentence without its full stop.
+    /// Ends the explanation.
+    ///
+    /// `says` is the sentence without its full stop.
     mutating func end(
         _ standing: Standing, _ name: ExplainedStep.Name, _ says: String
     ) {

@@ -2,13 +2,14 @@ import Matching
 package import PredicateLanguage
 package import RelayModel
 
-/// Finds out why a change did not fire a subscription, for people.
+/// Finds out why a change did not fire a subscription, for a human reader.
 ///
-/// The index says who is fired, and nothing of the others; this asks one subscription after the
-/// other, slowly. Pure.
+/// The index finds only the subscriptions that fire, and says nothing about the others. This type
+/// checks one subscription after the other, slowly. Pure.
 package struct MissFinder: Sendable {
-    /// Evaluates a predicate on fields at a moment, and tells how it came to the outcome; `nil` if
-    /// it cannot be evaluated.
+    /// Evaluates a predicate on fields at a moment, and returns the trace.
+    ///
+    /// Returns `nil` if the predicate cannot be evaluated.
     package typealias Trace =
         @Sendable (RecordPredicate, RecordFields, Timestamp) -> EvaluationTrace?
 
@@ -16,16 +17,17 @@ package struct MissFinder: Sendable {
     private let moment: Timestamp
     private let trace: Trace
 
-    /// Prepares the questions about one change.
+    /// Creates a finder for one change.
     package init(of change: RecordChange, appendedAt: Timestamp, trace: @escaping Trace) {
         self.change = change
         moment = change.occurredAt ?? appendedAt
         self.trace = trace
     }
 
-    /// What a subscription asks for and the change is not, in the order in which it is asked.
+    /// Returns what the subscription requires and the change does not have, in the order in which
+    /// it is checked.
     ///
-    /// It is empty if nothing is found, as where the subscription was fired.
+    /// The result is empty if nothing is found, for example because the subscription was fired.
     package func misses(of subscription: Subscription) -> [String] {
         place(subscription) + operation(subscription) + readers(subscription)
             + condition(subscription)
@@ -71,7 +73,7 @@ package struct MissFinder: Sendable {
         let misses = failures(of: predicate.root, on: change)
         guard change.operation == .update, subscription.narrowsUpdates else { return misses }
         var earlier = change
-        // The before image is judged as that of a deletion is.
+        // The before image is judged in the same way as that of a deletion.
         earlier.operation = .delete
         let didMatch =
             change.before != nil && failures(of: predicate.root, on: earlier).isEmpty
@@ -86,7 +88,7 @@ package struct MissFinder: Sendable {
         return narrower.isEmpty ? ["it does not show whether the record matched"] : narrower
     }
 
-    /// What an update lacks of what is asked of it beside a matching after image.
+    /// Returns what an update lacks of `firesWhen` and `changedKeys`.
     private func updates(
         _ subscription: Subscription, _ misses: [String], didMatch: Bool, isKnown: Bool
     ) -> [String] {
@@ -112,7 +114,7 @@ package struct MissFinder: Sendable {
         return found
     }
 
-    /// The comparisons that fail, in words.
+    /// Describes the comparisons that fail.
     private func failures(
         of node: RecordPredicate.Node, on change: RecordChange
     ) -> [String] {
@@ -121,7 +123,7 @@ package struct MissFinder: Sendable {
 }
 
 extension ChangeOperation {
-    /// What it is called.
+    /// The operation as a noun.
     var noun: String {
         switch self {
         case .create: "creation"
@@ -132,9 +134,9 @@ extension ChangeOperation {
 }
 
 extension [String] {
-    /// For example "a, b or c".
+    /// The elements as a list, for example "a, b or c".
     var orList: String { list("or") }
-    /// For example "a, b and c".
+    /// The elements as a list, for example "a, b and c".
     var andList: String { list("and") }
 
     private func list(_ word: String) -> String {
