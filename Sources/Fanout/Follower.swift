@@ -4,51 +4,52 @@ import Matching
 package import RelayModel
 package import Storage
 
-/// Reads the log in order: an edit goes into the state, a change is matched, expanded, composed and
-/// handed over.
+/// Reads the log in order: applies each edit to the state, and matches, expands, composes and hands
+/// over each change.
 ///
-/// Concurrency: one task runs ``follow(from:)``; everything it changes is its own. It suspends
-/// while whoever takes the deliveries has no room. Life: recover once, follow until cancelled.
+/// Concurrency: one task runs ``follow(from:)``, and only that task touches the follower's state.
+/// It suspends while the receiver of deliveries has no room. Life: recover once, follow until
+/// cancelled.
 package struct Follower: ~Copyable {
-    /// Where the settings of containers are found, from memory.
+    /// Returns the settings of a container, from memory.
     package typealias SettingsSource = @Sendable (ContainerKey) -> ContainerSettings?
-    /// Who takes the deliveries; it suspends while it has no room.
+    /// Takes the deliveries, and suspends while there is no room.
     package typealias Taker = @Sendable (OwedBatch) async throws -> Void
 
-    /// Entries that are read at a time.
+    /// The number of entries that are read at a time.
     static let entriesPerRead = 256
-    /// Deliveries that are handed over at a time.
+    /// The number of deliveries that are handed over at a time.
     private static let deliveriesPerBatch = 512
-    /// Deliveries that wait for those behind them while several containers are there.
+    /// The number of deliveries handed over at a time while several containers write.
     private static let deliveriesBesideOthers = 32
-    /// Fired subscriptions that are expanded at a time.
+    /// The number of fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
-    /// Subscriptions of one range.
+    /// The number of subscriptions of one range.
     static let subscriptionsPerRange = 1000
 
     var state: ShardState
-    /// The last entry that has been worked: the state is that of this position.
+    /// The position of the last worked entry, as of which the state is.
     var worked = LogPosition.start
-    /// Edits since the last snapshot.
+    /// The number of edits since the last snapshot.
     var edits = 0
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
-    /// What registrations that were worked set the numbers on icons to.
+    /// The badges that were set by registrations that were worked.
     var pendingBadges: [BadgeHolder: Int64] = [:]
-    /// What the entries that were worked did to subscriptions.
+    /// The effects of worked entries on subscriptions.
     var pendingFirings = PendingFirings()
     var handedOver = LogPosition.start
     private var turns = LogTurns()
-    /// What is judged beside the log, and what waits for it.
+    /// The changes that are judged beside the log, and the entries that wait for them.
     var putOff: PutOffEntries
     private let identity: DeliveryIdentity
     let log: any ShardLog
     private let progress: any ShardProgress
     let settings: SettingsSource
-    /// Who is told what became of each change.
+    /// The observer of what happened to each change.
     let watch: ChangeWatch?
     let take: Taker
-    /// Judges dear changes beside the log; `nil` if all are judged in its turn.
+    /// The judge of dear changes, or `nil` if all changes are judged in the log's turn.
     let beside: BesideLog?
     let snapshots: SnapshotStore?
     let logger: Logger
@@ -56,20 +57,18 @@ package struct Follower: ~Copyable {
     private let rangeThreshold: Int
     let now: @Sendable () -> Timestamp
     let patience: StorePatience
-    /// Where the state is loaded from, once it has been.
+    /// The registry that the state was loaded from, once it was.
     var registry: (any ActiveVersions)?
-    /// Where changes were set aside before the start: they are not judged again.
+    /// The positions that were set aside before the start and are not judged again.
     private var setAsideBefore: Set<LogPosition> = []
     let pulse: FollowerPulse?
 
     /// Creates a follower that has not recovered yet.
     ///
-    /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
-    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside; `clock`
-    /// measures how long a disk that is full, or a file that is locked, is waited for. A change
-    /// whose conditions take more than `mostSteps` is set aside; one that is dear is judged by
-    /// `beside`, if there is any, while other containers write too. `pulse` is told what is worked,
-    /// and `metrics` what is counted.
+    /// A ``RangeWorker`` shares `badges`. A change that fires over `rangeThreshold` subscriptions
+    /// is left to ranges. A change whose conditions take more than `mostSteps` steps is set aside.
+    /// A dear change is judged by `beside`, if given, while other containers write too. `now` tells
+    /// when an entry was set aside. `clock` measures the waits for a full disk or a locked file.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(),
@@ -105,7 +104,7 @@ package struct Follower: ~Copyable {
 
     // MARK: Recovery
 
-    /// Makes a subscription active; one that cannot be read is told and left out.
+    /// Makes a subscription active, or logs and leaves out one that cannot be read.
     mutating func activate(_ version: SubscriptionVersion) {
         state.activate(version, logger) { meter.countUnreadable() }
     }
@@ -114,12 +113,12 @@ package struct Follower: ~Copyable {
 
     /// Follows the log from `mark` until the task is cancelled.
     ///
-    /// When it is cancelled, what is judged beside the log is made up first.
+    /// After a cancellation it first works the changes that are judged beside the log.
     package mutating func follow(from mark: ProgressMark) async throws {
         do {
             try await work(from: mark)
         } catch let error as CancellationError {
-            // Otherwise all that follows it would be owed again at the next start.
+            // Otherwise the next start would owe everything after those changes again.
             try await makeUpAll()
             throw error
         }
@@ -149,10 +148,11 @@ package struct Follower: ~Copyable {
                 position = entry.position
                 worked = position
                 try await makeUpJudged()
-                // Nobody's push waits long for what follows it.
+                // No container's push may wait long for the entries behind it.
                 let isAwaited =
                     turns.isContended && pending.count >= Self.deliveriesBesideOthers
-                // A badge that was set comes before what raises it.
+                // A badge that a registration sets must be handed over before deliveries that raise
+                // it.
                 if isAwaited || pendingFirings.isMany || !pendingBadges.isEmpty {
                     try await handOver(finished: position)
                 }
@@ -168,8 +168,7 @@ package struct Follower: ~Copyable {
         }
     }
 
-    /// Hands over what is pending, once every entry up to `position` has been worked, or was put
-    /// off.
+    /// Hands over what is pending, once every entry up to `position` was worked or put off.
     mutating func handOver(
         finished position: LogPosition, ranges: [NewRange] = []
     ) async throws {
@@ -184,14 +183,14 @@ package struct Follower: ~Copyable {
         if isProgress { pendingBadges = [:] }
         handedOver = max(handedOver, position)
         CrashPoint.handOver.reach()
-        // Whoever waits for room does not stand still.
+        // A follower that waits for room does not stand still.
         let entry = pulse?.rest()
         try await makeRoom(for: batch)
         try await take(batch)
         if let entry { pulse?.work(on: entry) }
     }
 
-    /// Applies an edit, or fans a change out.
+    /// Applies an edit, or fans out a change.
     private mutating func work(_ entry: FollowedEntry, from offset: UInt32) async throws {
         if try await waits(entry) { return }
         switch entry.body {
@@ -222,7 +221,7 @@ package struct Follower: ~Copyable {
         case .devicesEnded(let serials):
             state.removeDevices(serials, of: container)
         case .change:
-            // A change is no edit, and comes as a change.
+            // A change is not an edit. It is worked as a change.
             break
         }
     }
@@ -239,7 +238,7 @@ package struct Follower: ~Copyable {
         case .isPutOff: return
         }
         guard let settings = settings(entry.container) else {
-            // A container is saved before anything of it is appended, so nobody is owed this.
+            // A container is saved before anything of it is appended, so no user is owed this.
             logger.error(
                 "followed a change of a container without settings",
                 metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
@@ -247,7 +246,7 @@ package struct Follower: ~Copyable {
         }
         var fired = found.serials
         let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
-        // With an offset it was worked in the log's turn before a crash, and so it is again.
+        // With an offset, a crash interrupted this change in the log's turn, where it resumes.
         if fired.isEmpty {
             watch(fired, by: found.change, entry)
             noteFirings([], [], entry)
@@ -256,18 +255,18 @@ package struct Follower: ~Copyable {
         } else {
             try await expand(fired, by: found.change, entry, settings, from: offset)
         }
-        // Last, so that until the change is worked the state is that of the entry before it.
+        // Last, so that the state stays that of the entry before until the change is worked.
         end(once, of: entry.container)
     }
 
-    /// Takes out what has fired its one time.
+    /// Ends the once subscriptions that have fired.
     mutating func end(_ once: [UInt64], of container: ContainerKey) {
         for serial in once { state.removeSubscription(serial, of: container) }
         edits += once.count
         if !once.isEmpty { meter.show(subscriptions: state.subscriptionCount) }
     }
 
-    /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.
+    /// Whether a fan-out goes to ranges, because it is huge or would keep others waiting.
     private mutating func leaves(_ fired: [UInt64], _ entry: FollowedEntry) -> Bool {
         if fired.count > rangeThreshold { return true }
         let size = size(of: fired, entry)
@@ -275,19 +274,19 @@ package struct Follower: ~Copyable {
             || turns.yields(size, of: entry.container, at: entry.appendedAt)
     }
 
-    /// What is known of a change.
+    /// The result of judging a change.
     private enum Judgement {
         case fires(FiredChange)
         case firesNothing
-        /// It is judged beside the log.
+        /// The change is judged beside the log.
         case isPutOff
     }
 
-    /// Matches a change; one that is dear is left to be judged beside the log.
+    /// Matches a change, or puts off a dear one so that it is judged beside the log.
     private mutating func judged(
         _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry, from offset: UInt32
     ) async throws -> Judgement {
-        // With an offset it was worked in the log's turn before a crash, and so it is again.
+        // With an offset, a crash interrupted this change in the log's turn, where it resumes.
         let mayBePutOff =
             turns.isContended && offset == 0
             && beside.map { state.allows(moreThan: $0.stepsInTurn) } ?? false
@@ -307,10 +306,9 @@ package struct Follower: ~Copyable {
         return .fires(fired)
     }
 
-    /// What a change fires, once it is judged; one that turns out to be unreadable, or takes too
-    /// many steps, is set aside, and fires nothing.
+    /// Returns what a judged change fires, or `nil` if it fires nothing.
     ///
-    /// - Returns: `nil` if it fires nothing.
+    /// A change that cannot be read or takes too many steps is set aside, and fires nothing.
     mutating func settled(
         _ found: Result<FiredChange?, any Error>, of change: LoggedChange, isStale: Bool,
         _ entry: FollowedEntry
@@ -332,7 +330,7 @@ package struct Follower: ~Copyable {
         return nil
     }
 
-    /// Hands over what a change owes by the subscriptions with these serials.
+    /// Hands over what a change owes because of the subscriptions with these serials.
     private mutating func expand(
         _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry,
         _ settings: ContainerSettings, from offset: UInt32
@@ -340,14 +338,14 @@ package struct Follower: ~Copyable {
         var fanout = ChangeFanout(
             of: change, at: entry.position, appendedAt: entry.appendedAt,
             identity: identity, settings: settings, firstOffset: offset)
-        // In portions, so that a change that fires many subscriptions fits the memory.
+        // In portions, so that a change that fires many subscriptions fits into memory.
         for part in parts(of: fired, by: Self.subscriptionsPerPortion, entry.container) {
             state.expand(part, in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
             pendingInbox.append(contentsOf: fanout.takeInbox())
             let suppressed = fanout.takeSuppressed()
-            // Before anything of it is handed over, so that whoever watches hears of it first.
+            // Before any delivery is handed over, so that observers hear of the change first.
             if part.startIndex == 0 { watch(fired, by: change, entry, leftOut: suppressed) }
             if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
@@ -363,7 +361,7 @@ package struct Follower: ~Copyable {
         watch(fired, by: change, entry)
         let (serials, unreached) = state.withoutRepeatedSilence(
             fired, of: change, in: entry.container)
-        // What ranges fire is told by them.
+        // The worker of the ranges reports the firings of the other subscriptions.
         noteFirings(unreached.map(\.serial), unreached, entry)
         let ranges = ranges(of: serials, entry)
         logger.info(
@@ -374,17 +372,20 @@ package struct Follower: ~Copyable {
         try await handOver(finished: entry.position, ranges: ranges)
     }
 
-    /// Keeps of the once subscriptions those that this change may fire: the claim is durable before
-    /// anything is sent.
+    /// Claims the fired once subscriptions, and removes those from `fired` that this change may not
+    /// fire.
     ///
-    /// - Returns: All of them, which end after this change, whoever fires them.
+    /// A claim is durable before anything is sent.
+    ///
+    /// - Returns: All fired once subscriptions. They end after this change, whichever change fires
+    ///   them.
     mutating func claimOnce(
         _ fired: inout [UInt64], at position: LogPosition, of container: ContainerKey
     ) async throws -> [UInt64] {
         let once = state.onceSerials(among: fired, of: container)
         guard !once.isEmpty else { return [] }
         var lost = Set(once)
-        // In portions, so that others may write between them.
+        // In portions, so that others can write between them.
         for start in stride(from: 0, to: once.count, by: Self.subscriptionsPerRange) {
             let portion = once[start..<min(start + Self.subscriptionsPerRange, once.count)]
             defer { CrashPoint.claimed.reach() }

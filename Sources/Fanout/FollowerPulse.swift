@@ -1,30 +1,31 @@
 package import RelayModel
 import Synchronization
 
-/// What the follower is at, since when, and what whose entries took: whoever looks can tell that it
-/// stands still, and for whom it works.
+/// Tells which entry the follower works on, since when, and how much time the entries of each
+/// container took.
 ///
-/// One that waits at the head, or for room to hand deliveries over, is at rest.
-/// Concurrency: a lock; the follower writes, the watch reads.
+/// It shows whether the follower stands still, and for which container it works.
+///
+/// A follower that waits at the head, or for room to hand deliveries over, is at rest. Concurrency:
+/// a lock. The follower writes, its observers read.
 package final class FollowerPulse: Sendable {
-    /// The follower has been at one entry for so long.
+    /// The follower has been at one entry for longer than `patience`.
     package struct Stand: Sendable, Hashable {
-        /// The entry.
+        /// The position of the entry.
         package let position: LogPosition
-        /// How long it has been at it.
+        /// How long the follower has been at the entry.
         package let duration: Duration
     }
 
-    /// What the entries of one container took.
+    /// The work on the entries of one container.
     package struct Work: Sendable, Hashable {
-        /// How many there were.
+        /// The number of entries.
         package var entries = 0
-        /// How long the follower was at them.
+        /// The time that the follower took for them.
         package var time = Duration.zero
-        /// How many of them took too long for the log's turn, and were judged beside it.
+        /// The number of entries that took too long for the log's turn, and were judged beside it.
         package var dear = 0
 
-        /// Says what entries took.
         package init(entries: Int = 0, time: Duration = .zero, dear: Int = 0) {
             self.entries = entries
             self.time = time
@@ -32,11 +33,11 @@ package final class FollowerPulse: Sendable {
         }
     }
 
-    /// An entry in hand.
+    /// An entry that the follower works on.
     package struct Entry: Sendable {
-        /// Its place.
+        /// The position of the entry.
         package let position: LogPosition
-        /// Whose it is.
+        /// The container of the entry.
         package let container: ContainerKey
 
         package init(position: LogPosition, container: ContainerKey) {
@@ -47,11 +48,14 @@ package final class FollowerPulse: Sendable {
 
     private struct State {
         var current: (entry: Entry, since: Duration)?
-        /// What is judged beside the log, since when.
+        /// The positions of the changes that are judged beside the log, with the start of the
+        /// judgement.
         var beside: [LogPosition: Duration] = [:]
         var work: [ContainerKey: Work] = [:]
 
-        /// Notes what the entry in hand took until `now`, and lays it aside.
+        /// Adds the time since the current entry was begun, and sets it aside.
+        ///
+        /// Returns the entry.
         mutating func rest(at now: Duration) -> Entry? {
             guard let (entry, since) = current else { return nil }
             current = nil
@@ -60,7 +64,9 @@ package final class FollowerPulse: Sendable {
         }
     }
 
-    /// From then on a follower stands still: ordinary entries take a thousandth of a second.
+    /// The duration after which a follower stands still.
+    ///
+    /// Ordinary entries take about a millisecond.
     package static let patience: Duration = .seconds(8)
 
     private let state = Mutex(State())
@@ -68,25 +74,29 @@ package final class FollowerPulse: Sendable {
     private let matches = Atomic<UInt64>(0)
     private let clock: @Sendable () -> Duration
 
-    /// Creates a pulse at rest; `clock` is a clock that never goes back.
+    /// Creates a pulse at rest.
+    ///
+    /// `clock` must never go back.
     package init(clock: @escaping @Sendable () -> Duration) {
         self.clock = clock
     }
 
-    /// The follower begins with an entry, or goes on with it.
+    /// Notes that the follower begins or resumes an entry.
     package func work(on entry: Entry) {
         let now = clock()
         state.withLock { $0.current = (entry, now) }
     }
 
-    /// The follower waits; returns the entry that it was at.
+    /// Notes that the follower waits.
+    ///
+    /// Returns the entry that it was at.
     @discardableResult
     package func rest() -> Entry? {
         let now = clock()
         return state.withLock { $0.rest(at: now) }
     }
 
-    /// The follower is done with its entry.
+    /// Notes that the follower has finished its entry.
     package func finish() {
         let now = clock()
         state.withLock { state in
@@ -95,7 +105,7 @@ package final class FollowerPulse: Sendable {
         }
     }
 
-    /// The change in hand is judged beside the log from now on.
+    /// Notes that the current change is judged beside the log from now on.
     func putOff(_ position: LogPosition) {
         let now = clock()
         state.withLock { state in
@@ -104,7 +114,9 @@ package final class FollowerPulse: Sendable {
         }
     }
 
-    /// A change that was put off is judged: what that took counts as the follower's work.
+    /// Notes that a put-off change was judged.
+    ///
+    /// The time that this took counts as the follower's work.
     func makeUp(_ entry: Entry) {
         let now = clock()
         state.withLock { state in
@@ -115,18 +127,19 @@ package final class FollowerPulse: Sendable {
         }
     }
 
-    /// A change was judged, and fired so many subscriptions.
+    /// Notes that a change was judged, and fired `count` subscriptions.
     func judged(matches count: Int) {
         changes.wrappingAdd(1, ordering: .relaxed)
         matches.wrappingAdd(UInt64(count), ordering: .relaxed)
     }
 
-    /// The changes that were judged since the start, and the subscriptions that they fired.
+    /// The number of changes that were judged since the start, and of subscriptions that they
+    /// fired.
     package var judged: (changes: UInt64, matches: UInt64) {
         (changes.load(ordering: .relaxed), matches.load(ordering: .relaxed))
     }
 
-    /// What whose entries took since the last call, of those that are done.
+    /// Takes the work on each container's finished entries since the last call.
     package func takeWork() -> [ContainerKey: Work] {
         state.withLock { state in
             let done = state.work.filter { $0.value.entries > 0 }
@@ -135,7 +148,7 @@ package final class FollowerPulse: Sendable {
         }
     }
 
-    /// Where the follower stands still; `nil` if it does not.
+    /// The entry at which the follower stands still, or `nil` if it does not.
     package var stand: Stand? {
         let now = clock()
         return state.withLock { state in

@@ -3,14 +3,14 @@ import Metrics
 import RelayModel
 import Synchronization
 
-/// Shows what the indexes hold and what matching costs, whenever metrics are read.
+/// Updates the metrics of what the indexes hold and what matching costs, whenever metrics are read.
 ///
-/// Concurrency: a lock holds what was shown last, so that counters only ever rise.
+/// Concurrency: a lock holds the statistics that were shown last, so that counters only rise.
 package final class IndexMeter: Sendable {
     private let directory: IndexDirectory
     private let shown = Mutex<[ContainerKey: IndexStatistics]>([:])
 
-    /// Creates a meter of the indexes on `directory`.
+    /// Creates a meter of the indexes in `directory`.
     package init(_ directory: IndexDirectory) {
         self.directory = directory
     }
@@ -18,7 +18,7 @@ package final class IndexMeter: Sendable {
     /// Brings the metrics up to date.
     package func update() {
         for container in directory.containers {
-            // What is judged at length is shown the next time.
+            // An index that a long judgement uses is shown the next time.
             guard !directory.turns.isJudging(container),
                 let index = directory.index(of: container)
             else { continue }

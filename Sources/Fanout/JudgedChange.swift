@@ -1,25 +1,25 @@
 package import RelayModel
 package import Storage
 
-/// What became of a change when the follower judged it, for whoever watches.
+/// What happened to a change when the follower judged it.
 package struct JudgedChange: Sendable {
-    /// What became of it.
+    /// The result of the judgement.
     package enum Verdict: Sendable, Hashable {
-        /// It was judged, and fired as many subscriptions as are counted.
+        /// The change was judged, and fired ``firedCount`` subscriptions.
         case judged
-        /// It is older than what was applied to its record, and fires nothing.
+        /// The change is older than what was already applied to its record, and fires nothing.
         case stale
-        /// It cannot be worked, and is set aside with the reason.
+        /// The change cannot be worked, and was set aside for this reason.
         case setAside(String)
     }
 
-    /// A subscription that it fired.
+    /// A subscription that the change fired.
     package struct Fired: Sendable, Hashable {
-        /// Its number.
+        /// The serial of the subscription.
         package let serial: UInt64
-        /// Its name.
+        /// The ID of the subscription.
         package let id: SubscriptionID
-        /// Whose it is.
+        /// The owner of the subscription.
         package let owner: UserID
 
         package init(serial: UInt64, id: SubscriptionID, owner: UserID) {
@@ -29,25 +29,28 @@ package struct JudgedChange: Sendable {
         }
     }
 
-    /// How many fired subscriptions are named: nobody reads more of one change.
+    /// The maximum number of fired subscriptions that are named.
+    ///
+    /// Nobody reads more of one change.
     package static let mostNamed = 100
 
-    /// Where it stands in the log.
+    /// The position of the change in the log.
     package let position: LogPosition
-    /// Whose data it is.
+    /// The container of the change.
     package let container: ContainerKey
-    /// When it was appended.
+    /// The time when the change was appended.
     package let appendedAt: Timestamp
-    /// The change, which need not have been read.
+    /// The change, which may not have been read.
     package let change: LoggedChange
-    /// What became of it.
+    /// The result of the judgement.
     package let verdict: Verdict
-    /// How many subscriptions it fired.
+    /// The number of subscriptions that the change fired.
     package var firedCount = 0
-    /// The first of them, at most ``mostNamed``.
+    /// The first fired subscriptions, at most ``mostNamed``.
     package var fired: [Fired] = []
-    /// Devices that get nothing because they made the change, as far as the first thousand fired
-    /// subscriptions say.
+    /// The devices that get nothing because they made the change.
+    ///
+    /// Only the first portion of fired subscriptions, about a thousand, is considered.
     package var leftOut: [SuppressedDevice] = []
 
     init(_ entry: FollowedEntry, _ change: LoggedChange, _ verdict: Verdict) {
@@ -59,14 +62,16 @@ package struct JudgedChange: Sendable {
     }
 }
 
-/// Who watches changes being judged.
+/// An observer of changes being judged.
 ///
-/// The follower waits for nobody: what is told is to be put aside at once. A change that is worked
-/// again after a restart is told again.
+/// The follower does not wait for observers, so `tell` must return at once. A change that is worked
+/// again after a restart is reported again.
 package struct ChangeWatch: Sendable {
-    /// Whether anybody wants to know of a container's changes; it is asked for each of them.
+    /// Returns whether the changes of a container are observed.
+    ///
+    /// It is called for each change.
     package let isOn: @Sendable (ContainerKey) -> Bool
-    /// Is told what became of one.
+    /// Receives what happened to a change.
     package let tell: @Sendable (JudgedChange) -> Void
 
     package init(
@@ -77,7 +82,8 @@ package struct ChangeWatch: Sendable {
         self.tell = tell
     }
 
-    /// A watch that tells this one and another, each of what it asks for.
+    /// Returns an observer that calls this one and another, each for the containers that it
+    /// observes.
     package func and(_ other: ChangeWatch?) -> ChangeWatch {
         guard let other else { return self }
         return ChangeWatch { container in
@@ -90,13 +96,13 @@ package struct ChangeWatch: Sendable {
 }
 
 extension Follower {
-    /// Tells of a change that fired nothing.
+    /// Reports a change that fired nothing.
     func watch(_ change: LoggedChange, _ verdict: JudgedChange.Verdict, _ entry: FollowedEntry) {
         guard let watch, watch.isOn(entry.container) else { return }
         watch.tell(JudgedChange(entry, change, verdict))
     }
 
-    /// Tells of a change that fired the subscriptions with these serials.
+    /// Reports a change that fired the subscriptions with these serials.
     mutating func watch(
         _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry,
         leftOut: [SuppressedDevice] = []

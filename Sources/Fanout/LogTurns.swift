@@ -1,40 +1,47 @@
 import RelayModel
 import Storage
 
-/// How much of the log's turn each container has had.
+/// The share of the log's turn that each container has used.
 ///
-/// The log is worked in order, so that a container whose changes fire hundreds each would keep
-/// the changes of the others behind it waiting for all of them. Beyond its allowance it leaves its
-/// larger fan-outs to ranges, which are worked beside the log, container by container. With nobody
-/// beside it, it keeps the log's turn, which is the quicker one. Others count as beside it while
-/// their changes stand behind its own, and for a while after their last one: the next may come at
-/// once. Time is that of the log: when the changes were appended.
+/// The log is worked in order. So a container whose changes fire hundreds of subscriptions each
+/// would keep the changes of other containers behind them waiting. A container that has used up its
+/// allowance leaves its larger fan-outs to ranges, which are worked beside the log, container by
+/// container. A container that is alone keeps the log's turn, which is quicker.
+///
+/// Another container counts as present while its changes are read together with others, and for a
+/// while after its last one, because the next may come at once. Time is that of the log: the
+/// moments when the changes were appended.
 struct LogTurns: Sendable {
-    /// Subscriptions that a container may fire in the log's turn at once while there are others, or
-    /// a quarter of the pushes that are owed by them, if that is more.
+    /// The number of subscriptions that a container may fire in the log's turn at once while others
+    /// are present, or a quarter of the owed pushes, if that is more.
     static let allowance = 256
-    /// How many of them come back in a second: enough for one such fan-out in four seconds, so that
-    /// of a hundred changes of the others hardly one meets it.
+    /// The part of the allowance that comes back each second.
+    ///
+    /// It is enough for one full allowance in four seconds, so that hardly one in a hundred changes
+    /// of other containers meets such a fan-out.
     static let perSecond = 64
-    /// A smaller fan-out never becomes ranges: their rows would cost more than the others gain.
+    /// The size up to which a fan-out never becomes ranges: their rows would cost more than they
+    /// save.
     static let least = 64
-    /// How long a container counts as beside the others after its last change.
+    /// How long a container counts as present after its last change.
     static let remembrance = Contention.remembrance
 
     private struct Turn: Sendable {
-        /// When its last change was appended, of those that were looked at.
+        /// The time when the last change seen was appended.
         var last: Timestamp
-        /// Subscriptions that it may fire still, and as of when.
+        /// The number of subscriptions that the container may still fire, as of `asOf`.
         var left = LogTurns.allowance
         var asOf: Timestamp
     }
 
     private var turns: [ContainerKey: Turn] = [:]
 
-    /// Whether others are beside whoever has the turn.
+    /// Whether several containers are present.
     var isContended: Bool { turns.count > 1 }
 
-    /// Looks ahead in entries that were read together, after those of the call before.
+    /// Notes the containers of entries that were read together.
+    ///
+    /// Call it with the entries in the order of the log.
     mutating func look(ahead entries: [FollowedEntry]) {
         for entry in entries {
             guard case .change = entry.body else { continue }
@@ -44,21 +51,22 @@ struct LogTurns: Sendable {
         guard turns.count > 1, let now = entries.last?.appendedAt else { return }
         turns = turns.filter { _, turn in
             let since = now.duration(since: turn.last)
-            // One of later than now is of a clock that was set back.
+            // A moment later than `now` comes from a clock that was set back since.
             return since <= Self.remembrance && Duration.zero - since <= Self.remembrance
         }
     }
 
-    /// Takes the turn for a fan-out that counts as `count` subscriptions, of a change that was
-    /// appended at `moment`; says whether to leave it to ranges instead.
+    /// Takes the turn for a fan-out of size `count` of a change that was appended at `moment`.
+    ///
+    /// Returns whether it must be left to ranges instead.
     mutating func yields(
         _ count: Int, of container: ContainerKey, at moment: Timestamp
     ) -> Bool {
         guard count > Self.least, turns.count > 1, var turn = turns[container] else {
             return false
         }
-        // Where the clock was set back, what is left comes back from now on, and not from when it
-        // will be as late again.
+        // If the clock was set back, the allowance comes back from now on, and not only once the
+        // clock has reached the old time again.
         turn.asOf = min(turn.asOf, moment)
         let seconds = min(moment.duration(since: turn.asOf) / .seconds(1), 60)
         let back = Int(seconds * Double(Self.perSecond))

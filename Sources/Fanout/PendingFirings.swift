@@ -1,9 +1,9 @@
 import RelayModel
 import Storage
 
-/// What entries that were worked did to subscriptions, until it is handed over.
+/// The effects of worked entries on subscriptions, until they are handed over.
 struct PendingFirings {
-    /// The number at which they are handed over, whether or not the entries owe deliveries.
+    /// The number of firings at which they are handed over, even if the entries owe no deliveries.
     private static let most = 65_536
 
     private var notes: [FiringNote] = []
@@ -17,7 +17,7 @@ struct PendingFirings {
         count += note.count
     }
 
-    /// Takes all of them.
+    /// Takes all notes.
     mutating func take() -> [FiringNote] {
         defer {
             notes.removeAll(keepingCapacity: true)
@@ -28,8 +28,10 @@ struct PendingFirings {
 }
 
 extension Follower {
-    /// Notes what an entry did to subscriptions, once all that it owes is pending or handed over:
-    /// before that a batch may not tell of it.
+    /// Notes the effects of an entry on subscriptions.
+    ///
+    /// Call it once everything that the entry owes is pending or handed over, because no batch may
+    /// report the effects earlier.
     mutating func noteFirings(
         _ fired: [UInt64], _ unreached: [UnreachedFiring], _ entry: FollowedEntry
     ) {

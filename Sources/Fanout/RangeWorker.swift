@@ -2,14 +2,14 @@ package import Logging
 package import RelayModel
 package import Storage
 
-/// Works the ranges of huge fan-outs, beside the log: reads what was active at the change, expands,
-/// composes, and hands over.
+/// Works the ranges of huge fan-outs, beside the log: reads what was active at the change, expands
+/// it, composes the pushes, and hands them over.
 ///
 /// Containers take turns, range by range. Memory is bounded by two portions of a range.
-/// Concurrency: one task runs ``run()``; everything it changes is its own, except the badges. It
-/// suspends while whoever takes the deliveries has no room. Life: run until cancelled.
+/// Concurrency: one task runs ``run()``, and only that task touches the worker's state, except the
+/// badges. It suspends while the receiver of deliveries has no room. Life: run until cancelled.
 package struct RangeWorker: ~Copyable {
-    /// Who takes the deliveries; it suspends while it has no room.
+    /// Takes the deliveries, and suspends while there is no room.
     package typealias Taker = @Sendable (RangeBatch) async throws -> Void
 
     private let log: any ShardLog
@@ -22,15 +22,19 @@ package struct RangeWorker: ~Copyable {
     private let patience: StorePatience
     private let take: Taker
     private let meter = FanoutMeter()
-    /// The last range of each container that was handed over; its row stays until it is settled.
+    /// The last range of each container that was handed over.
+    ///
+    /// Its row stays until it is settled.
     private var handedOver: [ContainerKey: UInt64] = [:]
-    /// The change of the last range: the ranges of one change follow each other.
+    /// The log entry of the last range.
+    ///
+    /// The ranges of one change follow each other.
     private var lastEntry: LogEntry?
 
     /// Creates a worker that has handed nothing over.
     ///
-    /// The badges are those of the follower, which must have recovered. `now` tells when something
-    /// was set aside; `clock` measures how long a disk that is full is waited for.
+    /// The badges are those of the follower, which must have recovered. `now` tells when a range
+    /// was set aside. `clock` measures the waits for a full disk.
     package init(
         log: any ShardLog, ranges: any FanoutRanges, identity: DeliveryIdentity,
         badges: BadgeCounts, settings: @escaping Follower.SettingsSource, logger: Logger,
@@ -50,14 +54,14 @@ package struct RangeWorker: ~Copyable {
         self.take = take
     }
 
-    /// Works what is open, and what appears, until the task is cancelled.
+    /// Works the open ranges, and those that appear, until the task is cancelled.
     package mutating func run() async throws {
         try await workAll()
         for await _ in ranges.rangesAppeared { try await workAll() }
         try Task.checkCancellation()
     }
 
-    /// Hands over all ranges that are there, and those that appear meanwhile.
+    /// Hands over all ranges that exist, and those that appear meanwhile.
     package mutating func workAll() async throws {
         while true {
             var isIdle = true
@@ -85,8 +89,9 @@ package struct RangeWorker: ~Copyable {
         }
     }
 
-    /// What does not work now works at no later start either, and as long as its row stood among
-    /// the others, nothing of the log after it could be pruned.
+    /// Sets a range aside that no later start could work either.
+    ///
+    /// While its row existed, nothing of the log after it could be pruned.
     private func setAside(_ range: FanoutRange, because reason: String) async throws {
         logger.critical(
             "a range cannot be worked, and is set aside",
@@ -114,7 +119,7 @@ package struct RangeWorker: ~Copyable {
         let reading = RangeReading(range: range, ranges: ranges, patience: patience)
         var members = try await reading.members(from: 0)
         for start in stride(from: 0, to: range.serials.count, by: RangeReading.portion) {
-            // What comes next is read while these wait for room.
+            // The next portion is read while the deliveries of this one wait for room.
             let end = min(start + RangeReading.portion, range.serials.count)
             async let following = reading.members(from: end)
             for member in members {
@@ -122,7 +127,7 @@ package struct RangeWorker: ~Copyable {
                     member.version.subscription, serial: member.version.serial,
                     to: member.devices, badges)
             }
-            // Nobody is told of them here, and a range may have many.
+            // Nobody observes them here, and a range may have many.
             _ = fanout.takeSuppressed()
             let inbox = fanout.takeInbox()
             if !inbox.isEmpty {
@@ -133,7 +138,7 @@ package struct RangeWorker: ~Copyable {
             let isLast = end == range.serials.count
             if isLast || !deliveries.isEmpty {
                 CrashPoint.range.reach()
-                // The range is expanded whole at every start, so that its end knows all of it.
+                // Every start expands the whole range, so that its end knows all of it.
                 let firing =
                     isLast
                     ? FiringNote(
@@ -168,14 +173,14 @@ package struct RangeWorker: ~Copyable {
 
 /// Reads the subscriptions of a range in portions.
 private struct RangeReading: Sendable {
-    /// Subscriptions that are read and expanded at a time.
+    /// The number of subscriptions that are read and expanded at a time.
     static let portion = 256
 
     let range: FanoutRange
     let ranges: any FanoutRanges
     let patience: StorePatience
 
-    /// A portion of the range; empty behind its end.
+    /// Returns a portion of the range, which is empty beyond its end.
     func members(from start: Int) async throws -> [RangeMember] {
         guard start < range.serials.count else { return [] }
         return try await patience.attempt {
@@ -184,7 +189,7 @@ private struct RangeReading: Sendable {
     }
 }
 
-/// Why a range can be worked at no later start either.
+/// The reason why no later start can work a range either.
 private struct UnworkableRange: Error {
     let reason: String
 
@@ -194,7 +199,9 @@ private struct UnworkableRange: Error {
 }
 
 extension StorageError {
-    /// Whether only one entry of the log cannot be read; damage is more.
+    /// Whether the error concerns only one entry of the log.
+    ///
+    /// Damage of the store concerns more.
     var isOfOneEntry: Bool {
         if case .unreadable = self { true } else { false }
     }

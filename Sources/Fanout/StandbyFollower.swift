@@ -4,32 +4,35 @@ package import RelayModel
 package import Storage
 import Synchronization
 
-/// Keeps the state of a shard that another process owns, as of its progress about, so that who
-/// takes the owner's place has it already.
+/// Keeps the state of a shard that another process owns, about as of its progress.
 ///
-/// It reads the registry as a start does, in bounded portions, and then what has ended and begun
-/// since, once a second. At every moment the state has all versions up to its last serials that
-/// are active at its place, and no others: so it can be taken at any moment, also half loaded, and
-/// a start goes on from there.
+/// A process that takes over the store then has the state already.
 ///
-/// Concurrency: one task runs ``run(from:)``; whoever takes the state waits for no database, but
-/// for a portion that is being put into the index at most. Life: run until cancelled.
+/// It reads the registry as a start does, in bounded portions, and afterwards once a second what
+/// has ended and begun since. At every moment the state contains exactly the versions up to its
+/// last serials that are active at its place. So it can be taken at any moment, even half loaded,
+/// and a start continues from there.
+///
+/// Concurrency: one task runs ``run(from:)``. Taking the state never waits for a database, only for
+/// a portion that is being put into the index. Life: run until cancelled.
 package final class StandbyFollower: Sendable {
     private struct Held {
         var state: ShardState
-        /// Where the state is; `nil` before anything was read.
+        /// The place of the state, or `nil` before anything was read.
         var place: LogPlace?
-        /// Whether everything was loaded once.
+        /// Whether everything was loaded at least once.
         var isWhole = false
     }
 
-    /// How long it rests between two looks at the progress.
+    /// The pause between two looks at the progress.
     private static let pause = Duration.seconds(1)
-    /// The longest rest between two portions; it is as long as reading the one before has taken, so
-    /// that the database works half of the time for who stands by.
+    /// The longest rest between two portions.
+    ///
+    /// A rest lasts as long as reading the portion before it, so that the standby uses at most half
+    /// of the database's time.
     private static let longestRest = Duration.seconds(1)
 
-    /// `nil` once it is taken.
+    /// The state, or `nil` once it was taken.
     private let held: Mutex<Held?>
     private let makeState: @Sendable () -> ShardState
     private let clock: any Clock<Duration>
@@ -37,13 +40,13 @@ package final class StandbyFollower: Sendable {
     private let logger: Logger
     private let meter = StandbyMeter()
 
-    /// Begins with nothing.
+    /// Creates a standby with an empty state.
     ///
     /// - Parameters:
-    ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
-    ///   - clock: Measures pauses.
-    ///   - portion: How many versions are read at a time.
-    ///   - logger: Hears what an operator should know.
+    ///   - indexSeed: A random seed that keeps the hashes of the indexes secret.
+    ///   - clock: The clock that measures pauses.
+    ///   - portion: The number of versions that are read at a time.
+    ///   - logger: The log for the operator.
     package init(
         indexSeed: UInt64, clock: any Clock<Duration>, portion: Int = 5000, logger: Logger
     ) {
@@ -56,7 +59,7 @@ package final class StandbyFollower: Sendable {
 
     /// Follows until the task is cancelled or the state is taken.
     ///
-    /// A database that is away is asked again and again; the state stays.
+    /// If the database is away, it retries, and keeps the state.
     package func run(from source: any StandbyVersions) async {
         var last = ""
         while !Task.isCancelled, held.withLock({ $0 != nil }) {
@@ -66,7 +69,7 @@ package final class StandbyFollower: Sendable {
             } catch is CancellationError {
                 return
             } catch {
-                // What goes on for long is told once.
+                // A fault that goes on is logged only once.
                 if "\(error)" != last {
                     last = "\(error)"
                     logger.warning(
@@ -77,12 +80,12 @@ package final class StandbyFollower: Sendable {
         }
     }
 
-    /// Brings the state to where the progress is, once.
+    /// Brings the state to the current progress, once.
     package func catchUp(with source: any StandbyVersions) async throws {
         let settled = try await source.settledPlace()
         switch held.withLock({ $0?.place }) {
         case settled?:
-            // Nothing has happened, unless the state is half loaded.
+            // Nothing has changed. Continue only if the state is half loaded.
             if held.withLock({ $0?.isWhole == true }) { return }
         case let place?:
             switch try await source.endings(since: place, upTo: settled.position) {
@@ -95,7 +98,7 @@ package final class StandbyFollower: Sendable {
         try await load(at: settled.position, source)
     }
 
-    /// What is known of the state, for whoever asks.
+    /// The status of the state, or `nil` if nothing was read or the state was taken.
     package var status: StandbyStatus? {
         held.withLock { held in
             held.flatMap { held in
@@ -109,8 +112,9 @@ package final class StandbyFollower: Sendable {
         }
     }
 
-    /// Puts the state into `shard`, forgets it here, and says of where it is; `nil` if nothing was
-    /// read, or it was taken already.
+    /// Moves the state into `shard`, and returns its place.
+    ///
+    /// Returns `nil` if nothing was read, or if it was taken already.
     func hand(over shard: inout ShardState) -> LogPlace? {
         guard let held = held.withLock({ $0.take() }), let place = held.place else { return nil }
         meter.show(.start, subscriptions: 0)
@@ -128,7 +132,7 @@ package final class StandbyFollower: Sendable {
             meter.countReload()
         }
         held.withLock { held in
-            // The one before is let go of first.
+            // Release the old state first, so that memory never holds two.
             guard held.take() != nil else { return }
             held = Held(state: makeState(), place: place)
         }
@@ -159,7 +163,7 @@ package final class StandbyFollower: Sendable {
         if let count { meter.show(position, subscriptions: count) }
     }
 
-    /// Reads versions portion by portion, and puts them into the state, until there are no more.
+    /// Reads versions portion by portion until there are no more, and puts them into the state.
     private func inPortions<Version: Sendable>(
         after last: @Sendable (ShardState) -> UInt64,
         _ read: @Sendable (UInt64) async throws -> [Version],
@@ -182,14 +186,14 @@ package final class StandbyFollower: Sendable {
     }
 }
 
-/// How far a relay that stands by has the state of its store.
+/// How far a relay that stands by has loaded the state of its store.
 package struct StandbyStatus: Sendable, Hashable {
-    /// The position of the log of which it is the state.
+    /// The log position of the state.
     package var position: LogPosition
-    /// Whether all is loaded.
+    /// Whether everything is loaded.
     package var isWarm: Bool
-    /// The subscriptions that are loaded.
+    /// The number of subscriptions that are loaded.
     package var subscriptions: Int
-    /// The devices that are loaded.
+    /// The number of devices that are loaded.
     package var devices: Int
 }

@@ -3,42 +3,43 @@ import PredicateLanguage
 package import RelayModel
 package import Storage
 
-/// Judges changes of the past by a subscription that was not there, as if it had been.
+/// Judges past changes by a subscription that did not exist then, as if it had.
 ///
-/// The walk's own code judges, on a state that has nothing but the subscription. Nothing is kept or
-/// sent. Pure, but for the steps that a condition may take.
+/// The walk's own code judges, on a state that contains nothing but the subscription. Nothing is
+/// saved or sent. Pure, except for the steps that a condition may take.
 package struct Rehearsal {
-    /// What came of one change.
+    /// The result for one change.
     package struct Verdict: Sendable {
-        /// Whether it would have fired the subscription.
+        /// Whether the change would have fired the subscription.
         package var fires = false
-        /// Whether it would have fired the subscription as it was saved.
+        /// Whether the change would have fired the subscription as it was saved before.
         package var firedFormerly = false
-        /// The pushes to the owner's devices, others' silent ones aside.
+        /// The number of pushes to the owner's devices, as if no other subscription pushed
+        /// silently.
         package var pushes = 0
-        /// The serials of the devices that get none, because they made the change.
+        /// The serials of the devices that get no push because they made the change.
         package var leftOut: [UInt64] = []
-        /// What it did to its record.
+        /// The operation of the change.
         package var operation: ChangeOperation
     }
 
     /// The subscription that is rehearsed.
     package let subscription: Subscription
-    /// The devices of its owner.
+    /// The devices of the owner.
     private let devices: [DeviceVersion]
-    /// Fires by every change that the owner may be told of.
+    /// A state that fires for every change that the owner may be told of.
     ///
-    /// It is asked first: a condition that is never judged on what is hidden tells nothing of it,
-    /// neither by errors nor by steps nor by the time that it takes.
+    /// It is asked first. So the condition is never judged on a hidden change, and reveals nothing
+    /// of it by errors, steps or time.
     private var witness: ShardState
     private var subject: ShardState
-    /// The subscription as it was saved, if the two are compared.
+    /// The subscription as it was saved before, if the two are compared.
     private let former: Subscription?
     private var formerState: ShardState?
 
     private static let serial: UInt64 = 1
 
-    /// Begins a rehearsal of `subscription`, in place of `former` if that is given.
+    /// Creates a rehearsal of `subscription`, in place of `former` if that is given.
     ///
     /// - Throws: ``PredicateLanguage/PredicateError`` if a condition cannot be read.
     package init(
@@ -63,8 +64,8 @@ package struct Rehearsal {
         return state
     }
 
-    /// Which changes are looked at: those of the record type, in the database, that the owner may
-    /// be told of, whatever they did.
+    /// Returns a subscription that selects the changes to look at: all operations on the record
+    /// type in the database that the owner may be told of.
     private static func witness(
         of subscription: Subscription, _ former: Subscription?
     ) -> Subscription {
@@ -81,18 +82,22 @@ package struct Rehearsal {
         return former == nil || former?.recordType == type ? type : nil
     }
 
-    /// The record type of every change that can matter; `nil` means any.
+    /// Returns the record type of every change that can matter.
+    ///
+    /// `nil` means any.
     package static func recordTypeRead(
         by subscription: Subscription, insteadOf former: Subscription?
     ) -> RecordType? { recordType(of: subscription, former) }
 
-    /// Evaluations of the condition that had an error, so far.
+    /// The number of evaluations of the condition that had an error so far.
     package var errors: Int {
         let errors = subject.index(of: subscription.container)?.errors[Self.serial] ?? 0
         return Int(clamping: errors)
     }
 
-    /// Judges one change; `nil` if there is none that the owner may be told of.
+    /// Judges one change.
+    ///
+    /// Returns `nil` if the owner may not be told of it.
     ///
     /// - Throws: `DearChange` if a condition takes more steps than one change may, and what reading
     ///   the change throws.
@@ -112,7 +117,7 @@ package struct Rehearsal {
         return verdict
     }
 
-    /// Whether the owner may be told of a change.
+    /// Returns whether the owner may be told of a change.
     package func mayTell(of change: RecordChange) -> Bool {
         change.database == subscription.database && change.mayTell(subscription)
             && (change.database == .public || change.owner == subscription.owner)
@@ -144,8 +149,10 @@ package struct Rehearsal {
 }
 
 private extension ShardState {
-    /// Whether a change fires the one subscription that there is; what it asks about a record that
-    /// its owner might not read before is not even judged.
+    /// Returns whether a change fires the only subscription of the state.
+    ///
+    /// A condition about a record that the owner might not read before the change is not even
+    /// judged.
     mutating func fires(
         _ logged: LoggedPastChange, _ subscription: Subscription
     ) throws -> (fires: Bool, read: RecordChange?)? {

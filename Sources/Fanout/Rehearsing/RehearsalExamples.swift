@@ -1,16 +1,16 @@
 package import RelayModel
 package import Storage
 
-/// Shows single changes of a rehearsal: the pushes as they would be, how near a miss was, and what
-/// went wrong.
+/// Shows single changes of a rehearsal: the pushes that they would cause, how near a miss was, and
+/// what went wrong.
 ///
-/// The explainer judges them, and what it composes is shown. Pure.
+/// The explainer judges the changes and composes the pushes. Pure.
 package struct RehearsalExamples: Sendable {
-    /// A change, with what a device would get of it.
+    /// A change, with what each device would get because of it.
     package struct Example: Sendable {
         /// The change.
         package let past: PastChange
-        /// The owner's devices.
+        /// The results for the owner's devices.
         package var pushes: [Push] = []
     }
 
@@ -18,20 +18,20 @@ package struct RehearsalExamples: Sendable {
     package struct Push: Sendable {
         /// The device.
         package let device: DeviceID
-        /// Why it would get nothing, as a sentence.
+        /// Why the device would get nothing, as a sentence.
         package var reason: String?
         /// The push; its payload is ``payload``.
         package var push: PushNotification?
-        /// The payload, without the number on the icon, which is counted when it is sent.
+        /// The payload without the badge, which is only counted when a push is sent.
         package var payload: JSONValue?
-        /// What of the notification does not fit.
+        /// The parts of the notification that do not fit.
         package var pruned: [String] = []
-        /// What the device would be owed.
+        /// The delivery that the device would be owed.
         package var owed: OwedDelivery?
-        /// For how many it would be sent, if it would tell of others too.
+        /// The number of deliveries that the push would stand for, if it would tell of others too.
         package var standsFor: Int64?
 
-        /// Takes the push as it would be sent for others too.
+        /// Replaces the push by the one that would be sent for others too.
         package mutating func tell(_ sent: OwedDelivery) {
             push = sent.delivery.notification
             standsFor = sent.delivery.standsFor
@@ -47,7 +47,7 @@ package struct RehearsalExamples: Sendable {
     private let shard: UUIDBytes
     private let trace: MissFinder.Trace
 
-    /// Prepares to show what `subscription` would have made of changes, told to `devices`.
+    /// Creates examples of what `subscription` would have done with changes, on `devices`.
     package init(
         of subscription: Subscription, to devices: [PastDevice], span: PastSpan,
         settings: ContainerSettings, shard: UUIDBytes, trace: @escaping MissFinder.Trace
@@ -67,7 +67,7 @@ package struct RehearsalExamples: Sendable {
         self.trace = trace
     }
 
-    /// The change as the explainer has it; `nil` if it cannot be read.
+    /// Returns the change as the explainer needs it, or `nil` if it cannot be read.
     package func past(_ logged: LoggedPastChange) -> PastChange? {
         guard let change = try? logged.change.change() else { return nil }
         return PastChange(
@@ -75,7 +75,7 @@ package struct RehearsalExamples: Sendable {
             source: logged.source, isStale: false, change: change)
     }
 
-    /// A change that fires it.
+    /// Returns a change that fires the subscription, with the pushes.
     package func example(_ logged: LoggedPastChange) -> Example? {
         guard let past = past(logged) else { return nil }
         var example = Example(past: past)
@@ -96,7 +96,7 @@ package struct RehearsalExamples: Sendable {
         return example
     }
 
-    /// Why a change does not fire it.
+    /// Returns why a change does not fire the subscription.
     package func explanation(of logged: LoggedPastChange) -> Explanation? {
         past(logged).map { judge($0).judged.explanation }
     }
@@ -105,7 +105,7 @@ package struct RehearsalExamples: Sendable {
         _ past: PastChange
     ) -> (explainer: Explainer, judged: Explainer.Judged) {
         var version = version
-        // It has not fired yet, whichever change it is.
+        // Each example is shown as if the subscription had not fired yet.
         if version.version.subscription.firesOnce { version.claimed = past.position }
         let subscription = version.version.subscription
         var question = Explainer.Question(
@@ -116,7 +116,8 @@ package struct RehearsalExamples: Sendable {
         return (explainer, explainer.judge(question))
     }
 
-    /// What went wrong when the condition was judged on a change, in words; `nil` if nothing did.
+    /// Returns the evaluation error of the condition on a change in words, or `nil` if there is
+    /// none.
     package func error(on logged: LoggedPastChange) -> String? {
         guard let change = past(logged)?.change else { return nil }
         return EvaluationFault(

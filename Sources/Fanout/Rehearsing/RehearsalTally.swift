@@ -1,32 +1,34 @@
 package import RelayModel
 package import Storage
 
-/// Counts what a rehearsal came to.
+/// The counts of a rehearsal.
 package struct RehearsalTally: Sendable {
-    /// The order in which changes come.
+    /// The order in which the changes are added.
     package enum Order: Sendable, Hashable {
-        /// From the newest back, as a log is read.
+        /// From newest to oldest, as the log is read.
         case newestFirst
-        /// As they happened, as a file has them.
+        /// From oldest to newest, as a file contains them.
         case oldestFirst
     }
 
-    /// Changes that are remembered of each kind, the newest.
+    /// The maximum number of changes of each kind that are kept as examples, the newest ones.
     private let most: Int
     private let order: Order
     private let isOnce: Bool
     private let wasOnce: Bool
 
-    /// Changes that were looked at.
+    /// The number of changes that were looked at.
     package private(set) var lookedAt = 0
-    /// The first of them that happened, and the last.
+    /// The oldest change that was looked at, and the newest.
     package private(set) var oldest: LoggedPastChange?
     package private(set) var newest: LoggedPastChange?
-    /// Changes that match, of which one alone fires a subscription that fires once.
+    /// The number of changes that match.
+    ///
+    /// A subscription that fires once would fire only by the first of them.
     package private(set) var matched = 0
-    /// Those that matched the subscription as it was saved.
+    /// The number of changes that matched the subscription as it was saved before.
     private var matchedFormerly = 0
-    /// Those that matched both.
+    /// The number of changes that matched both.
     private var matchedBoth = 0
     private var every = Counts()
     private var first: Match?
@@ -35,36 +37,38 @@ package struct RehearsalTally: Sendable {
     private var formerExamples: [LoggedPastChange] = []
     private var newExamples: [LoggedPastChange] = []
     private var goneExamples: [LoggedPastChange] = []
-    /// Firings in the order in which they came, at most twice as many as are told of.
+    /// The firings in the order in which they were added, at most twice ``mostFirings``.
     private var all: [Firing]?
 
-    /// Firings that are remembered, the newest, where it matters when they were.
+    /// The maximum number of firings that are kept, the newest ones, if their times matter.
     package static let mostFirings = 100_000
 
-    /// When it would have fired, and for whom not.
+    /// The time of a firing, and the devices that it leaves out.
     package struct Firing: Sendable {
-        /// When the change was appended.
+        /// The time when the change was appended.
         package let at: Timestamp
-        /// The serials of the devices that get no push, because they made the change.
+        /// The serials of the devices that get no push because they made the change.
         package let leftOut: [UInt64]
     }
 
-    /// How often, when and by what.
+    /// The number of firings, by operation and by hour.
     package struct Counts: Sendable, Hashable {
-        /// Changes that fire it.
+        /// The number of changes that fire the subscription.
         package var fired = 0
-        /// Pushes to the devices that its owner has now.
+        /// The number of pushes to the devices that the owner has now.
         package var pushes = 0
-        /// How many of ``fired`` were of each operation.
+        /// The numbers of ``fired`` changes by operation.
         package var byOperation: [ChangeOperation: Int] = [:]
-        /// How many of ``fired`` were in each hour since 1970 that had any.
+        /// The numbers of ``fired`` changes by hours since 1970.
+        ///
+        /// Hours without any are missing.
         package var byHour: [Int64: Int] = [:]
 
         mutating func add(_ verdict: Rehearsal.Verdict, at moment: Timestamp) {
             fired += 1
             pushes += verdict.pushes
             byOperation[verdict.operation, default: 0] += 1
-            // Rounded down, before 1970 too.
+            // Rounded down, also before 1970.
             byHour[(moment.seconds - (moment.seconds % 3600 + 3600) % 3600) / 3600, default: 0] += 1
         }
     }
@@ -75,8 +79,9 @@ package struct RehearsalTally: Sendable {
         let matchesBoth: Bool
     }
 
-    /// Counts nothing yet; `most` changes are remembered of each kind, and with `keepsFirings` when
-    /// each of the newest firings was.
+    /// Creates an empty tally that keeps `most` changes of each kind as examples.
+    ///
+    /// With `keepsFirings` it keeps the times of the newest firings too.
     package init(
         of subscription: Subscription, insteadOf former: Subscription?, remembering most: Int,
         order: Order = .newestFirst, keepsFirings: Bool = false
@@ -88,7 +93,7 @@ package struct RehearsalTally: Sendable {
         self.most = most
     }
 
-    /// Takes in the next change of the order.
+    /// Adds the next change in the order.
     package mutating func add(_ change: LoggedPastChange, _ verdict: Rehearsal.Verdict) {
         lookedAt += 1
         if oldest == nil || order == .newestFirst { oldest = change }
@@ -106,7 +111,7 @@ package struct RehearsalTally: Sendable {
         if verdict.firedFormerly {
             matchedFormerly += 1
             note(Match(change: change, verdict: verdict, matchesBoth: both), as: &firstFormerly)
-            // One more, because one may be left out.
+            // One more, because the difference may leave one out.
             keep(change, in: &formerExamples, most + 1)
             if !both { keep(change, in: &goneExamples, most) }
         }
@@ -126,7 +131,7 @@ package struct RehearsalTally: Sendable {
         if first == nil || order == .newestFirst { first = match }
     }
 
-    /// Keeps the newest `most` in a list, which is in the order of the newest first.
+    /// Keeps the newest `most` changes in a list, newest first.
     private func keep(
         _ change: LoggedPastChange, in list: inout [LoggedPastChange], _ most: Int
     ) {
@@ -141,7 +146,9 @@ package struct RehearsalTally: Sendable {
 
     // MARK: What came of it
 
-    /// What would have fired: of a subscription that fires once, by the first change that matches.
+    /// The firings of the subscription.
+    ///
+    /// If it fires once, only the first matching change counts.
     package var counts: Counts {
         guard isOnce else { return every }
         var counts = Counts()
@@ -149,10 +156,10 @@ package struct RehearsalTally: Sendable {
         return counts
     }
 
-    /// The change by which a subscription that fires once would have fired.
+    /// The change by which a once subscription would have fired.
     package var once: LoggedPastChange? { isOnce ? first?.change : nil }
 
-    /// The newest firings, the oldest of them first; `nil` if they were not kept.
+    /// The newest firings, oldest first, or `nil` if they were not kept.
     package var firings: [Firing]? {
         guard let all else { return nil }
         guard isOnce else {
@@ -161,26 +168,26 @@ package struct RehearsalTally: Sendable {
         return first.map { [Firing(at: $0.change.appendedAt, leftOut: $0.verdict.leftOut)] } ?? []
     }
 
-    /// The newest changes that would have fired it.
+    /// The newest changes that would have fired the subscription.
     package var firedExamples: [LoggedPastChange] {
         isOnce ? [first?.change].compactMap(\.self).prefix(most).map(\.self) : examples
     }
 
-    /// What a change of the subscription adds, and what it takes away.
+    /// What editing the subscription adds and removes.
     package struct Difference: Sendable, Hashable {
-        /// How often it would have fired as it was saved.
+        /// How often it would have fired as it was saved before.
         package var firedFormerly = 0
-        /// Changes that fire it now, and did not.
+        /// The number of changes that fire it now, and did not before.
         package var added = 0
-        /// Changes that fired it, and do not now.
+        /// The number of changes that fired it before, and do not now.
         package var removed = 0
-        /// The newest of those added.
+        /// The newest of the added changes.
         package var addedExamples: [LoggedPastChange] = []
-        /// The newest of those removed.
+        /// The newest of the removed changes.
         package var removedExamples: [LoggedPastChange] = []
     }
 
-    /// How it differs from the subscription as it was saved.
+    /// The difference from the subscription as it was saved before.
     package var difference: Difference {
         var difference = Difference(
             firedFormerly: wasOnce ? min(matchedFormerly, 1) : matchedFormerly)
