@@ -28,7 +28,7 @@ package struct Follower: ~Copyable {
     static let subscriptionsPerRange = 1000
 
     var state: ShardState
-    /// The position of the last worked entry, as of which the state is.
+    /// The position of the last worked entry, which `state` reflects.
     var worked = LogPosition.start
     /// The number of edits since the last snapshot.
     var edits = 0

@@ -5,7 +5,7 @@ package import Storage
 package struct JudgedChange: Sendable {
     /// The result of the judgement.
     package enum Verdict: Sendable, Hashable {
-        /// The change was judged, and fired ``firedCount`` subscriptions.
+        /// The change was judged, and fired `firedCount` subscriptions.
         case judged
         /// The change is older than what was already applied to its record, and fires nothing.
         case stale

@@ -37,7 +37,7 @@ package struct RehearsalTally: Sendable {
     private var formerExamples: [LoggedPastChange] = []
     private var newExamples: [LoggedPastChange] = []
     private var goneExamples: [LoggedPastChange] = []
-    /// The firings in the order in which they were added, at most twice ``mostFirings``.
+    /// The firings in the order in which they were added, at most twice `mostFirings`.
     private var all: [Firing]?
 
     /// The maximum number of firings that are kept, the newest ones, if their times matter.

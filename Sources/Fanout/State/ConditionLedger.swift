@@ -4,20 +4,25 @@ package import PredicateLanguage
 package import RelayModel
 import Synchronization
 
-/// What the condition of a subscription weighs in its record type's account.
+/// The cost of a subscription's condition in the account of its record type.
 package struct ConditionWeight: Sendable, Hashable {
-    /// Comparisons that it is expected to add to every change; 0 if it is found by a key that few
-    /// changes have.
+    /// The number of comparisons that it is expected to add to every change.
+    ///
+    /// It is 0 if the condition is found by a key that few changes have.
     package var cost: Float
-    /// Tells equal conditions, which the index evaluates once, from others.
+    /// A digest that tells equal conditions, which the index evaluates once, from different ones.
     package var condition: UInt64
-    /// Bytes that it takes in memory; 0 if they are few.
+    /// The bytes that it takes in memory.
+    ///
+    /// It is 0 if these are few.
     package var memory: UInt32
 
     /// Whether it adds to the time of ordinary changes, or takes much memory.
     package var isNoticeable: Bool { cost > 0 || memory > 0 }
 
-    /// Bytes up to which a condition takes few: how many there may be of one user bounds those.
+    /// The number of bytes up to which a condition counts as small.
+    ///
+    /// The number of subscriptions of a user bounds how many small ones there can be.
     package static let fewBytes = 4096
 
     /// A condition that weighs nothing.
@@ -34,7 +39,7 @@ extension ConditionWeight {
     package init(_ expected: PredicateCost, in subscription: Subscription) {
         self = .none
         guard case .query(let query, _) = subscription.scope else { return }
-        // What asks for the record before is filed once more, to be judged on that.
+        // A condition that is also judged on the record before the change is filed twice.
         let bytes = subscription.firesWhen == .matches ? expected.memory : 2 * expected.memory
         if bytes > Self.fewBytes { memory = UInt32(clamping: bytes) }
         if expected.isNoticeable { cost = Float(expected.comparisonsPerChange) }
@@ -46,28 +51,32 @@ extension ConditionWeight {
     }
 }
 
-/// What a predicate is expected to cost, as saving answers it.
+/// The expected cost of a predicate, as the answer to a save reports it.
 package struct PredicateCost: Sendable, Hashable {
-    /// The share of its record type's changes for which it must be looked at, 0 to 1.
+    /// The share of its record type's changes for which the predicate must be evaluated, from 0 to
+    /// 1.
     package let candidatesPerChange: Double
-    /// Comparisons that it is expected to add to a change of its record type.
+    /// The number of comparisons that it is expected to add to a change of its record type.
     package let comparisonsPerChange: Double
-    /// Whether it has no key of its own and is looked at for every change.
+    /// Whether it has no key of its own, and is evaluated for every change.
     package let isResidual: Bool
-    /// What else is looked at wherever it is.
+    /// The number of other conditions that are evaluated wherever this one is.
     package let crowd: Int
-    /// Bytes that it takes in memory, each time that it is filed.
+    /// The bytes that it takes in memory each time it is filed.
     package let memory: Int
 
-    /// What a comparison counts for that only the reference evaluation can judge.
+    /// The number of comparisons that count for one that only the reference evaluation can judge.
     private static let slowComparison = 8
     /// The share of changes from which on a predicate counts in its record type's account.
     private static let noticeable = 0.05
-    /// The same beside so many others that together they would be noticed.
+    /// The share for a predicate that is beside so many others that together they would be
+    /// noticeable.
     private static let noticeableInCrowd = 0.001
     private static let crowded = 64
 
-    /// Weighs `predicate` by what the index expects of it; `nil` asks nothing of fields.
+    /// Weighs `predicate` by what the index expects of it.
+    ///
+    /// `nil` is a predicate without conditions on fields.
     package init(_ cost: MatchingCost, of predicate: RecordPredicate?) {
         candidatesPerChange = cost.candidatesPerChange
         isResidual = cost.isResidual
@@ -77,7 +86,7 @@ package struct PredicateCost: Sendable, Hashable {
         comparisonsPerChange = cost.candidatesPerChange * Double(comparisons)
     }
 
-    /// Whether it adds to the time of ordinary changes at all.
+    /// Whether it adds noticeably to the time of ordinary changes.
     package var isNoticeable: Bool {
         let least = crowd < Self.crowded ? Self.noticeable : Self.noticeableInCrowd
         return candidatesPerChange >= least && comparisonsPerChange > 0
@@ -106,20 +115,21 @@ package struct PredicateCost: Sendable, Hashable {
     }
 }
 
-/// What the conditions of a container's subscriptions add to its ordinary changes, by record type,
-/// and what those of them take in memory that take much.
+/// The accounts of a container's conditions: what they add to its ordinary changes, by record type,
+/// and the memory of those that take much.
 ///
-/// Equal conditions count once, because the index evaluates them once. What a key finds that few
-/// changes have does not count: those subscriptions cost the changes that they are about.
+/// Equal conditions count once, because the index evaluates them once. Conditions that are found by
+/// a key that few changes have do not count: they only cost the changes that they are about.
 ///
-/// Concurrency: a lock; the follower writes, whoever saves reads.
+/// Concurrency: a lock. The follower writes, and saves read.
 package final class ConditionLedger: Sendable {
-    /// One account, in comparisons of a change, or in bytes.
+    /// One account, in comparisons for each change, or in bytes.
     private struct Account {
         var sum: Double = 0
-        /// How often there is a condition, and what it added to the sum when it came.
+        /// For each condition, how often it is entered, and the amount that it added to the sum
+        /// when it was entered first.
         var uses: [UInt64: (count: Int, amount: Double)] = [:]
-        /// What each user's conditions weigh, shared or not.
+        /// The weight of each user's conditions, whether they are shared or not.
         var owners: [UserID: Double] = [:]
 
         mutating func add(_ amount: Double, _ condition: UInt64, of owner: UserID) {
@@ -132,11 +142,13 @@ package final class ConditionLedger: Sendable {
             sum += amount
         }
 
-        /// What a condition would add in the place of `former`: to its user's account what it
-        /// weighs more, to that of all nothing where there is an equal one.
+        /// Returns what a condition would add in the place of `former`.
         ///
-        /// No more is freed than was entered: what `former` weighs now may be more, because others
-        /// have come to stand where it stands.
+        /// To its user's account it adds the difference of the weights. To the total it adds
+        /// nothing if an equal condition is entered.
+        ///
+        /// No more is freed than was entered: the weight of `former` may be more by now, because
+        /// others have been filed beside it.
         func growth(
             _ amount: Double, _ condition: UInt64,
             insteadOf former: (amount: Double, condition: UInt64)
@@ -162,13 +174,15 @@ package final class ConditionLedger: Sendable {
     }
 
     private struct Accounts {
-        /// The accounts by record type; `nil` is for subscriptions to all.
+        /// The accounts by record type.
+        ///
+        /// `nil` is the account of subscriptions to all record types.
         var costs: [RecordType?: Account] = [:]
-        /// Bytes, whatever the record type.
+        /// The account of bytes, regardless of the record type.
         var memory = Account()
     }
 
-    /// What a condition would add to an account of its user, and to that of all.
+    /// What a condition would add to its user's account, and to the total.
     package struct Growth: Sendable, Hashable {
         package var own: Double
         package var all: Double
@@ -181,10 +195,11 @@ package final class ConditionLedger: Sendable {
 
     private let accounts = Mutex<Accounts>(Accounts())
 
-    /// Begins a ledger with nothing in it.
+    /// Creates an empty ledger.
     init() {}
 
-    /// Comparisons that changes of `recordType` are expected to cost beyond what they match.
+    /// Returns the comparisons that changes of `recordType` are expected to cost beyond what they
+    /// match.
     package func comparisonsPerChange(of recordType: RecordType?) -> Double {
         accounts.withLock { accounts in
             let common = accounts.costs[nil]?.sum ?? 0
@@ -193,21 +208,22 @@ package final class ConditionLedger: Sendable {
         }
     }
 
-    /// Comparisons that the conditions of one user are expected to add to changes of `recordType`.
+    /// Returns the comparisons that the conditions of one user are expected to add to changes of
+    /// `recordType`.
     package func comparisonsPerChange(of recordType: RecordType?, by owner: UserID) -> Double {
         accounts.withLock { $0.costs[recordType]?.owners[owner] ?? 0 }
     }
 
-    /// Bytes that all conditions take in memory that take much.
+    /// The bytes of all conditions that take much memory.
     package var memory: Int { accounts.withLock { Int($0.memory.sum) } }
 
-    /// The same of one user's conditions, shared with others or not.
+    /// Returns the bytes of one user's conditions that take much memory, shared with others or not.
     package func memory(of owner: UserID) -> Int {
         accounts.withLock { Int($0.memory.owners[owner] ?? 0) }
     }
 
-    /// Comparisons that a condition would add to changes of `recordType`, in the place of one of
-    /// the same user on that type.
+    /// Returns the comparisons that a condition would add to changes of `recordType`, in the place
+    /// of another condition of the same user on that type.
     package func growth(
         by weight: ConditionWeight, insteadOf former: ConditionWeight, on recordType: RecordType?
     ) -> Growth {
@@ -218,7 +234,7 @@ package final class ConditionLedger: Sendable {
         }
     }
 
-    /// Bytes that a condition would add, in the place of one of the same user.
+    /// Returns the bytes that a condition would add, in the place of another one of the same user.
     package func memoryGrowth(
         by weight: ConditionWeight, insteadOf former: ConditionWeight
     ) -> Growth {
@@ -229,12 +245,12 @@ package final class ConditionLedger: Sendable {
         }
     }
 
-    /// Enters what the condition of `subscription` weighs.
+    /// Enters the weight of the condition of `subscription`.
     package func add(_ weight: ConditionWeight, of subscription: Subscription) {
         add(weight, of: subscription.owner, on: subscription.recordType)
     }
 
-    /// Enters what the condition of somebody weighs, on records of a type.
+    /// Enters the weight of a condition of `owner` on records of a type.
     package func add(_ weight: ConditionWeight, of owner: UserID, on type: RecordType?) {
         guard weight.isNoticeable else { return }
         accounts.withLock { accounts in
@@ -247,12 +263,12 @@ package final class ConditionLedger: Sendable {
         }
     }
 
-    /// Takes out what the condition of `subscription` weighs.
+    /// Removes the weight of the condition of `subscription`.
     package func remove(_ weight: ConditionWeight, of subscription: Subscription) {
         remove(weight, of: subscription.owner, on: subscription.recordType)
     }
 
-    /// Takes out what the condition of somebody weighs, on records of a type.
+    /// Removes the weight of a condition of `owner` on records of a type.
     package func remove(_ weight: ConditionWeight, of owner: UserID, on type: RecordType?) {
         guard weight.isNoticeable else { return }
         accounts.withLock { accounts in

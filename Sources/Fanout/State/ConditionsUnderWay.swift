@@ -1,17 +1,21 @@
 package import RelayModel
 import Synchronization
 
-/// What conditions weigh that are being saved: from when they are weighed until the follower has
-/// entered them in the accounts, or it is known that they are not saved.
+/// The weights of the conditions that are being saved.
 ///
-/// The accounts alone hear of a condition only then: whoever saves very many at once would be
-/// weighed by none of them.
+/// A condition is here from the time when it is weighed until the follower has entered it in the
+/// accounts, or until it is known that it was not saved.
+///
+/// The accounts learn of a condition only then. Without this type, a client that saves very many
+/// conditions at once would exceed the limits, because none of them would be in the accounts yet.
 ///
 /// Concurrency: a lock around values.
 package final class ConditionsUnderWay: Sendable {
-    /// One condition.
+    /// The condition of one subscription.
     package struct Entry: Sendable, Hashable {
-        /// Whose subscription it is, of which one version at the most is active.
+        /// The subscription of the condition.
+        ///
+        /// At most one of its versions is active.
         struct Key: Sendable, Hashable {
             let owner: UserID
             let database: DatabaseScope
@@ -21,12 +25,16 @@ package final class ConditionsUnderWay: Sendable {
         let weight: ConditionWeight
         let key: Key
         let type: RecordType?
-        /// Comparisons that it is expected to add to a change of its record type.
+        /// The number of comparisons that it is expected to add to a change of its record type.
         package var comparisonsPerChange: Double { Double(weight.cost) }
-        /// Bytes that it takes in memory; 0 if they are few.
+        /// The bytes that it takes in memory.
+        ///
+        /// It is 0 if these are few.
         package var memory: Int { Int(weight.memory) }
 
-        /// What the condition of a subscription weighs; `nil` where that is nothing.
+        /// Weighs the condition of a subscription.
+        ///
+        /// Returns `nil` if it weighs nothing.
         package init?(_ subscription: Subscription, _ cost: PredicateCost) {
             weight = ConditionWeight(cost, in: subscription)
             guard weight.isNoticeable else { return nil }
@@ -36,21 +44,23 @@ package final class ConditionsUnderWay: Sendable {
         }
     }
 
-    /// Those of one container.
+    /// The conditions of one container.
     private struct Line: Sendable {
         let costs = ConditionLedger()
-        /// How often each is being saved: whoever saves the same from two devices, or once more
-        /// because no answer came, has one of it in the end.
+        /// How often each condition is being saved.
+        ///
+        /// A client that saves the same from two devices, or again because no answer came, ends up
+        /// with only one of it.
         private var uses: [Entry: Int] = [:]
-        /// Up to where the follower has entered what was saved.
+        /// The position up to which the follower has entered what was saved.
         private var entered = LogPosition.start
-        /// What was saved behind that.
+        /// The conditions that were saved after that position.
         private var saved: [LogPosition: Entry] = [:]
-        /// Where each subscription of it was saved last.
+        /// The position at which each subscription was saved last, among those.
         private var last: [Entry.Key: LogPosition] = [:]
 
         mutating func settle(_ entry: Entry, savedAt position: LogPosition?) {
-            // Callers come here in any order; a version that was replaced counts no more.
+            // Callers come here in any order. A version that was replaced no longer counts.
             guard let position, entered < position, (last[entry.key] ?? .start) < position else {
                 return remove(entry)
             }
@@ -98,17 +108,20 @@ package final class ConditionsUnderWay: Sendable {
 
     init() {}
 
-    /// What the conditions of a container weigh that are being saved; `nil` if none ever was.
+    /// Returns the ledger of a container's conditions that are being saved, or `nil` if there never
+    /// were any.
     package func costs(of container: ContainerKey) -> ConditionLedger? {
         lines.withLock { $0[container]?.costs }
     }
 
-    /// The condition in the place of which one is saved, if that was saved and is under way.
+    /// Returns the condition that `entry` replaces, if that was saved and is not entered yet.
     package func former(of entry: Entry, in container: ContainerKey) -> Entry? {
         lines.withLock { $0[container]?.former(of: entry) }
     }
 
-    /// What a condition would add: nothing if the same is being saved for the same subscription.
+    /// Returns the comparisons that a condition would add.
+    ///
+    /// If the same condition is being saved for the same subscription, that is nothing.
     package func growth(by entry: Entry, in container: ContainerKey) -> Double {
         lines.withLock { lines in
             guard let line = lines[container] else { return entry.comparisonsPerChange }
@@ -118,7 +131,9 @@ package final class ConditionsUnderWay: Sendable {
         }
     }
 
-    /// Bytes that a condition would add: none if the same is being saved for the same subscription.
+    /// Returns the bytes that a condition would add.
+    ///
+    /// If the same condition is being saved for the same subscription, that is nothing.
     package func memoryGrowth(by entry: Entry, in container: ContainerKey) -> Int {
         lines.withLock { lines in
             guard let line = lines[container] else { return entry.memory }
@@ -127,7 +142,7 @@ package final class ConditionsUnderWay: Sendable {
         }
     }
 
-    /// A condition is about to be saved.
+    /// Enters a condition that is about to be saved.
     package func begin(_ entry: Entry, in container: ContainerKey) {
         lines.withLock { lines in
             if lines[container] == nil { lines[container] = Line() }
@@ -135,19 +150,21 @@ package final class ConditionsUnderWay: Sendable {
         }
     }
 
-    /// A condition that was begun with stands in the log at `position`; `nil` if it was not saved.
+    /// Notes the log position at which a condition was saved, or `nil` if it was not saved.
     package func settle(
         _ entry: Entry, savedAt position: LogPosition?, in container: ContainerKey
     ) {
         lines.withLock { $0[container]?.settle(entry, savedAt: position) }
     }
 
-    /// The follower has entered what was saved at `position`, and all of the container before it.
+    /// Notes that the follower has entered what was saved at `position`, and everything of the
+    /// container before it.
     func enter(_ position: LogPosition, of container: ContainerKey) {
         lines.withLock { $0[container]?.enter(position) }
     }
 
-    /// The follower has loaded what was saved up to `position`, whosever it is.
+    /// Notes that the follower has loaded everything that was saved up to `position`, of all
+    /// containers.
     func enterAll(upTo position: LogPosition) {
         lines.withLock { lines in
             for container in lines.keys { lines[container]?.enterAll(upTo: position) }

@@ -3,14 +3,14 @@ import PredicateLanguage
 import RelayModel
 import Storage
 
-/// What a container in one environment knows at a position of the log: its active subscriptions, in
-/// the index, and the devices of its users.
+/// The state of a container in one environment at a position of the log: its active subscriptions,
+/// in the index, and the devices of its users.
 struct ContainerState: Sendable {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
-    /// How the text of an update in the log begins.
+    /// The beginning of the stored text of an update.
     private static let updateBeginning = RecordChange.storedBeginning(of: .update)
-    /// What the conditions of the active subscriptions cost.
+    /// The costs of the conditions of the active subscriptions.
     let costs = ConditionLedger()
     private var updateRules: UpdateRules
     private var subscriptions: PackedSubscriptions
@@ -18,7 +18,7 @@ struct ContainerState: Sendable {
     private var badges: BadgeCounts
     private let key: ContainerKey
 
-    /// Creates the state of a container of which nothing is known.
+    /// Creates an empty state of a container.
     ///
     /// The seed keeps the index's hashes secret.
     init(container: ContainerKey, indexSeed: UInt64, badges: BadgeCounts) {
@@ -30,42 +30,42 @@ struct ContainerState: Sendable {
         devices = PackedDevices(container: container)
     }
 
-    /// The same state, whose devices have these badges.
+    /// Returns the same state with other badges.
     func sharing(_ badges: BadgeCounts) -> ContainerState {
         var state = self
         state.badges = badges
         return state
     }
 
-    /// How many subscriptions are active.
+    /// The number of active subscriptions.
     var subscriptionCount: Int { subscriptions.count }
 
-    /// How many of the active subscriptions fire once.
+    /// The number of active subscriptions that fire once.
     var onceCount: Int { subscriptions.onceCount }
 
-    /// How many of the active subscriptions show nothing.
+    /// The number of active subscriptions with silent pushes.
     var silentCount: Int { subscriptions.silentCount }
 
-    /// How many devices are active.
+    /// The number of active devices.
     var deviceCount: Int { devices.count }
 
     /// Whether there is an active subscription with this serial.
     func contains(_ serial: UInt64) -> Bool { subscriptions.contains(serial) }
 
-    /// The active subscription with this serial, without its condition.
+    /// Returns the active subscription with this serial, without its condition.
     mutating func subscription(_ serial: UInt64) -> Subscription? {
         subscriptions.subscription(serial)
     }
 
-    /// The devices of a user, by ascending serial.
+    /// Returns the devices of a user, by ascending serial.
     mutating func devices(of user: UserID) -> [DeviceVersion] { devices.devices(of: user) }
 
     // MARK: Edits
 
     /// Makes a subscription active.
     ///
-    /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read, which saving
-    ///   has ruled out; then it is not active.
+    /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read. Then it is
+    ///   not active. Saving has already ruled this out.
     mutating func insert(_ version: SubscriptionVersion) throws {
         let indexed = try IndexedSubscription(version.subscription, serial: version.serial)
         if subscriptions.contains(version.serial) { removeSubscription(version.serial) }
@@ -89,8 +89,10 @@ struct ContainerState: Sendable {
 
     // MARK: Changes
 
-    /// Adds the serials of the subscriptions that a change fires, ascending, whoever may read it,
-    /// and of those whose conditions had an error on it to `erring`.
+    /// Adds the serials of the subscriptions that a change fires, ascending, regardless of who may
+    /// read it.
+    ///
+    /// Adds the serials of those whose conditions had an error on it to `erring`.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func matches(
@@ -103,7 +105,9 @@ struct ContainerState: Sendable {
         try updateRules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
     }
 
-    /// The same for a change as the log holds it; says whether its text could be judged as it is.
+    /// Does the same for the stored text of a change.
+    ///
+    /// Returns whether the text could be judged without reading it into a change.
     func matches(
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
         into serials: inout [UInt64], erring: inout [UInt64]
@@ -119,7 +123,8 @@ struct ContainerState: Sendable {
 
     /// Makes a device active, and ends the versions that it replaces.
     ///
-    /// Its badge stays if the same user had it before, unless the registration sets it.
+    /// The device keeps its badge if the same user had it before, unless the registration sets the
+    /// badge.
     mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64]) {
         removeDevices(serials, keepingBadgeOf: version.device.holder)
         devices.insert(version)
@@ -141,8 +146,9 @@ struct ContainerState: Sendable {
 }
 
 extension RecordChange {
-    /// Whether the owner of a subscription may know of this change by it: what it asks about the
-    /// record before needs the right to read that too.
+    /// Returns whether the owner of a subscription may know of this change through it.
+    ///
+    /// A condition about the record before the change requires the right to read that as well.
     func mayTell(_ subscription: Subscription) -> Bool {
         mayRead(subscription.owner)
             && (!subscription.narrowsUpdates || mightRead(subscription.owner))
@@ -150,9 +156,9 @@ extension RecordChange {
 }
 
 extension ContainerState {
-    /// Keeps of `serials` those whose owners may read what `change` did.
+    /// Removes those of `serials` whose owners may not read what `change` did.
     mutating func keepReaders(of change: RecordChange, among serials: inout [UInt64]) {
-        // Without a rule everybody whom the index names may read it.
+        // Without a rule, the owner of every subscription that the index found may read it.
         guard change.readers != nil || change.readersBefore != nil else { return }
         guard serials.count > Self.fewSerials else {
             serials.removeAll { serial in
@@ -170,22 +176,23 @@ extension ContainerState {
         }
     }
 
-    /// For so few, going through a list of readers takes no longer than looking them up.
+    /// The number of serials up to which searching the lists of readers takes no longer than making
+    /// sets of them.
     private static let fewSerials = 16
 
-    /// Takes out those whose time was over when the change was appended.
+    /// Removes those that had expired when the change was appended.
     mutating func dropExpired(at appendedAt: Timestamp, among serials: inout [UInt64]) {
         guard subscriptions.expiringCount > 0, !serials.isEmpty else { return }
         serials.removeAll { subscription($0)?.kindness.isOver(at: appendedAt) == true }
     }
 
-    /// Those of the subscriptions with these serials that fire once.
+    /// Returns those of the subscriptions with these serials that fire once.
     mutating func onceSerials(among serials: [UInt64]) -> [UInt64] {
         guard onceCount > 0 else { return [] }
         return serials.filter { subscription($0)?.firesOnce == true }
     }
 
-    /// Adds to `fanout` what a change owes by the subscriptions with these serials.
+    /// Adds to `fanout` what a change owes because of the subscriptions with these serials.
     mutating func expand(_ serials: ArraySlice<UInt64>, into fanout: inout ChangeFanout) {
         for serial in serials {
             guard let subscription = subscription(serial) else { continue }
@@ -194,22 +201,26 @@ extension ContainerState {
         }
     }
 
-    /// How many pushes a change may owe by a subscription: as many as its owner has devices.
+    /// Returns how many pushes a change may owe because of a subscription: as many as its owner has
+    /// devices.
     func reach(of serial: UInt64) -> Int {
         subscriptions.owner(of: serial).map { devices.count(of: $0) } ?? 0
     }
 
-    /// The most devices that one user has had since the start.
+    /// The largest number of devices that one user has had since the start.
     var mostDevicesOfOne: Int { devices.mostOfOne }
 
-    /// Whether a user has a device of this ID.
+    /// Returns whether a user has a device with this ID.
     func hasDevice(_ id: DeviceID, of user: UserID) -> Bool { devices.hasDevice(id, of: user) }
 
-    /// Of the subscriptions with these serials, those by which a change owes anything that those
-    /// before do not owe already; why the others owe nothing.
+    /// Returns those of the subscriptions with these serials because of which a change owes
+    /// something that the subscriptions before them do not owe already.
     ///
-    /// Subscriptions of one user that leave out the same devices reach the same ones: only the
-    /// first of them is looked at, as a user may have very many of both.
+    /// Also returns why the others owe nothing.
+    ///
+    /// Silent subscriptions of one user that leave out the same devices reach the same devices.
+    /// Only the first of them is looked at, because a user may have very many subscriptions and
+    /// devices.
     mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange
     ) -> (owing: [UInt64], unreached: [UnreachedFiring]) {
@@ -237,15 +248,16 @@ extension ContainerState {
     }
 }
 
-/// Whom the pushes of a subscription reach that show nothing.
+/// Subscriptions with equal values reach the same devices with silent pushes.
 private struct SilentReach: Hashable {
     let owner: UserID
     let suppress: OriginSuppression
 }
 
 extension UnreachedFiring {
-    /// Why a firing owes nothing to any of its owner's devices, of which `left` did not make the
-    /// change.
+    /// Explains why a firing owes nothing to any of its owner's devices.
+    ///
+    /// `left` are the devices that did not make the change.
     init(_ serial: UInt64, all: [DeviceVersion], left: [DeviceVersion]) {
         self.init(
             serial: serial,
@@ -254,18 +266,20 @@ extension UnreachedFiring {
 }
 
 extension ContainerState {
-    /// The state as it goes into a snapshot; badges are the progress's, and not part of it.
+    /// Returns the state for a snapshot.
     ///
-    /// - Throws: What the encoder of the index throws, which is a mistake of the program.
+    /// Badges are recorded with the progress, and are not part of it.
+    ///
+    /// - Throws: What the encoder of the index throws, which would be a programming error.
     func image() throws -> ContainerImage {
         ContainerImage(
             index: try index.image(), updateRules: try updateRules.image(),
             subscriptions: subscriptions.image, devices: devices.image)
     }
 
-    /// Takes the state over from the parts of a snapshot, which `next` reads one by one.
+    /// Loads the state from the parts of a snapshot, which `next` reads one by one.
     ///
-    /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
+    /// - Throws: `ImageDamage` if a part is damaged, or the parts do not belong together.
     init(container: ContainerKey, badges: BadgeCounts, next: () throws -> [UInt8]) throws {
         key = container
         self.badges = badges

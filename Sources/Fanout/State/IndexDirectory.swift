@@ -2,9 +2,9 @@ package import Matching
 package import RelayModel
 import Synchronization
 
-/// The indexes of all containers, for whoever saves and whoever operates.
+/// The indexes of all containers, for saves and for the operator.
 ///
-/// The follower enters and edits them; everybody may ask them.
+/// The follower adds and edits them. Any caller may query them.
 package final class IndexDirectory: Sendable {
     private struct Entry: Sendable {
         let index: SubscriptionIndex
@@ -12,18 +12,18 @@ package final class IndexDirectory: Sendable {
     }
 
     private let entries = Mutex<[ContainerKey: Entry]>([:])
-    /// What the queries of connected clients weigh.
+    /// The weights of the queries of connected clients.
     private let connected = Mutex<[ContainerKey: ConditionLedger]>([:])
-    /// What the conditions weigh that are being saved.
+    /// The weights of the conditions that are being saved.
     package let underWay = ConditionsUnderWay()
-    /// Keeps edits apart from judgements that take long.
+    /// Keeps edits apart from long judgements.
     let turns = JudgingTurns()
-    /// An index of nothing, by which conditions are weighed where nothing was saved.
+    /// An empty index, by which conditions are weighed in a container without one.
     package let empty = SubscriptionIndex(seed: 0)
 
     package init() {}
 
-    /// Enters the index of a container.
+    /// Adds the index of a container.
     func put(_ state: ContainerState, of container: ContainerKey) {
         let entry = Entry(index: state.index, costs: state.costs)
         entries.withLock { $0[container] = entry }
@@ -34,13 +34,15 @@ package final class IndexDirectory: Sendable {
         entries.withLock { Array($0.keys) }
     }
 
-    /// The index of a container; `nil` while nothing was saved in it.
+    /// Returns the index of a container, or `nil` while nothing was saved in it.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         entries.withLock { $0[container]?.index }
     }
 
-    /// What the queries of a container's connected clients cost its ordinary changes, beside what
-    /// is saved: they stand in an index of their own.
+    /// Returns the costs of the queries of a container's connected clients, which add to those of
+    /// saved subscriptions.
+    ///
+    /// The queries have an index of their own.
     package func connectedCosts(of container: ContainerKey) -> ConditionLedger {
         connected.withLock { connected in
             if let ledger = connected[container] { return ledger }
@@ -50,7 +52,7 @@ package final class IndexDirectory: Sendable {
         }
     }
 
-    /// What the conditions of a container's subscriptions cost its ordinary changes.
+    /// Returns the costs of the conditions of a container's subscriptions.
     package func costs(of container: ContainerKey) -> ConditionLedger? {
         entries.withLock { $0[container]?.costs }
     }

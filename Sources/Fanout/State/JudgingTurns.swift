@@ -1,19 +1,19 @@
 package import RelayModel
 import Synchronization
 
-/// Keeps edits of an index and long judgements by it apart, so that nobody who edits waits on a
-/// thread that others need.
+/// Keeps edits of an index apart from long judgements by it, so that no edit blocks a thread that
+/// others need.
 ///
-/// Whoever reads an index keeps edits out, which takes microseconds but for dear conditions. A task
-/// that would edit waits here without a thread, until the judgement in hand ends; the next
+/// Reading an index keeps edits out, for microseconds, or for much longer if conditions are dear. A
+/// task that wants to edit waits here without a thread until the current judgement ends. The next
 /// judgement waits for the edits that were let in then, and for no later ones.
 ///
-/// Concurrency: a lock around values; nobody is called while it is held.
+/// Concurrency: a lock around values. No callback runs while it is held.
 final class JudgingTurns: Sendable {
     private struct Turn {
-        /// Whether a change is judged, or is to be next.
+        /// Whether a change is being judged, or will be next.
         var isJudging = false
-        /// Has the judgement begin that waits for the edits under way.
+        /// Starts the judgement that waits for the current edits.
         var next: (@Sendable () -> Void)?
         var edits = 0
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -23,14 +23,14 @@ final class JudgingTurns: Sendable {
 
     private let turns = Mutex<[ContainerKey: Turn]>([:])
 
-    /// Whether a change of a container is judged at length.
+    /// Returns whether a change of a container is in a long judgement.
     func isJudging(_ container: ContainerKey) -> Bool {
         turns.withLock { $0[container]?.isJudging ?? false }
     }
 
     // MARK: Edits
 
-    /// Runs an edit, which must be short, while nothing is judged at length.
+    /// Runs an edit, which must be short, while there is no long judgement.
     func edit<Value>(
         _ container: ContainerKey, _ body: () async throws -> Value
     ) async rethrows -> Value {
@@ -69,7 +69,9 @@ final class JudgingTurns: Sendable {
 
     // MARK: Judgements, of which a container has one at a time
 
-    /// Whether a judgement may begin now; if not, `again` is called once it may.
+    /// Begins a judgement if it may begin now.
+    ///
+    /// Otherwise `again` is called once it may. Returns whether it began.
     func begin(_ container: ContainerKey, again: @escaping @Sendable () -> Void) -> Bool {
         turns.withLock { turns in
             var turn = turns[container] ?? Turn()
@@ -83,7 +85,7 @@ final class JudgingTurns: Sendable {
         }
     }
 
-    /// A judgement has ended.
+    /// Ends a judgement, and lets the waiting edits in.
     func end(_ container: ContainerKey) {
         let waiting = turns.withLock { turns -> [CheckedContinuation<Void, Never>] in
             guard var turn = turns[container] else { return [] }
@@ -99,8 +101,10 @@ final class JudgingTurns: Sendable {
 }
 
 extension IndexDirectory {
-    /// Runs what edits the index of a container, or weighs conditions by it, while no change is
-    /// judged by it at length: it would keep a thread waiting that all tasks share.
+    /// Runs a body that edits the index of a container, or weighs conditions by it, while there is
+    /// no long judgement by that index.
+    ///
+    /// Otherwise the body would block a thread of the pool that all tasks share.
     ///
     /// `body` must be short.
     package func whenFree<Value>(

@@ -3,15 +3,15 @@ import Storage
 
 /// The devices of a container's users, by user and by serial.
 ///
-/// A record is
+/// The format of a record is
 /// ```
 /// | serial 8 | next of the user 8 | activation 8 | registered 8 + 4 | template 4
 /// | lengths of owner, ID and token 2 + 2 + 2 | owner | ID | token |
 /// ```
-/// where the template is the device without its name, its owner and its token. The records of users
-/// whose names hash alike are one list; whoever walks it compares the names.
+/// where the template is the device without its ID, its owner and its token. The records of users
+/// whose names have equal hashes form one list. Code that walks a list compares the names.
 struct PackedDevices: Sendable {
-    /// Where a list begins, and how long it is.
+    /// The first place of a list, and the number of its records.
     private struct Head: Sendable {
         var place: Int
         var count: Int
@@ -19,7 +19,7 @@ struct PackedDevices: Sendable {
 
     private var records: PackedRecords<Device>
     private var heads: [Int: Head] = [:]
-    /// The most devices that one user has had since the start.
+    /// The largest number of devices that one user has had since the start.
     private(set) var mostOfOne = 0
 
     private enum Offset {
@@ -34,10 +34,12 @@ struct PackedDevices: Sendable {
         static let owner = 46
     }
 
-    /// Ends a list.
+    /// The value of `next` that ends a list.
     private static let none = UInt64.max
 
-    /// The key of a user's list, by the bytes of the name: other spellings of it are other users.
+    /// Returns the key of a user's list.
+    ///
+    /// It hashes the bytes of the name, because another spelling is another user.
     private static func hash(_ name: String) -> Int {
         var hasher = Hasher()
         hasher.combine(name: name)
@@ -53,10 +55,10 @@ struct PackedDevices: Sendable {
             templateOffset: Offset.template)
     }
 
-    /// How many there are.
+    /// The number of device versions.
     var count: Int { records.count }
 
-    /// The devices of a user, by ascending serial.
+    /// Returns the devices of a user, by ascending serial.
     mutating func devices(of user: UserID) -> [DeviceVersion] {
         var versions: [DeviceVersion] = []
         var place = heads[Self.hash(user.rawValue)]?.place
@@ -68,10 +70,11 @@ struct PackedDevices: Sendable {
         return versions
     }
 
-    /// How many devices a user has, with those of users whose names hash alike.
+    /// Returns the number of devices of a user, including those of users whose names have the same
+    /// hash.
     func count(of user: String) -> Int { heads[Self.hash(user)]?.count ?? 0 }
 
-    /// Whether a user has a device of this ID, without reading the others.
+    /// Returns whether a user has a device with this ID, without decoding the others.
     func hasDevice(_ id: DeviceID, of user: UserID) -> Bool {
         let (owner, name) = (user.rawValue, id.rawValue)
         var place = heads[Self.hash(owner)]?.place
@@ -134,7 +137,7 @@ struct PackedDevices: Sendable {
 
     // MARK: Edits
 
-    /// Adds a version, in place of one with the same serial.
+    /// Adds a version, replacing one with the same serial.
     mutating func insert(_ version: DeviceVersion) {
         remove(version.serial)
         let device = version.device
@@ -153,14 +156,15 @@ struct PackedDevices: Sendable {
         put(Head(place: records.append(record, serial: version.serial), count: 1), before, user)
     }
 
-    /// Has a list begin with a record, before those of the list `before`.
+    /// Makes a list begin with a record, followed by the list `before`.
     private mutating func put(_ first: Head, _ before: Head?, _ user: Int) {
         let count = first.count + (before?.count ?? 0)
         heads[user] = Head(place: first.place, count: count)
         mostOfOne = max(mostOfOne, count)
     }
 
-    /// Whose the version with this serial is; `nil` if there is none.
+    /// Returns the user and the device ID of the version with this serial, or `nil` if there is
+    /// none.
     func holder(_ serial: UInt64) -> DeviceHolder? {
         guard let place = records.places[serial], let owner = UserID(rawValue: owner(at: place)),
             let id = DeviceID(rawValue: id(at: place))
@@ -168,7 +172,7 @@ struct PackedDevices: Sendable {
         return DeviceHolder(owner: owner, device: id)
     }
 
-    /// Takes a version out.
+    /// Removes a version.
     mutating func remove(_ serial: UInt64) {
         guard let place = records.places[serial] else { return }
         unlink(place, of: Self.hash(owner(at: place)))
@@ -193,7 +197,7 @@ struct PackedDevices: Sendable {
         records.set(next.map(UInt64.init) ?? Self.none, Offset.next, of: place)
     }
 
-    /// Links the records of each user anew, after all of them moved.
+    /// Links the records of each user again, after all of them have moved.
     private mutating func linkAll() {
         heads.removeAll(keepingCapacity: true)
         heads.reserveCapacity(records.count)
@@ -209,10 +213,10 @@ struct PackedDevices: Sendable {
 
     // MARK: Snapshots
 
-    /// The devices as bytes.
+    /// The devices as bytes for a snapshot.
     var image: [UInt8] { records.image() }
 
-    /// Takes the devices over from a snapshot.
+    /// Loads the devices from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
     init(container: ContainerKey, image bytes: [UInt8]) throws {
@@ -231,7 +235,7 @@ struct PackedDevices: Sendable {
 }
 
 extension Device {
-    /// What it has in common with others: everything but the name, the owner and the token.
+    /// What the device has in common with others: everything but the ID, the owner and the token.
     var template: Device {
         var template = self
         template.id = Self.templateID
@@ -250,7 +254,7 @@ extension Device {
         return name
     }
 
-    /// A template as it stands in a snapshot.
+    /// The form of a template in a snapshot.
     var templateForm: JSONObject {
         DeviceVersion(
             serial: 0, device: self, registeredAt: Timestamp(seconds: 0), activation: .start

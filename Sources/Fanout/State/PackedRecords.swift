@@ -2,33 +2,34 @@ import RelayModel
 
 /// Records by serial in a ``RecordHeap``, each with a template that it shares with others.
 ///
-/// A record begins with its serial, in eight bytes; what follows is known to whoever writes it.
+/// A record begins with its serial, in eight bytes. The owner of the records knows the format of
+/// the rest.
 struct PackedRecords<Template: Hashable & Sendable>: Sendable {
     private(set) var heap = RecordHeap()
     private(set) var places: [UInt64: Int] = [:]
     private(set) var templates: TemplateTable<Template>
-    /// Where a record has the number of its template.
+    /// The offset of the template's number in a record.
     private let templateOffset: Int
 
-    /// Begins without records.
+    /// Creates an empty collection of records.
     init(templates: TemplateTable<Template>, templateOffset: Int) {
         self.templates = templates
         self.templateOffset = templateOffset
     }
 
-    /// How many there are.
+    /// The number of records.
     var count: Int { places.count }
 
-    /// Adds a record, whose serial must not be known, and says where it is.
+    /// Adds a record, whose serial must be new, and returns its place.
     mutating func append(_ record: borrowing ImageWriter, serial: UInt64) -> Int {
         let place = heap.append(record)
         places[serial] = place
         return place
     }
 
-    /// Takes a record out.
+    /// Removes a record.
     ///
-    /// - Returns: Whether the others moved.
+    /// - Returns: Whether the other records moved.
     mutating func remove(_ serial: UInt64) -> Bool {
         guard let place = places.removeValue(forKey: serial) else { return false }
         templates.release(heap.word(templateOffset, of: place))
@@ -40,10 +41,10 @@ struct PackedRecords<Template: Hashable & Sendable>: Sendable {
         return true
     }
 
-    /// The number of a template, for a record that is about to be added.
+    /// Returns the number of a template, for a record that is about to be added.
     mutating func number(of template: Template) -> UInt32 { templates.number(of: template) }
 
-    /// The template of the record at `place`; `nil` if it cannot be read.
+    /// Returns the template of the record at `place`, or `nil` if it cannot be read.
     mutating func template(at place: Int) -> Template? {
         templates.value(heap.word(templateOffset, of: place))
     }
@@ -54,14 +55,16 @@ struct PackedRecords<Template: Hashable & Sendable>: Sendable {
         heap.set(UInt32(truncatingIfNeeded: word >> 32), offset + 4, of: place)
     }
 
-    /// The text of `count` bytes at `offset` of the record at `place`.
+    /// Returns the text of `count` bytes at `offset` of the record at `place`.
     func text(_ offset: Int, _ count: Int, of place: Int) -> String {
         heap.text(offset, count, of: place)
     }
 
     // MARK: Snapshots
 
-    /// The records as bytes, with numbers of the owner's beside how many there are.
+    /// Returns the records as bytes.
+    ///
+    /// `numbers` are numbers of the owner, which follow the number of records.
     func image(_ numbers: [Int] = []) -> [UInt8] {
         var image = ImageWriter()
         image.reserve(heap.bytes.count + 1024)
@@ -71,10 +74,11 @@ struct PackedRecords<Template: Hashable & Sendable>: Sendable {
         return image.bytes
     }
 
-    /// Fills what is empty from a snapshot, if `isWhole` says yes to the place and the length of
-    /// each record.
+    /// Fills an empty collection from a snapshot.
     ///
-    /// - Returns: The owner's numbers, none of them more than there are records.
+    /// `isWhole` checks the place and the length of each record.
+    ///
+    /// - Returns: The owner's numbers, none of which exceeds the number of records.
     /// - Throws: `ImageDamage` if the bytes are not those of ``image(_:)``.
     mutating func load(
         _ bytes: [UInt8], numbers: Int = 0, of things: String,

@@ -1,15 +1,15 @@
 import RelayModel
 
-/// The active subscriptions of a container, by serial: what the fan-out wants to know of them.
+/// The active subscriptions of a container, by serial, with what the fan-out needs of them.
 ///
-/// The conditions are not here: they are in the index.
+/// Their conditions are not here, but in the index.
 ///
-/// A record is
+/// The format of a record is
 /// ```
 /// | serial 8 | template 4 | cost 4 | condition 8 | memory 4 | owner's length 2 | ID's length 2 |
 /// | owner | ID |
 /// ```
-/// where the template is the subscription without its name, its owner and its condition.
+/// where the template is the subscription without its ID, its owner and its condition.
 struct PackedSubscriptions: Sendable {
     private var records: PackedRecords<Subscription>
 
@@ -32,14 +32,14 @@ struct PackedSubscriptions: Sendable {
             templateOffset: Offset.template)
     }
 
-    /// How many there are.
+    /// The number of subscriptions.
     var count: Int { records.count }
 
-    /// How many of them fire once.
+    /// The number of subscriptions that fire once.
     private(set) var onceCount = 0
-    /// How many of them show nothing.
+    /// The number of subscriptions with silent pushes.
     private(set) var silentCount = 0
-    /// How many of them end at a moment.
+    /// The number of subscriptions that expire.
     private(set) var expiringCount = 0
 
     private mutating func count(_ subscription: Subscription, by difference: Int) {
@@ -48,7 +48,7 @@ struct PackedSubscriptions: Sendable {
         if subscription.kindness.expiresAt != nil { expiringCount += difference }
     }
 
-    /// Adds a subscription; its serial must not be known.
+    /// Adds a subscription, whose serial must be new.
     mutating func insert(_ subscription: Subscription, serial: UInt64, weight: ConditionWeight) {
         var record = ImageWriter()
         record.append(serial)
@@ -65,7 +65,7 @@ struct PackedSubscriptions: Sendable {
         count(subscription, by: 1)
     }
 
-    /// The subscription with this serial.
+    /// Returns the subscription with this serial, without its condition.
     mutating func subscription(_ serial: UInt64) -> Subscription? {
         guard let place = records.places[serial],
             var subscription = records.template(at: place),
@@ -80,7 +80,7 @@ struct PackedSubscriptions: Sendable {
         return subscription
     }
 
-    /// Whose the subscription with this serial is; `nil` if there is none.
+    /// Returns the owner of the subscription with this serial, or `nil` if there is none.
     func owner(of serial: UInt64) -> String? { records.places[serial].map(owner(at:)) }
 
     private func owner(at place: Int) -> String {
@@ -89,10 +89,10 @@ struct PackedSubscriptions: Sendable {
             of: place)
     }
 
-    /// Whether there is a subscription with this serial.
+    /// Returns whether there is a subscription with this serial.
     func contains(_ serial: UInt64) -> Bool { records.places[serial] != nil }
 
-    /// What the condition of the subscription with this serial weighs.
+    /// Returns the weight of the condition of the subscription with this serial.
     func weight(_ serial: UInt64) -> ConditionWeight? {
         records.places[serial].map(weight(at:))
     }
@@ -104,7 +104,7 @@ struct PackedSubscriptions: Sendable {
             memory: records.heap.word(Offset.memory, of: place))
     }
 
-    /// The serials of the subscriptions whose conditions weigh anything.
+    /// The serials of the subscriptions whose conditions have a noticeable weight.
     var weighty: [UInt64] {
         var serials: [UInt64] = []
         records.heap.forEach { place, _ in
@@ -113,7 +113,7 @@ struct PackedSubscriptions: Sendable {
         return serials
     }
 
-    /// Takes a subscription out.
+    /// Removes a subscription.
     mutating func remove(_ serial: UInt64) {
         guard let place = records.places[serial] else { return }
         if let subscription = records.template(at: place) { count(subscription, by: -1) }
@@ -122,10 +122,10 @@ struct PackedSubscriptions: Sendable {
 
     // MARK: Snapshots
 
-    /// The subscriptions as bytes.
+    /// The subscriptions as bytes for a snapshot.
     var image: [UInt8] { records.image([onceCount, silentCount, expiringCount]) }
 
-    /// Takes the subscriptions over from a snapshot.
+    /// Loads the subscriptions from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
     init(container: ContainerKey, image bytes: [UInt8]) throws {
@@ -141,7 +141,8 @@ struct PackedSubscriptions: Sendable {
 }
 
 extension Subscription {
-    /// What it has in common with others: everything but the name, the owner and the condition.
+    /// What the subscription has in common with others: everything but the ID, the owner and the
+    /// condition.
     var template: Subscription {
         var template = self
         template.id = Self.templateID
@@ -163,7 +164,7 @@ extension Subscription {
         return name
     }
 
-    /// A template as it stands in a snapshot.
+    /// The form of a template in a snapshot.
     var templateForm: JSONObject {
         var form = json
         form["database"] = .string(database.rawValue)

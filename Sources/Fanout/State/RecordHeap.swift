@@ -1,10 +1,10 @@
 import RelayModel
 
-/// Records of bytes, one after the other, named by where they begin.
+/// Records of bytes, one after the other, identified by the places where they begin.
 ///
-/// A million subscriptions as values of Swift take more than a kilobyte each; as records they take
-/// about as much as their texts. What was removed stays until half of the heap is dead; then the
-/// owner packs it.
+/// A million subscriptions as Swift values take more than a kilobyte each. As records they take
+/// little more than their texts. A removed record stays until half of the heap is dead. Then the
+/// owner packs the heap.
 ///
 /// ```
 /// | length, highest bit: dead · 4 | content |
@@ -15,16 +15,16 @@ struct RecordHeap: Sendable {
 
     private static let header = 4
     private static let dead: UInt32 = 1 << 31
-    /// Smaller heaps are not worth packing.
+    /// The number of dead bytes up to which packing is not worthwhile.
     private static let smallest = 1 << 20
 
     /// Whether so much is dead that the heap should be packed.
     var isSparse: Bool { deadBytes > Self.smallest && deadBytes > bytes.count / 2 }
 
-    /// Begins an empty heap.
+    /// Creates an empty heap.
     init() {}
 
-    /// Takes a heap over from a snapshot.
+    /// Loads a heap from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the records do not fill it.
     init(image: ArraySlice<UInt8>) throws {
@@ -41,7 +41,7 @@ struct RecordHeap: Sendable {
         guard place == bytes.count else { throw ImageDamage("a record ends outside of its heap") }
     }
 
-    /// Adds a record, and says where it begins.
+    /// Adds a record, and returns the place where it begins.
     mutating func append(_ content: borrowing ImageWriter) -> Int {
         let place = bytes.count
         let length = UInt32(content.bytes.count)
@@ -58,7 +58,7 @@ struct RecordHeap: Sendable {
         deadBytes += Self.size(length)
     }
 
-    /// Drops what is dead; the places of all records change.
+    /// Removes the dead records, which changes the places of all records.
     mutating func pack() {
         var packed: [UInt8] = []
         packed.reserveCapacity(bytes.count - deadBytes)
@@ -69,8 +69,8 @@ struct RecordHeap: Sendable {
         deadBytes = 0
     }
 
-    /// Every record that is there, in the order they were added: its place, and the length of its
-    /// content.
+    /// Calls `body` with the place and the length of the content of each record, in the order in
+    /// which they were added.
     func forEach(_ body: (_ place: Int, _ length: Int) -> Void) {
         var place = 0
         while place < bytes.count {
@@ -84,7 +84,7 @@ struct RecordHeap: Sendable {
 
     // MARK: Contents
 
-    /// The word at `offset` of the content of the record at `place`.
+    /// Returns the word at `offset` of the content of the record at `place`.
     func word<Word: FixedWidthInteger>(_ offset: Int, of place: Int) -> Word {
         word(at: place + Self.header + offset)
     }
@@ -97,13 +97,13 @@ struct RecordHeap: Sendable {
         }
     }
 
-    /// The text of `count` bytes at `offset` of the content of the record at `place`.
+    /// Returns the text of `count` bytes at `offset` of the content of the record at `place`.
     func text(_ offset: Int, _ count: Int, of place: Int) -> String {
         let start = place + Self.header + offset
         return String(decoding: bytes[start..<start + count], as: UTF8.self)
     }
 
-    /// Whether the content has these bytes at `offset`.
+    /// Returns whether the content has these bytes at `offset`.
     func has(_ text: String, _ offset: Int, of place: Int) -> Bool {
         let start = place + Self.header + offset
         guard bytes.count - start >= text.utf8.count else { return false }
