@@ -3,19 +3,20 @@ package import RelayModel
 package import Storage
 import Synchronization
 
-/// The gateway of devices that fetch: a push is accepted once it lies durably in the courier's
-/// queue.
+/// The gateway of devices that fetch.
 ///
-/// Concurrency: a lock around a mailbox; ``run()`` carries it to the store, many at a time, and
-/// answers. What comes without ``run()`` waits for ``shutDown(within:)``, so that no ticket is left
-/// without an answer.
+/// A push is accepted once it is durably in the courier's queue.
+///
+/// Concurrency: a lock around a mailbox. ``run()`` writes its requests to the store, many at a
+/// time, and completes them. Requests that no ``run()`` handles any more wait for
+/// ``shutDown(within:)``, so that each ticket gets an answer.
 package final class CourierPushGateway: PushGateway {
     private struct Mailbox {
         var requests: [PushRequest] = []
         var isClosed = false
     }
 
-    /// Requests that one write holds at most.
+    /// The maximum number of requests in one write.
     private static let requestsPerWrite = 256
 
     private let mailbox = Mutex(Mailbox())
@@ -30,12 +31,12 @@ package final class CourierPushGateway: PushGateway {
     /// Creates a gateway that answers to `sink`.
     ///
     /// - Parameters:
-    ///   - queue: Where notifications wait.
-    ///   - bounds: How many, and how long.
-    ///   - now: Tells the time of day.
-    ///   - sink: Takes the ends of attempts.
-    ///   - onQueued: Is told of couriers for which something waits now.
-    ///   - onDropped: Is told how many were dropped to make room.
+    ///   - queue: The queue in which notifications wait.
+    ///   - bounds: The limits of the queue, in number and time.
+    ///   - now: Returns the time of day.
+    ///   - sink: Receives the ends of attempts.
+    ///   - onQueued: Receives the couriers for which something waits now.
+    ///   - onDropped: Receives the number of notifications that were dropped to make room.
     package init(
         queue: any CourierQueue, bounds: CourierBounds, now: @escaping @Sendable () -> Timestamp,
         sink: @escaping PushCompletionSink,
@@ -50,7 +51,9 @@ package final class CourierPushGateway: PushGateway {
         self.onDropped = onDropped
     }
 
-    /// Takes attempts; after ``shutDown(within:)`` they are completed as not sent.
+    /// Takes attempts.
+    ///
+    /// After ``shutDown(within:)`` they are completed as not sent.
     package func send(_ requests: [PushRequest]) {
         let isTaken = mailbox.withLock { mailbox in
             guard !mailbox.isClosed else { return false }
@@ -60,7 +63,7 @@ package final class CourierPushGateway: PushGateway {
         if isTaken { posted.raise() } else { refuse(requests) }
     }
 
-    /// Queues what is sent until the task is cancelled.
+    /// Queues the attempts that were taken, until the task is cancelled.
     package func run() async {
         while !Task.isCancelled {
             await posted.wait()
@@ -68,7 +71,7 @@ package final class CourierPushGateway: PushGateway {
         }
     }
 
-    /// Queues what was taken, and refuses what comes after.
+    /// Queues the attempts that were taken, and refuses all that come later.
     package func shutDown(within bound: Duration, silence: Duration) async {
         mailbox.withLock { $0.isClosed = true }
         await carry()
@@ -82,7 +85,7 @@ package final class CourierPushGateway: PushGateway {
                 if result.dropped > 0 { onDropped(result.dropped) }
                 complete(requests, result.outcomes)
             } catch {
-                // The store has no room or fails: every delivery becomes a retry.
+                // The store has no room or fails. Every delivery becomes a retry.
                 sink(
                     requests.map {
                         PushCompletion(
@@ -131,8 +134,8 @@ extension PushOutcome {
         case .queued, .known:
             self = .accepted
         case .unregistered:
-            // The device signed out, or belongs to another user now, who must not get it. Nothing
-            // is wrong with its token.
+            // The device signed out, or belongs to another user now, who must not get the push.
+            // Nothing is wrong with its token.
             self = .refused(
                 GatewayRefusal(
                     status: 410, reason: "Unregistered", reaction: .deadLetter,

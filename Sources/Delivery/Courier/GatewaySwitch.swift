@@ -1,12 +1,12 @@
 package import Gateway
 import RelayModel
 
-/// Sends each push by the gateway of its device.
+/// Sends each push through the gateway of its device.
 package struct GatewaySwitch: PushGateway {
     private let apns: any PushGateway
     private let courier: any PushGateway
 
-    /// Joins the gateways, which answer to the same sink.
+    /// Joins two gateways, which answer to the same sink.
     package init(apns: any PushGateway, courier: any PushGateway) {
         self.apns = apns
         self.courier = courier
@@ -20,7 +20,9 @@ package struct GatewaySwitch: PushGateway {
         if half > 0 { apns.send(Array(pushed[..<half])) }
     }
 
-    /// Shuts down both; the courier has nobody to wait for.
+    /// Shuts down both.
+    ///
+    /// The courier waits for no answers.
     package func shutDown(within bound: Duration, silence: Duration) async {
         await courier.shutDown(within: bound)
         await apns.shutDown(within: bound, silence: silence)

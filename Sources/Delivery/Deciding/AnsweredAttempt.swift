@@ -1,28 +1,36 @@
 import Gateway
 package import RelayModel
 
-/// What the gateway said to one attempt, or why none was made, and what became of its delivery.
+/// The gateway's answer to one attempt, or why there was no attempt, and what happened to its
+/// delivery.
 package struct AnsweredAttempt: Sendable {
     /// The delivery.
     package let delivery: Delivery
-    /// Which attempt it was, from 1; of a delivery that was not handed to the gateway, how many
-    /// there were before.
+    /// The number of the attempt, from 1.
+    ///
+    /// If the delivery was not handed to the gateway, the number of earlier attempts.
     package let attempt: UInt16
-    /// How it ended.
+    /// How the attempt ended.
     package let outcome: AttemptEnd
-    /// The status of HTTP; 0 if there was none.
+    /// The HTTP status, or 0 if there was none.
     package let status: Int
-    /// The gateway's word, or why there was no answer; never text that may repeat a token.
+    /// The gateway's reason, or why there was no answer.
+    ///
+    /// Never text that may repeat a token.
     package let reason: String
-    /// What it means, for people; empty if the reason says it.
+    /// The meaning of the reason for a human reader.
+    ///
+    /// Empty if the reason says it.
     package let meaning: String
-    /// What became of the delivery.
+    /// What happened to the delivery.
     package let ending: SettledEnding
-    /// When it is tried again, if it is.
+    /// The time of the next attempt, if there is one.
     package let dueAt: Timestamp?
-    /// The time from the hand-over to a connection to the answer; zero if it never got there.
+    /// The time from the hand-over to a connection to the answer.
+    ///
+    /// Zero if the request never got to one.
     package let latency: Duration
-    /// When the answer was judged.
+    /// The time when the answer was judged.
     package let at: Timestamp
 
     init(
@@ -42,7 +50,7 @@ package struct AnsweredAttempt: Sendable {
         at = now
     }
 
-    /// A delivery was not handed to the gateway.
+    /// Creates the value of a delivery that was not handed to the gateway.
     init(unsent resolution: Resolution, of delivery: Delivery, at now: Timestamp) {
         self.delivery = delivery
         attempt = resolution.attempt
@@ -57,13 +65,15 @@ package struct AnsweredAttempt: Sendable {
     }
 }
 
-/// Who watches attempts being answered, and what is not sent.
+/// An observer of answered attempts, and of deliveries that are not sent.
 ///
-/// It is told on the gateway's thread or the worker's, and puts aside what it is told at once.
+/// It is called on the gateway's thread or the worker's, and must return at once.
 package struct AnswerWatch: Sendable {
-    /// Whether anybody wants to know; it is asked once for each batch of answers.
+    /// Returns whether answers are observed.
+    ///
+    /// It is called once for each batch of answers.
     package let isOn: @Sendable () -> Bool
-    /// Is told of answers.
+    /// Receives answers.
     package let tell: @Sendable ([AnsweredAttempt]) -> Void
 
     package init(

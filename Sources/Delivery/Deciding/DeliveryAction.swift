@@ -2,54 +2,66 @@ import Gateway
 import RelayModel
 import Storage
 
-/// What somebody must do after ``DeliveryState`` has decided, in the order in which it stands.
+/// An action that the shell must perform after a decision of ``DeliveryState``, in the given order.
 enum DeliveryAction: Sendable {
-    /// The flow hears that these pushes of the log are about to be with the gateway.
+    /// Tells the flow that these pushes of the log are about to be with the gateway.
     case began([PushRequest])
-    /// The flow hears that these pushes of the log are not with the gateway any more.
+    /// Tells the flow that these pushes of the log are no longer with the gateway.
     case ended([PushEnd])
-    /// Whoever listens hears what was answered.
+    /// Tells the observer what was answered.
     case tellAnswers([AnsweredAttempt])
-    /// The metrics count what happened.
+    /// Counts in the metrics.
     case count(DeliveryMeter.Tally)
-    /// The metrics show how many halts are in force.
+    /// Shows the number of halts in force in the metrics.
     case showHalts(Int)
-    /// The metrics show where the progress stands, and how much is open.
+    /// Shows the progress and the number of open deliveries in the metrics.
     case showProgress(ProgressMark, inFlight: Int)
-    /// The log tells of a halt that is new.
+    /// Logs a new halt.
     case tellHalt(OutcomeJudge.Halt, of: ContainerKey)
-    /// The log tells what the gateway refused.
+    /// Logs what the gateway refused.
     case tellAlarm(GatewayAlarms.Alarm)
-    /// The log tells that something goes on.
+    /// Logs that deliveries go on.
     case tellEndOfHalt
-    /// Somebody who waits looks again.
+    /// Wakes a waiting task.
     case wake(Waiter)
 
-    /// Who waits for what others do.
+    /// A task that waits.
     enum Waiter: Sendable, Hashable {
-        /// The loop that records steps: something is settled.
+        /// The loop that records steps.
+        ///
+        /// Something was settled.
         case steps
-        /// Whoever hands over what the log owes: there is room.
+        /// The task that hands over what the log owes.
+        ///
+        /// There is room.
         case log
-        /// Whoever hands over what ranges owe: there is room.
+        /// The task that hands over what ranges owe.
+        ///
+        /// There is room.
         case ranges
-        /// The loop that sends retries: others may be due, or may go.
+        /// The loop that sends retries.
+        ///
+        /// Others may be due, or may go now.
         case retries
     }
 }
 
-/// What was admitted: what follows from it, and then what is sent.
+/// The result of admitting deliveries: the actions that follow, and then the requests to send.
 struct Admission: Sendable {
-    /// How many were taken; the others find no room, or stay where they are.
+    /// The number of deliveries that were taken.
+    ///
+    /// The others find no room, or stay where they are.
     var taken = 0
-    /// What is to be done before anything is sent.
+    /// The actions to perform before anything is sent.
     var actions: [DeliveryAction] = []
-    /// What is handed to the gateway.
+    /// The requests to hand to the gateway.
     var requests: [PushRequest] = []
 }
 
 extension HaltNews {
-    /// How it is told, with what the gateway said that needs a person; `halts` are in force now.
+    /// Returns the actions for these news, with the alarms that a person should see.
+    ///
+    /// `halts` is the number of halts in force now.
     func actions(halts: Int, _ alarms: [GatewayAlarms.Alarm] = []) -> [DeliveryAction] {
         var actions = begun.map { DeliveryAction.tellHalt($0.halt, of: $0.container) }
         actions += alarms.map { .tellAlarm($0) }

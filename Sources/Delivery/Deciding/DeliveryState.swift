@@ -2,11 +2,12 @@ import Gateway
 import RelayModel
 import Storage
 
-/// What is open, and what the answers so far say about the rest: it decides what is sent, what
-/// becomes of each answer, and what is recorded.
+/// The open deliveries, and what the answers so far say about the rest.
 ///
-/// A value without lock, clock or suspension. Whoever holds it does what its actions say, in their
-/// order, and after it let go of the lock.
+/// It decides what is sent, what each answer means for its delivery, and what is recorded.
+///
+/// A value without lock, clock or suspension. Its owner performs the returned actions in order,
+/// after releasing the lock.
 struct DeliveryState: ~Copyable, Sendable {
     let settings: DeliverySettings
     private(set) var tracker: DeliveryTracker
@@ -16,19 +17,19 @@ struct DeliveryState: ~Copyable, Sendable {
     private var alarms = GatewayAlarms()
     private(set) var answers = ContainerAnswers()
     private var clock = ClockWatch()
-    /// Pushes of the log that ended and were not told yet, if anybody is to be told.
+    /// Pushes of the log that ended and were not reported yet, if they are reported.
     private var ends: [PushEnd]?
-    /// What is not yet counted.
+    /// The counts that are not in the metrics yet.
     private var tally = DeliveryMeter.Tally()
-    /// What was counted since the start.
+    /// The counts since the start.
     private(set) var totals = DeliveryTotals()
-    /// What was answered and not told yet, while somebody listens.
+    /// The answers that were not reported yet, while there is an observer.
     private var answered: [AnsweredAttempt]?
     private var settledSinceStep = 0
 
-    /// Goes on at `mark`.
+    /// Creates a state that goes on at `mark`.
     ///
-    /// `tellsEnds` says whether somebody hears of pushes that begin and end.
+    /// `tellsEnds` says whether begun and ended pushes are reported.
     init(
         mark: ProgressMark, settings: DeliverySettings, judge: OutcomeJudge,
         generator: any RandomNumberGenerator & Sendable, tellsEnds: Bool,
@@ -46,18 +47,18 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: What the log owes
 
-    /// How many more deliveries of the log may be admitted.
+    /// The number of deliveries of the log for which there is room.
     var room: Int { tracker.room }
 
     /// Admits as many of `deliveries` as there is room for, `most` at most.
     ///
     /// - Parameters:
-    ///   - deliveries: What the log owes next, in its order.
-    ///   - most: For how many retries it was asked which are withdrawn.
-    ///   - withdrawn: Those that are not their recipients' any more.
-    ///   - isHeard: Whether somebody listens to what becomes of each.
-    ///   - now: The moment.
-    /// - Returns: How many were taken, what follows from it, and what is sent.
+    ///   - deliveries: The next deliveries that the log owes, in its order.
+    ///   - most: The number of first deliveries that `withdrawn` covers.
+    ///   - withdrawn: The deliveries that no longer belong to their recipients.
+    ///   - isHeard: Whether there is an observer of each delivery.
+    ///   - now: The time.
+    /// - Returns: The number that were taken, the actions that follow, and the requests to send.
     mutating func admit(
         _ deliveries: ArraySlice<OwedDelivery>, atMost most: Int,
         withdrawn: [DeliveryID: Withdrawal], isHeard: Bool = false, at now: Timestamp
@@ -77,16 +78,16 @@ struct DeliveryState: ~Copyable, Sendable {
         return admission
     }
 
-    /// Takes what goes to inboxes beside what is admitted next; `nil` while too many wait.
+    /// Takes the inbox entries of the next deliveries, or returns `nil` while too many wait.
     mutating func add(_ inbox: [InboxEntry]) -> [DeliveryAction]? {
         guard tracker.add(inbox) else { return nil }
         return inbox.isEmpty ? [] : [.wake(.steps)]
     }
 
-    /// Takes what entries did to subscriptions; `false` while too many wait.
+    /// Takes the firings of entries, or returns `false` while too many wait.
     mutating func add(firings: [FiringNote]) -> Bool { tracker.add(firings: firings) }
 
-    /// Learns that every delivery of every entry up to `position` has been admitted.
+    /// Notes that every delivery of every entry up to `position` was admitted.
     mutating func finish(
         _ position: LogPosition, ranges: [NewRange], badges: [BadgeHolder: Int64]
     ) -> [DeliveryAction] {
@@ -94,10 +95,10 @@ struct DeliveryState: ~Copyable, Sendable {
         return [.wake(.steps)]
     }
 
-    /// Learns that the next entry is judged beside the log.
+    /// Notes that the next entry is judged beside the log.
     mutating func putOff(_ position: LogPosition) { tracker.putOff(position) }
 
-    /// Learns what an entry owes that was put off.
+    /// Adds what a put-off entry owes.
     mutating func makeUp(_ change: MadeUpChange) -> [DeliveryAction] {
         tracker.makeUp(change)
         return [.wake(.steps)]
@@ -105,8 +106,8 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: What ranges owe
 
-    /// How many more deliveries of ranges may be admitted: as many as their window and their pace
-    /// allow.
+    /// The number of deliveries of ranges for which there is room, in their window and in their
+    /// pace.
     var rangeRoom: Int { min(tracker.rangeRoom, rangePace.room) }
 
     /// Admits as many deliveries of a range as there is room for, `most` at most.
@@ -126,7 +127,7 @@ struct DeliveryState: ~Copyable, Sendable {
         return admission
     }
 
-    /// Learns that every delivery of a range has been admitted.
+    /// Notes that every delivery of a range was admitted.
     mutating func finishRange(_ range: RangeBatch) -> [DeliveryAction] {
         tracker.finishRange(range.id, offset: range.offset, firing: range.firing)
         return [.wake(.steps)]
@@ -134,7 +135,7 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: Retries
 
-    /// Which retries may be read at `now`.
+    /// Returns which retries may be read at `now`.
     func retryLook(at now: Timestamp) -> RetryLook {
         RetryLook(
             excluded: tracker.retriesInFlight,
@@ -143,12 +144,13 @@ struct DeliveryState: ~Copyable, Sendable {
             adoptions: tracker.adoptions)
     }
 
-    /// Learns that the registry is about to be asked about what waits.
+    /// Notes that the registry is about to be asked about what waits.
     mutating func registryIsAsked() { rules.registryIsAsked() }
 
-    /// Takes up retries that are due, except those whose lanes wait: their rows stay as they are.
+    /// Takes up due retries, except those whose lanes wait: their rows stay as they are.
     ///
-    /// Of what was adopted since `look` the answer is open, or has come: it is looked for again.
+    /// The answer of a delivery adopted since `look` is open or has come, so it is not taken up
+    /// before the next look.
     mutating func admit(
         due: [Retry], readAfter look: RetryLook? = nil, withdrawn: [DeliveryID: Withdrawal],
         isHeard: Bool = false, at now: Timestamp
@@ -175,26 +177,27 @@ struct DeliveryState: ~Copyable, Sendable {
         return admission
     }
 
-    /// Learns of what waits from before the start: it knows of what is newer than it.
+    /// Remembers the deliveries that wait from before the start, which are superseded by newer
+    /// ones.
     mutating func recall(_ waiting: [Retry]) {
         for retry in waiting { rules.remember(retry.delivery.delivery) }
     }
 
-    /// The subscriptions and devices of `deliveries` of which it must learn what their throttles
-    /// have let go, before those are admitted.
+    /// Returns the subscriptions and devices of `deliveries` whose throttle places must be learned
+    /// before these are admitted.
     mutating func unknownLines(among deliveries: some Sequence<OwedDelivery>) -> Set<ThrottledLine>
     {
         rules.unknownLines(among: deliveries)
     }
 
-    /// Learns what throttles have let go, as far as that is durable.
+    /// Learns the durable places that throttles gave.
     mutating func learn(_ pasts: [ThrottlePast], at now: Timestamp) {
         rules.learn(pasts, at: now)
     }
 
     // MARK: Admitting
 
-    /// Sends what was just admitted, or settles it at once.
+    /// Sends a delivery that was just admitted, or settles it at once.
     private mutating func begin(
         _ owed: OwedDelivery, _ ticket: DeliveryTracker.Ticket, _ withdrawal: Withdrawal?,
         at now: Timestamp, into admission: inout Admission
@@ -208,7 +211,7 @@ struct DeliveryState: ~Copyable, Sendable {
         }
     }
 
-    /// Settles what is not sent, or not yet, and tells whoever listens why.
+    /// Settles a delivery that is not sent now, or never, and reports why.
     private mutating func settleUnsent(
         _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of owed: OwedDelivery,
         at now: Timestamp
@@ -226,7 +229,7 @@ struct DeliveryState: ~Copyable, Sendable {
         }
     }
 
-    /// Settles a ticket, and counts what the delivery came to.
+    /// Settles a ticket, and counts how the delivery ended.
     private mutating func settle(
         _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of owed: OwedDelivery,
         at now: Timestamp
@@ -246,9 +249,9 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: Answers
 
-    /// Settles what the gateway answered; a ticket that it answers twice is ignored.
+    /// Settles the gateway's answers, and ignores a second answer to the same ticket.
     ///
-    /// `isHeard` says whether somebody listens to each answer.
+    /// `isHeard` says whether there is an observer of each answer.
     mutating func take(
         _ completions: [PushCompletion], isHeard: Bool = false, at now: Timestamp
     ) -> [DeliveryAction] {
@@ -273,13 +276,13 @@ struct DeliveryState: ~Copyable, Sendable {
         if hasRangeRoom { actions.append(.wake(.ranges)) }
         if let answered, !answered.isEmpty { actions.append(.tellAnswers(answered)) }
         answered = nil
-        // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
+        // Counted first, so that a delivery that the progress has passed is always in the metrics.
         countRest(into: &actions)
         actions.append(.wake(.steps))
         return actions + news.actions(halts: rules.halts.count, told)
     }
 
-    /// Settles one answer; returns what is to be told of it, if anything is.
+    /// Settles one answer, and returns the alarm to report, if there is one.
     private mutating func settle(
         _ ticket: DeliveryTracker.Ticket, _ completion: PushCompletion, at now: Timestamp,
         news: inout HaltNews
@@ -292,7 +295,7 @@ struct DeliveryState: ~Copyable, Sendable {
         let judgement = rules.judge(
             completion, of: owed, attempts: attempts, at: now, news: &news)
         tally.add(judgement.outcome, of: delivery)
-        // What never got to a connection was not answered by anybody.
+        // A push that never got to a connection has no latency.
         if completion.latency > .zero { totals.add(latency: completion.latency) }
         answered?.append(
             AnsweredAttempt(
@@ -305,8 +308,8 @@ struct DeliveryState: ~Copyable, Sendable {
         return alarms.note(judgement.outcome, of: delivery, at: now)
     }
 
-    /// Makes retries of deliveries whose answers are slow, so that the progress can pass them, and
-    /// looks at gateways that fail.
+    /// Turns deliveries with slow answers into retries, so that the progress can pass them, and
+    /// checks gateways that fail.
     mutating func adopt(at now: Timestamp) -> [DeliveryAction] {
         let opened = now.advanced(by: .zero - settings.slowAfter)
         var news = HaltNews()
@@ -327,16 +330,17 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: Steps
 
-    /// The next step to record: one that was not recorded comes again; `nil` if there is nothing.
+    /// Returns the next step to record, or `nil` if there is none; one that was not recorded comes
+    /// again.
     mutating func nextStep() -> SettledStep? {
         settledSinceStep = 0
         return tracker.unrecordedStep ?? tracker.takeStep()
     }
 
-    /// Whether so much is settled since the last step that the next need not wait.
+    /// Whether so much is settled since the last step that the next one need not wait.
     var hasFullStep: Bool { settledSinceStep >= settings.stepSize }
 
-    /// Learns that the step taken last is durable.
+    /// Notes that the last step is durable.
     mutating func stepRecorded(_ step: SettledStep) -> [DeliveryAction] {
         tracker.stepRecorded()
         if !step.places.isEmpty { rules.recorded(step.places) }
@@ -345,7 +349,7 @@ struct DeliveryState: ~Copyable, Sendable {
             .showProgress(tracker.recordedMark, inFlight: tracker.inFlight), .wake(.log),
             .wake(.ranges),
         ]
-        // New rows may be due; and those that ended make room for others.
+        // New rows may be due, and rows that ended make room for others.
         if !step.retries.isEmpty || !step.endedRetries.isEmpty {
             actions.append(.wake(.retries))
         }
@@ -354,7 +358,7 @@ struct DeliveryState: ~Copyable, Sendable {
 
     // MARK: By hand, and by the clock
 
-    /// Lets a container's deliveries go again; returns how many halts ended.
+    /// Lets a container's deliveries go again, and returns how many halts ended.
     mutating func resume(_ container: ContainerKey) -> (ended: Int, actions: [DeliveryAction]) {
         let ended = rules.resume(container)
         return (ended, [.showHalts(rules.halts.count), .wake(.retries)])
@@ -367,9 +371,8 @@ struct DeliveryState: ~Copyable, Sendable {
         return news.actions(halts: rules.halts.count)
     }
 
-    /// Notes what the clock says; returns how far it was set back, if it was.
-    ///
-    /// Every moment that is kept here has moved with it then.
+    /// Notes the time; returns how far the clock was set back, if it was, after moving all times
+    /// kept here by as much.
     mutating func note(_ now: Timestamp) -> Duration? {
         guard let step = clock.note(now) else { return nil }
         tracker.clockWasSetBack(by: step)

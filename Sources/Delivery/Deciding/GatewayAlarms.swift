@@ -1,16 +1,19 @@
 import Gateway
 import RelayModel
 
-/// What the gateway answered that somebody should look at: told at most once a minute for each
-/// container and reason, with a count.
+/// Gateway answers that a person should look at.
+///
+/// Each is reported at most once a minute for each container and reason, with a count.
 struct GatewayAlarms: Sendable {
-    /// What is told.
+    /// A report.
     struct Alarm: Sendable, Hashable {
         let container: ContainerKey
         let answer: DeliveryMeter.Answer
-        /// What it means; never text of the gateway, which may repeat a device token.
+        /// What the answer means.
+        ///
+        /// Never text of the gateway, which may repeat a device token.
         let explanation: String
-        /// How many there were since the last time it was told.
+        /// The number of such answers since the last report.
         let count: Int
     }
 
@@ -24,17 +27,19 @@ struct GatewayAlarms: Sendable {
         var toldAt: Timestamp?
     }
 
-    /// How long nothing more is said of the same.
+    /// The time between two reports of the same answer.
     static let silence = Duration.seconds(60)
 
     private var lines: [Key: Line] = [:]
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         lines = lines.mapValues { Line(count: $0.count, toldAt: $0.toldAt?.back(by: step)) }
     }
 
-    /// Notes the end of an attempt; returns what is to be told now, if anything is.
+    /// Notes the end of an attempt.
+    ///
+    /// Returns the alarm to report now, if there is one.
     mutating func note(
         _ outcome: PushOutcome, of delivery: Delivery, at now: Timestamp
     ) -> Alarm? {

@@ -1,45 +1,49 @@
 import Gateway
 package import RelayModel
 
-/// What the push gateway said to one container since the start.
+/// The gateway's answers to one container since the start.
 package struct GatewayAnswers: Sendable, Hashable {
-    /// What an end of an attempt says about the container.
+    /// What the end of an attempt says about the container.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// The gateway took a push.
+        /// The gateway accepted a push.
         case accepted
-        /// It refused a push for its own or its device's sake: the container can send.
+        /// The gateway refused a push because of the push or its device.
+        ///
+        /// The container can send.
         case refused
-        /// It refused the container, or there was no answer.
+        /// The gateway refused the container, or there was no answer.
         case failed
     }
 
-    /// One end of an attempt.
+    /// The end of one attempt.
     package struct Answer: Sendable, Hashable {
-        /// When it came.
+        /// The time of the answer.
         package var at: Timestamp
-        /// What it says.
+        /// What it says about the container.
         package let kind: Kind
-        /// Which of the gateways it came from.
+        /// The gateway environment that it came from.
         package let environment: GatewayEnvironment
-        /// The status of HTTP; 0 if there was none.
+        /// The HTTP status, or 0 if there was none.
         package let status: Int
-        /// The gateway's word, or why there was no answer.
+        /// The gateway's reason, or why there was no answer.
         package let reason: String
-        /// What it means, for people; empty if the reason says it.
+        /// The meaning of the reason for a human reader.
+        ///
+        /// Empty if the reason says it.
         package let meaning: String
     }
 
-    /// How many ends of attempts were of each kind.
+    /// The number of ends of attempts of each kind.
     package private(set) var counts: [Kind: UInt64] = [:]
-    /// The last one.
+    /// The last end of an attempt.
     package private(set) var last: Answer?
-    /// When a push was taken the last time.
+    /// The time when a push was last accepted.
     package private(set) var lastAccepted: Timestamp?
 
-    /// Creates what is known before the first push: nothing.
+    /// Creates an empty value, as before the first push.
     package init() {}
 
-    /// Notes an end of an attempt.
+    /// Adds the end of an attempt.
     mutating func note(_ answer: Answer) {
         counts[answer.kind, default: 0] += 1
         last = answer
@@ -52,22 +56,25 @@ package struct GatewayAnswers: Sendable, Hashable {
     }
 }
 
-/// What the push gateway said to whom: for whoever asks whether a container can send, which a
-/// credential alone does not say.
+/// The gateway's answers to each container.
 ///
-/// It is in memory, an entry for each container; after a start nothing is known before the first
-/// push.
+/// They show whether a container can send, which the presence of a credential does not.
+///
+/// They are in memory, with one entry for each container. After a start nothing is known before the
+/// first push.
 struct ContainerAnswers: Sendable {
     private(set) var answers: [ContainerKey: GatewayAnswers] = [:]
 
-    /// Notes the end of an attempt; devices that fetch have no gateway to speak of.
+    /// Notes the end of an attempt.
+    ///
+    /// Devices that fetch have no such gateway.
     mutating func note(_ outcome: PushOutcome, of delivery: Delivery, at now: Timestamp) {
         guard delivery.gateway == .apns else { return }
         answers[delivery.container, default: GatewayAnswers()].note(
             GatewayAnswers.Answer(outcome, from: delivery.gatewayEnvironment, at: now))
     }
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         for container in answers.keys { answers[container]?.clockWasSetBack(by: step) }
     }
@@ -86,7 +93,8 @@ extension GatewayAnswers.Answer {
         case .refused(let refusal):
             kind = refusal.reaction.concernsContainer ? .failed : .refused
             status = refusal.status
-            // Never text of a body that is not the gateway's own, which may repeat a device token.
+            // Never text of a body that is not the gateway's own, because that may repeat a device
+            // token.
             reason = DeliveryMeter.Answer(refusal).reason
             meaning = refusal.explanation
         case .unknown(let cause), .notSent(let cause):
@@ -99,7 +107,8 @@ extension GatewayAnswers.Answer {
 }
 
 extension GatewayReaction {
-    /// Whether the answer is about all that the container sends, and not about one push or device.
+    /// Whether the answer is about everything that the container sends, and not about one push or
+    /// device.
     var concernsContainer: Bool {
         switch self {
         case .deliver, .forgetDeviceToken, .deadLetter: false

@@ -1,17 +1,19 @@
 import Gateway
 package import RelayModel
 
-/// Hears how many pushes of each container are with the gateway, of those that the log owes.
+/// Reports how many pushes of each container are with the gateway, of those that the log owes.
 ///
 /// Each push that began ends once: with its answer, or when it is adopted as a retry. Retries and
-/// ranges have bounds of their own, and are not told.
+/// ranges have limits of their own, and are not reported.
 package struct PushFlow: Sendable {
-    /// Is told how many pushes of a container are handed to the gateway.
+    /// Receives the number of pushes of a container that are about to be handed to the gateway.
     package let began: @Sendable (_ container: ContainerKey, _ count: Int) -> Void
-    /// Pushes have ended; called on the gateway's thread.
+    /// Receives the pushes that ended.
+    ///
+    /// It is called on the gateway's thread.
     package let ended: @Sendable (_ ends: [PushEnd]) -> Void
 
-    /// Tells these.
+    /// Creates a flow that calls these functions.
     package init(
         began: @escaping @Sendable (_ container: ContainerKey, _ count: Int) -> Void,
         ended: @escaping @Sendable (_ ends: [PushEnd]) -> Void
@@ -20,9 +22,9 @@ package struct PushFlow: Sendable {
         self.ended = ended
     }
 
-    /// Tells of requests that are about to be sent.
+    /// Reports requests that are about to be sent.
     func began(_ requests: [PushRequest]) {
-        // Those of one change stand together.
+        // Requests of one change are adjacent.
         var rest = requests[...]
         while let first = rest.first {
             let others = rest.drop { $0.container == first.container }
@@ -34,12 +36,12 @@ package struct PushFlow: Sendable {
 
 /// The end of one push.
 package struct PushEnd: Sendable, Hashable {
-    /// Whose it was.
+    /// The container of the push.
     package let container: ContainerKey
-    /// How long it was with the gateway; zero if that says nothing.
+    /// How long the push was with the gateway, or zero if that says nothing.
     package let latency: Duration
 
-    /// The end of a push.
+    /// Creates the end of a push.
     package init(container: ContainerKey, latency: Duration) {
         self.container = container
         self.latency = latency

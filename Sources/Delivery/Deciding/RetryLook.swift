@@ -2,17 +2,17 @@ import RelayModel
 import Storage
 
 extension DeliveryState {
-    /// What is to be known before retries are read.
+    /// What must be known before retries are read.
     struct RetryLook: Sendable {
         /// The retries that must not be taken up.
         let excluded: Set<DeliveryID>
-        /// How many others may be.
+        /// The number of other retries that may be taken up.
         let room: Int
         /// The lanes that wait.
         let held: Halts.Held
-        /// When one of them may try.
+        /// The time of the next trial of one of these lanes.
         let nextTrial: Timestamp?
-        /// How many deliveries had been adopted as retries by then.
+        /// The number of deliveries that had been adopted as retries by then.
         let adoptions: UInt64
     }
 }

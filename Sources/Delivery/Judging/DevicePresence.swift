@@ -1,26 +1,32 @@
 package import RelayModel
 
-/// Who knows which devices are connected, and what they were told over their connections.
+/// Knows which devices are connected, and what they were told over their connections.
 ///
-/// A push that is not to go to a connected device waits for it: until the connection has told of
-/// the change and has proven after that that it lives, or until it cannot any more.
+/// A push that must not go to a connected device waits. The wait ends when the connection has told
+/// the device of the change and has then proven that it is alive, or when it can no longer do so.
 package protocol DevicePresence: Sendable {
-    /// Begins a wait for the device of `delivery`; `false` if it is not connected, or if too much
-    /// waits for it already.
+    /// Begins a wait for the device of `delivery`.
     ///
-    /// It is asked under a lock, and returns at once.
+    /// Returns `false` if the device is not connected, or if too much already waits for it.
+    ///
+    /// It is called under a lock, and must return at once.
     func awaitDevice(of delivery: Delivery, at now: Timestamp) -> Bool
 
-    /// Ends the wait for a delivery; says whether its device has seen what it tells.
+    /// Ends the wait for a delivery.
     ///
-    /// It is asked under a lock, and returns at once.
+    /// Returns whether its device has seen the change.
+    ///
+    /// It is called under a lock, and must return at once.
     func endWait(for delivery: DeliveryID) -> Bool
 
-    /// Learns that deliveries that wait are kept durably: from now on it may be said what became of
-    /// the wait.
+    /// Notes that waiting deliveries are durable.
+    ///
+    /// From now on `decided()` may report the results of their waits.
     func watch(_ deliveries: [Delivery])
 
-    /// The deliveries whose waits have come to something; it suspends until there are some, and
-    /// returns none when the task is cancelled. For one reader.
+    /// Returns the deliveries whose waits have ended.
+    ///
+    /// It suspends until there are some, and returns none when the task is cancelled. Only one
+    /// reader may call it.
     func decided() async -> [DeliveryID]
 }

@@ -2,35 +2,41 @@ package import Matching
 package import RelayModel
 package import Storage
 
-/// What is active at a position of the log, and what a change owes there.
+/// The versions that are active at a position of the log.
 ///
-/// It is a function of the log: entries are applied strictly in order, so that every start comes to
-/// the same state at the same position. It suspends nowhere; what needs the store comes in.
+/// It decides what a change owes there.
+///
+/// It is a function of the log: entries are applied strictly in order, so every start reaches the
+/// same state at the same position. It never suspends. The caller passes in everything that comes
+/// from the store.
 package struct ShardState: Sendable {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
-    /// The subscriptions whose conditions had an error on the change that was judged last, of those
-    /// whose owners may know of it; in no order.
+    /// The subscriptions whose conditions had an error on the last judged change, in no order.
+    ///
+    /// Only those whose owners may know of the change.
     private(set) var erring: [UInt64] = []
     private let indexSeed: UInt64
-    /// Steps that the conditions of one change may take.
+    /// The number of steps that the conditions of one change may take.
     private var mostSteps: Int
-    /// How much of the state is lent.
+    /// The numbers of subscriptions and devices in the state that is lent.
     private var lent = (subscriptions: 0, devices: 0)
-    /// The numbers on icons, which a snapshot does not hold.
+    /// The badges, which a snapshot does not contain.
     let badges: BadgeCounts
     private let directory: IndexDirectory?
-    /// The highest serials seen: what the registry gave out later has higher ones.
+    /// The highest serials seen.
+    ///
+    /// The registry gives out higher ones later.
     private(set) var lastSubscription: UInt64 = 0
     private(set) var lastDevice: UInt64 = 0
 
     /// Creates the state before the first entry.
     ///
     /// - Parameters:
-    ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
+    ///   - indexSeed: A random seed that keeps the hashes of the indexes secret.
     ///   - badges: The badges, which ranges may share.
-    ///   - directory: Shows the indexes to whoever wants to know costs and statistics.
-    ///   - mostSteps: Steps that the conditions of one change may take.
+    ///   - directory: The directory in which the indexes are entered, for costs and statistics.
+    ///   - mostSteps: The number of steps that the conditions of one change may take.
     package init(
         indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(), directory: IndexDirectory? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange
@@ -45,14 +51,14 @@ package struct ShardState: Sendable {
 
     /// Makes a subscription active.
     ///
-    /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
+    /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read. Then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
         lastSubscription = max(lastSubscription, version.serial)
         try update(version.subscription.container) { try $0.insert(version) }
     }
 
-    /// Edits the state of a container, which begins with nothing.
+    /// Edits the state of a container, which is created empty if needed.
     private mutating func update(
         _ container: ContainerKey, _ body: (inout ContainerState) throws -> Void
     ) rethrows {
@@ -60,7 +66,8 @@ package struct ShardState: Sendable {
         try body(&containers[container, default: beginning()])
     }
 
-    /// The state of a container of which nothing is known, entered in the directory.
+    /// Returns a function that creates the empty state of a container and enters it in the
+    /// directory.
     private func beginning(_ container: ContainerKey) -> () -> ContainerState {
         { [indexSeed, badges, directory] in
             let state = ContainerState(
@@ -70,7 +77,7 @@ package struct ShardState: Sendable {
         }
     }
 
-    /// Forgets everything but the badges, so that it can be loaded anew.
+    /// Forgets everything but the badges, so that the state can be loaded again.
     mutating func clear() {
         for container in Array(containers.keys) {
             containers[container] = beginning(container)()
@@ -79,13 +86,15 @@ package struct ShardState: Sendable {
         lastDevice = 0
     }
 
-    /// Whoever saves is weighed by the accounts from now on, and not by what is under way: of a
-    /// container what was saved at `position` is entered.
+    /// Notes that what was saved in a container at `position` is in the accounts.
+    ///
+    /// From now on saves are weighed against the accounts there, and not against the conditions
+    /// that are being saved.
     func noteEntered(_ position: LogPosition, of container: ContainerKey) {
         directory?.underWay.enter(position, of: container)
     }
 
-    /// The same for what was loaded, of all containers.
+    /// Notes the same for everything that was loaded, of all containers.
     func noteLoaded(_ position: LogPosition) {
         directory?.underWay.enterAll(upTo: position)
     }
@@ -97,8 +106,7 @@ package struct ShardState: Sendable {
 
     /// Makes a device active, and ends the versions that it replaces.
     ///
-    /// A device that the same user registers again keeps its badge; otherwise nobody inherits what
-    /// an icon showed.
+    /// A device that the same user registers again keeps its badge. No other user inherits it.
     package mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64] = []) {
         lastDevice = max(lastDevice, version.serial)
         update(version.device.container) { $0.insert(version, replacing: serials) }
@@ -109,7 +117,8 @@ package struct ShardState: Sendable {
         containers[container]?.removeDevices(serials)
     }
 
-    /// Sets a device's badge as it was at the progress, unless the device is another user's now.
+    /// Sets the badge of a device as it was at the progress, unless the device belongs to another
+    /// user by now.
     package mutating func set(_ badge: Int64, of holder: BadgeHolder) {
         guard
             containers[holder.container]?.hasDevice(holder.deviceID, of: holder.owner) == true
@@ -121,8 +130,9 @@ package struct ShardState: Sendable {
 
     // MARK: Changes
 
-    /// The serials of the subscriptions that a change fires, ascending: the stable order of its
-    /// fan-out.
+    /// Returns the serials of the subscriptions that a change fires.
+    ///
+    /// They ascend, which is the stable order of its fan-out.
     ///
     /// Snapshot rows and stale changes fire nothing, and nothing fires for a user who may not read
     /// the record (docs/firing-rules.md).
@@ -133,7 +143,7 @@ package struct ShardState: Sendable {
         forgetErrors()
         guard !change.isSnapshot, !isStale else { return [] }
         matches.removeAll(keepingCapacity: true)
-        // Both moments are in the log, so that the answer is the same after a restart.
+        // Both times are in the log, so the answer is the same after a restart.
         try containers[container]?.matches(
             for: change, now: change.occurredAt ?? appendedAt, mostSteps: mostSteps,
             into: &matches, erring: &erring)
@@ -156,11 +166,11 @@ package struct ShardState: Sendable {
         if !erring.isEmpty { containers[container]?.dropExpired(at: appendedAt, among: &erring) }
     }
 
-    /// The same for a change as the log holds it, which is read only if it fires something, or a
-    /// condition had an error on it.
+    /// Returns what a change fires, in the form in which the log holds it.
     ///
-    /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
-    /// - Throws: What reading the change throws, or `DearChange` if its conditions take too many
+    /// The change is only decoded if it fires something, or a condition had an error on it.
+    ///
+    /// - Returns: The change with its subscriptions, or `nil` if it fires nothing.
     ///   steps.
     package mutating func firedSerials(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
@@ -173,10 +183,12 @@ package struct ShardState: Sendable {
         return FiredChange(change: read, serials: found.serials)
     }
 
-    /// The serials that a change as the log holds it fires, ascending, and the change if it had to
-    /// be read to know them; `nil` if nothing is active or the change is stale.
+    /// Returns the serials that a stored change fires, ascending, with the change if it had to be
+    /// decoded.
     ///
-    /// A change that cannot name readers (`mayNameReaders`) is read only if its text cannot be
+    /// Returns `nil` if nothing is active or the change is stale.
+    ///
+    /// A change that cannot name readers (`mayNameReaders`) is only decoded if its text cannot be
     /// judged as it is.
     ///
     /// - Throws: As ``firedSerials(by:appendedAt:isStale:in:)-(LoggedChange,_,_,_)``.
@@ -208,63 +220,66 @@ package struct ShardState: Sendable {
         return (serials, read)
     }
 
-    /// The active subscription with this serial, without its condition.
+    /// Returns the active subscription with this serial, without its condition.
     package mutating func subscription(
         _ serial: UInt64, of container: ContainerKey
     ) -> Subscription? {
         containers[container]?.subscription(serial)
     }
 
-    /// The devices of a user, by ascending serial.
+    /// Returns the devices of a user, by ascending serial.
     package mutating func devices(of user: UserID, in container: ContainerKey) -> [DeviceVersion] {
         containers[container]?.devices(of: user) ?? []
     }
 
-    /// Those of the subscriptions with these serials that fire once.
+    /// Returns those of the subscriptions with these serials that fire once.
     mutating func onceSerials(among serials: [UInt64], of container: ContainerKey) -> [UInt64] {
         containers[container]?.onceSerials(among: serials) ?? []
     }
 
-    /// Adds to `fanout` what a change owes by the subscriptions with these serials.
+    /// Adds to `fanout` what a change owes because of the subscriptions with these serials.
     mutating func expand(
         _ serials: ArraySlice<UInt64>, in container: ContainerKey, into fanout: inout ChangeFanout
     ) {
         containers[container]?.expand(serials, into: &fanout)
     }
 
-    /// How many pushes a change may owe by a subscription: as many as its owner has devices.
+    /// Returns how many pushes a change may owe because of a subscription: as many as its owner has
+    /// devices.
     func reach(of serial: UInt64, in container: ContainerKey) -> Int {
         containers[container]?.reach(of: serial) ?? 0
     }
 
-    /// The most devices that one user of a container has had since the start.
+    /// Returns the largest number of devices that one user of a container has had since the start.
     func mostDevicesOfOne(in container: ContainerKey) -> Int {
         containers[container]?.mostDevicesOfOne ?? 0
     }
 
-    /// Of the subscriptions with these serials, those by which a change owes anything that those
-    /// before do not owe already; why the others owe nothing.
+    /// Returns those of the subscriptions with these serials because of which a change owes
+    /// something that the subscriptions before them do not owe already.
     ///
-    /// One push that shows nothing is enough for a device; ranges are expanded one by one, and
-    /// could not know of each other.
+    /// Also returns why the others owe nothing.
+    ///
+    /// One silent push is enough for a device. Ranges are expanded one by one, and could not know
+    /// of each other.
     mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange, in container: ContainerKey
     ) -> (owing: [UInt64], unreached: [UnreachedFiring]) {
         containers[container]?.withoutRepeatedSilence(serials, of: change) ?? (serials, [])
     }
 
-    /// How many subscriptions are active in all containers.
+    /// The number of active subscriptions in all containers.
     package var subscriptionCount: Int {
         containers.values.reduce(lent.subscriptions) { $0 + $1.subscriptionCount }
     }
 
-    /// How many devices are active in all containers.
+    /// The number of active devices in all containers.
     package var deviceCount: Int {
         containers.values.reduce(lent.devices) { $0 + $1.deviceCount }
     }
 
-    /// Subscriptions that would be filed under better keys by what changes have shown, at most
-    /// `most` in all.
+    /// Takes the serials of subscriptions for which changes have shown better keys, at most `most`
+    /// in all.
     func takeMisfiled(most: Int) -> [UInt64] {
         var serials: [UInt64] = []
         for state in containers.values where serials.count < most {
@@ -273,12 +288,12 @@ package struct ShardState: Sendable {
         return serials
     }
 
-    /// Whether a container has an active subscription with this serial.
+    /// Returns whether a container has an active subscription with this serial.
     func contains(_ serial: UInt64, of container: ContainerKey) -> Bool {
         containers[container]?.contains(serial) ?? false
     }
 
-    /// The index of a container, for statistics.
+    /// Returns the index of a container, for statistics.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         containers[container]?.index
     }
@@ -286,9 +301,9 @@ package struct ShardState: Sendable {
     // MARK: Judging elsewhere
 
     /// Judges a change as ``firedSerials(by:appendedAt:isStale:in:)-(LoggedChange,_,_,_)`` does,
-    /// and gives it up after `steps`, if that is less than a change may take.
+    /// but gives up after `steps` steps if that is less than a change may take.
     ///
-    /// - Throws: As that, and `DearChange` after `steps`.
+    /// - Throws: The same errors, and `DearChange` after `steps` steps.
     mutating func firedSerials(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey, within steps: Int
@@ -300,11 +315,12 @@ package struct ShardState: Sendable {
             by: change, appendedAt: appendedAt, isStale: isStale, in: container)
     }
 
-    /// Whether a change may take more than so many steps.
+    /// Returns whether a change may take more than `steps` steps.
     func allows(moreThan steps: Int) -> Bool { mostSteps > steps }
 
-    /// Lends the state of a container, to judge by it elsewhere: until it is taken back by
-    /// ``takeBack(_:)`` nothing of the container is known here.
+    /// Lends the state of a container, so that a change can be judged elsewhere.
+    ///
+    /// Until ``takeBack(_:)`` is called, this state knows nothing of the container.
     mutating func lend(_ container: ContainerKey) -> ShardState {
         var other = ShardState(indexSeed: indexSeed, badges: badges, mostSteps: mostSteps)
         guard let state = containers.removeValue(forKey: container) else { return other }
@@ -314,10 +330,10 @@ package struct ShardState: Sendable {
         return other
     }
 
-    /// Keeps those who edit the indexes away from what is judged elsewhere.
+    /// The turns that keep edits of the indexes apart from judgements elsewhere.
     var judgingTurns: JudgingTurns? { directory?.turns }
 
-    /// Takes back what was lent.
+    /// Takes back the state that was lent.
     mutating func takeBack(_ other: consuming ShardState) {
         lent.subscriptions -= other.subscriptionCount
         lent.devices -= other.deviceCount
@@ -326,23 +342,23 @@ package struct ShardState: Sendable {
 
     // MARK: Snapshots
 
-    /// The state as parts of a snapshot.
+    /// Returns the state as the parts of a snapshot.
     ///
-    /// - Throws: What the encoder of an index throws, which is a mistake of the program.
+    /// - Throws: What the encoder of an index throws, which would be a programming error.
     func parts() throws -> StateParts {
         StateParts(
             lastSubscription: lastSubscription, lastDevice: lastDevice,
             containers: try containers.map { ($0.key, try $0.value.image()) })
     }
 
-    /// Takes over the state of `other`, which knows no badges, in place of what is here.
+    /// Replaces this state by that of `other`, which knows no badges.
     mutating func take(over other: consuming ShardState) {
         load(
             other.containers.mapValues { $0.sharing(badges) },
             lastSubscription: other.lastSubscription, lastDevice: other.lastDevice)
     }
 
-    /// Takes the state over from a snapshot, in place of what is here.
+    /// Replaces this state by one from a snapshot.
     mutating func load(
         _ loaded: [ContainerKey: ContainerState], lastSubscription: UInt64, lastDevice: UInt64
     ) {
@@ -353,7 +369,7 @@ package struct ShardState: Sendable {
     }
 }
 
-/// A shard's state, taken apart for a snapshot.
+/// The state of a shard as the parts of a snapshot.
 struct StateParts {
     var lastSubscription: UInt64
     var lastDevice: UInt64
@@ -362,7 +378,7 @@ struct StateParts {
 
 /// A change with the subscriptions that it fires.
 package struct FiredChange: Sendable {
-    /// The change, which has been read.
+    /// The change, decoded.
     package let change: RecordChange
     /// The serials of the subscriptions, ascending.
     package let serials: [UInt64]

@@ -1,7 +1,7 @@
 import Metrics
 import RelayModel
 
-/// Counts what becomes of snapshots.
+/// The metrics of snapshots.
 struct SnapshotMeter: Sendable {
     private let kept = Counter(label: "belfry_snapshots_kept_total")
     private let failed = Counter(label: "belfry_snapshots_failed_total")

@@ -6,17 +6,19 @@ import Synchronization
 
 /// Writes snapshots of the follower's state beside the store, and finds the one to begin with.
 ///
-/// A snapshot counts from the moment the store vouches for it, and that is when the progress has
-/// reached its position: a start always begins at the progress. The file before it is removed then.
+/// A snapshot is valid once the store has recorded it, which happens when the progress has reached
+/// its position: a start always begins at the progress. Then the file of the previous snapshot is
+/// removed.
 ///
-/// Concurrency: the follower offers images, one loop writes them; a lock holds what they share. One
-/// image is under way at a time. Life: `run` until cancelled, then `finish` once.
+/// Concurrency: the follower offers images, and one loop writes them. A lock protects the state
+/// that they share. One image is handled at a time. Life: `run` until cancelled, then `finish`
+/// once.
 package final class SnapshotStore: Sendable {
-    /// How snapshots are kept.
+    /// The settings of snapshots.
     package struct Settings: Sendable {
-        /// What the paths of the files begin with.
+        /// The beginning of the paths of the files.
         package var stem: String
-        /// How long it takes from one snapshot to the next at least.
+        /// The shortest time between two snapshots.
         package var interval: Duration
 
         package init(stem: String, interval: Duration) {
@@ -33,12 +35,14 @@ package final class SnapshotStore: Sendable {
         var lines = QuietLines<String>(pause: SnapshotStore.silence)
     }
 
-    /// Edits that make a snapshot worth its writing, as a share of the state.
+    /// The divisor of the number of entries that gives the number of edits that make a snapshot
+    /// worthwhile: 2 % of the state.
     private static let worthwhileShare = 50
-    /// How often it is looked whether there is an image, or the progress has come.
+    /// The time between two looks for an image or for the progress.
     private static let pause = Duration.milliseconds(200)
-    /// How often it is said that the store cannot vouch for one, which is tried at each look: a
-    /// database may be away for hours.
+    /// The shortest time between two warnings that the store cannot record a snapshot.
+    ///
+    /// Each look tries again, and a database may be away for hours.
     private static let silence = Duration.seconds(60)
 
     private let settings: Settings
@@ -67,10 +71,10 @@ package final class SnapshotStore: Sendable {
 
     // MARK: Beginning
 
-    /// Fills `shard` from the snapshot that the store vouches for; says of which position it is.
+    /// Fills `shard` from the snapshot that the store has recorded, and returns its position.
     ///
-    /// One that is missing, damaged, of another version or ahead of the progress is told as a
-    /// warning, forgotten and removed; then `shard` is as it was.
+    /// A snapshot that is missing, damaged, of another version or ahead of the progress is logged
+    /// as a warning, forgotten and removed. Then `shard` is unchanged, and the result is `nil`.
     func load(_ shard: inout ShardState, upTo mark: LogPosition) async throws -> LogPosition? {
         let patience = StorePatience(clock: clock) { [logger] error in
             logger.error("cannot look for a snapshot yet", metadata: ["reason": "\(error)"])
@@ -105,14 +109,14 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Lets the first snapshot wait as long as the next ones do, after a start that needed none.
+    /// Postpones the first snapshot by the usual interval, after a start that needed none.
     func postpone() {
         state.withLock { $0.dueAt = now().advanced(by: settings.interval) }
     }
 
     // MARK: Offering
 
-    /// Whether a snapshot is due: after `edits` edits of a state of `entries` entries.
+    /// Returns whether a snapshot is due, after `edits` edits of a state of `entries` entries.
     func isDue(edits: Int, of entries: Int) -> Bool {
         guard isWorthwhile(edits: edits, of: entries) else { return false }
         return state.withLock { state in
@@ -120,19 +124,21 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// How long it is until `dueAt`; `nil` if that is past, or further away than one snapshot can
-    /// be from the next: then the clock was set back.
+    /// Returns how long it is until `dueAt`.
+    ///
+    /// Returns `nil` if that is past. Also returns `nil` if it is further away than the interval
+    /// between snapshots, because then the clock was set back.
     private func rest(until dueAt: Timestamp?) -> Duration? {
         guard let wait = dueAt?.duration(since: now()) else { return nil }
         return wait > .zero && wait <= settings.interval ? wait : nil
     }
 
-    /// Whether `edits` edits of a state of `entries` entries are worth a snapshot.
+    /// Returns whether `edits` edits of a state of `entries` entries are worth a snapshot.
     func isWorthwhile(edits: Int, of entries: Int) -> Bool {
         edits > 0 && edits >= entries / Self.worthwhileShare
     }
 
-    /// Returns when the next snapshot may be due.
+    /// Waits until the next snapshot may be due.
     func waitUntilDue() async throws {
         while true {
             let wait = state.withLock { state -> Duration? in
@@ -144,7 +150,9 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Takes an image to be written; `pause` is how long making it took.
+    /// Takes an image to be written.
+    ///
+    /// `pause` is the time that making it took.
     package func take(_ image: StateImage, pause: Duration) {
         meter.show(pause: pause)
         state.withLock { state in
@@ -155,8 +163,8 @@ package final class SnapshotStore: Sendable {
 
     // MARK: Writing
 
-    /// Writes what is offered, and has the store vouch for it once `progress` is there, until the
-    /// task is cancelled.
+    /// Writes the images that are offered, and records each in the store once `progress` has
+    /// reached it, until the task is cancelled.
     package func run(progress: @Sendable () -> LogPosition) async throws {
         while true {
             try await clock.sleep(for: Self.pause)
@@ -164,8 +172,8 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Writes the image that is offered, and has the store vouch for what is written once
-    /// `progress` is there.
+    /// Writes the image that is offered, and records what is written once `progress` has reached
+    /// it.
     package func work(progress: LogPosition) async throws {
         if let image = state.withLock({ state in state.waiting.take() }) {
             await write(image)
@@ -173,8 +181,10 @@ package final class SnapshotStore: Sendable {
         try await publish(upTo: progress)
     }
 
-    /// Writes the last image, if there is one, and has the store vouch for what is written as far
-    /// as the progress has come; the rest is removed.
+    /// Writes the last image, if there is one, and records what is written if the progress has
+    /// reached it.
+    ///
+    /// Removes the rest.
     package func finish(_ image: StateImage?, progress: LogPosition) async throws {
         if let image, image.position <= progress { await write(image) }
         try await publish(upTo: progress)
@@ -189,7 +199,7 @@ package final class SnapshotStore: Sendable {
             identity: makeIdentity(), position: image.position, savedAt: now())
         let path = path(of: record.identity)
         let store = storeIdentity
-        // Files block; the threads of tasks are few.
+        // Writing a file blocks, and there are few threads for tasks.
         let outcome = await withCheckedContinuation { continuation in
             DispatchQueue.global(qos: .utility).async {
                 continuation.resume(
@@ -249,7 +259,9 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Lets go of a snapshot that was overtaken by pruning; the next may be taken at once.
+    /// Discards a snapshot whose later endings were already pruned.
+    ///
+    /// The next one may be taken at once.
     private func discard(
         _ written: (record: SnapshotRecord, path: String), prunedTo pruned: LogPosition
     ) {

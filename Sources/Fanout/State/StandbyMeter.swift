@@ -1,7 +1,7 @@
 import Metrics
 import RelayModel
 
-/// Shows how far a relay that stands by has the state of its store.
+/// The metrics of the state that a standby relay has loaded.
 struct StandbyMeter: Sendable {
     private let position = Gauge(label: "belfry_standby_position")
     private let subscriptions = Gauge(label: "belfry_standby_subscriptions")

@@ -2,17 +2,19 @@ import FoundationEssentials
 package import RelayModel
 import Storage
 
-/// The state of a shard as of a position, as it goes into a snapshot.
+/// The state of a shard at a position, as it goes into a snapshot.
 package struct StateImage: Sendable {
-    /// The position of the log of which it is the state.
+    /// The log position of the state.
     package let position: LogPosition
     private let lastSubscription: UInt64
     private let lastDevice: UInt64
     private let containers: [(container: ContainerKey, image: ContainerImage)]
 
-    /// Takes a picture of `state`; nothing is matched meanwhile.
+    /// Takes an image of `state`.
     ///
-    /// - Throws: What the encoder of an index throws, which is a mistake of the program.
+    /// No change can be matched meanwhile.
+    ///
+    /// - Throws: What the encoder of an index throws, which would be a programming error.
     init(_ state: ShardState, at position: LogPosition) throws {
         self.position = position
         let parts = try state.parts()
@@ -21,7 +23,7 @@ package struct StateImage: Sendable {
         containers = parts.containers
     }
 
-    /// The bytes of all parts.
+    /// The number of bytes of all parts.
     package var size: Int {
         containers.reduce(0) { size, entry in
             size + entry.image.index.count + entry.image.updateRules.count
@@ -29,7 +31,7 @@ package struct StateImage: Sendable {
         }
     }
 
-    /// The sections of the file, under an identity.
+    /// Returns the sections of the file, for a snapshot with the given identity.
     func sections(identity: UUIDBytes, store: UUIDBytes) -> [[UInt8]] {
         let head = Head(
             format: Head.current, identity: identity.description, store: store.description,
@@ -49,7 +51,9 @@ package struct StateImage: Sendable {
 
     /// The first section.
     private struct Head: Codable {
-        /// Raised whenever the sections mean something else than before.
+        /// The version of the format.
+        ///
+        /// It is raised whenever the meaning of the sections changes.
         static let current = 2
 
         struct Place: Codable {
@@ -68,10 +72,10 @@ package struct StateImage: Sendable {
         var bytes: [UInt8] { (try? JSONEncoder().encode(self)).map(Array.init) ?? [] }
     }
 
-    /// Reads the state of a snapshot from its file; blocks.
+    /// Reads the state of a snapshot from its file, which blocks.
     ///
-    /// - Throws: `SnapshotFailure`, `ImageDamage`, or what reading a part throws, if it is not the
-    ///   snapshot that `record` names.
+    /// - Throws: `SnapshotFailure`, `ImageDamage`, or what reading a part throws, if the file is
+    ///   not the snapshot that `record` names.
     static func load(
         _ state: inout ShardState, from file: SnapshotFile.Reading, _ record: SnapshotRecord,
         store: UUIDBytes

@@ -1,17 +1,17 @@
 import RelayModel
 
-/// Values that many share, each kept once: what is alike in the subscriptions of one application,
-/// or in its devices.
+/// A table of values that many records share, each stored once: what the subscriptions or devices
+/// of one application have in common.
 ///
-/// The first few thousand different ones are found again by value; beyond that each is kept for
-/// itself, as text that is read when it is wanted. So neither memory nor the time to load grows
-/// with how different they are.
+/// Up to a few thousand different values are found again by value. Further ones are stored
+/// separately, as text that is decoded when needed. So neither memory nor the time to load grows
+/// with how different the values are.
 struct TemplateTable<Value: Hashable & Sendable>: Sendable {
     private struct Entry {
         var text: String
         var uses: Int32
         var isShared: Bool
-        /// Whether it is all ASCII, of which a letter has one spelling.
+        /// Whether the text is all ASCII, so that each letter has one spelling.
         let isPlain: Bool
 
         init(text: String, uses: Int32, isShared: Bool) {
@@ -26,18 +26,19 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
     private var free: [UInt32] = []
     private var numbers: [Value: UInt32] = [:]
     private var known: [UInt32: Value] = [:]
-    /// The shared value that was entered last: the same comes many times in a row, and comparing
-    /// is much quicker than hashing.
+    /// The shared value that was entered last.
+    ///
+    /// The same value often comes many times in a row, and comparing is much faster than hashing.
     private var last: (value: Value, number: UInt32)?
     private let write: @Sendable (Value) -> String
     private let read: @Sendable (String) throws -> Value
 
-    /// Values that are found again.
+    /// The maximum number of values that are found again.
     private static var mostShared: Int { 4096 }
-    /// Values that are kept read.
+    /// The maximum number of decoded values that are cached.
     private static var mostKnown: Int { 8192 }
 
-    /// Creates an empty table of values that are written and read so.
+    /// Creates an empty table of values with these conversions to and from text.
     init(
         write: @escaping @Sendable (Value) -> String,
         read: @escaping @Sendable (String) throws -> Value
@@ -46,7 +47,7 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
         self.read = read
     }
 
-    /// The number of `value`, which has one use more now.
+    /// Returns the number of `value`, and adds one use.
     mutating func number(of value: Value) -> UInt32 {
         if let last, last.value == value, isSpelled(value, last.number) {
             entries[Int(last.number)].uses += 1
@@ -58,7 +59,7 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
             last = (value, alike)
             return alike
         }
-        // Of several spellings the newest is found.
+        // Of several spellings, only the newest can be found.
         if let alike { entries[Int(alike)].isShared = false }
         let isShared = alike != nil || numbers.count < Self.mostShared
         let entry = Entry(text: write(value), uses: 1, isShared: isShared)
@@ -73,14 +74,16 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
         return number
     }
 
-    /// Whether a value that equals the one with this number is written in the same bytes: texts are
-    /// equal where a letter is spelled in two ways, and no push is to have another one's spelling.
+    /// Returns whether a value that equals the one with this number is written in the same bytes.
+    ///
+    /// Texts are equal even if a letter is spelled in two ways, and no push may have another push's
+    /// spelling.
     private func isSpelled(_ value: Value, _ number: UInt32) -> Bool {
         let entry = entries[Int(number)]
         return entry.isPlain || entry.text.utf8.elementsEqual(write(value).utf8)
     }
 
-    /// The value with this number; `nil` if it cannot be read.
+    /// Returns the value with this number, or `nil` if it cannot be read.
     mutating func value(_ number: UInt32) -> Value? {
         if let value = known[number] { return value }
         guard Int(number) < entries.count,
@@ -95,7 +98,7 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
         known[number] = value
     }
 
-    /// One use less.
+    /// Removes one use of the value with this number.
     mutating func release(_ number: UInt32) {
         let index = Int(number)
         guard index < entries.count, entries[index].uses > 0 else { return }
@@ -131,8 +134,8 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
             if uses <= 0 {
                 free.append(UInt32(number))
             } else if numbers.count < Self.mostShared {
-                // What is there twice is found by the first: what is found must be forgotten when
-                // it goes.
+                // If a value occurs twice, the first one is found. An entry must only be found as
+                // long as it exists.
                 let value = try read(entry.text)
                 entry.isShared = numbers[value] == nil
                 if entry.isShared { numbers[value] = UInt32(number) }
@@ -141,7 +144,7 @@ struct TemplateTable<Value: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Whether `number` is one of a value that is in use.
+    /// Returns whether `number` is that of a value in use.
     func isInUse(_ number: UInt32) -> Bool {
         Int(number) < entries.count && entries[Int(number)].uses > 0
     }
