@@ -166,11 +166,12 @@ package struct ShardState: Sendable {
         if !erring.isEmpty { containers[container]?.dropExpired(at: appendedAt, among: &erring) }
     }
 
-    /// Returns what a change fires, in the form in which the log holds it.
+    /// Returns what a change of the log fires, judging its stored text if possible.
     ///
-    /// The change is only decoded if it fires something, or a condition had an error on it.
+    /// The text is only decoded if the change fires something, or a condition had an error on it.
     ///
     /// - Returns: The change with its subscriptions, or `nil` if it fires nothing.
+    /// - Throws: What reading the change throws, or `DearChange` if its conditions take too many
     ///   steps.
     package mutating func firedSerials(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
