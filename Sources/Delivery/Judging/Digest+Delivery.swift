@@ -2,13 +2,15 @@ package import RelayModel
 package import Storage
 
 extension Digest {
-    /// What is sent for all that it counts: the newest as it was composed, with how many it stands
-    /// for where there are several.
+    /// The delivery that is sent for all deliveries that the digest counts: the newest one as it
+    /// was composed.
+    ///
+    /// If there are several, it also says how many it stands for.
     package var delivery: OwedDelivery {
         var owed = newest
         owed.delivery.standsFor = count
         guard count > 1 else { return owed }
-        // A newer change of the newest's record is no reason to say nothing of the others.
+        // A newer change of that record is no reason to leave out the other deliveries.
         owed.delivery.collapsingRecord = nil
         let own = owed.delivery.notification.payload
         owed.delivery.notification.payload =
@@ -17,8 +19,10 @@ extension Digest {
         return owed
     }
 
-    /// The payload with the number of deliveries, beside the position and wherever it is told;
-    /// `nil` if it does not fit.
+    /// Adds the number of deliveries to a payload: as `belfry.count`, and in place of each count
+    /// mark.
+    ///
+    /// Returns `nil` if the payload does not fit.
     private static func counting(_ count: Int64, in payload: [UInt8]) -> [UInt8]? {
         guard case .object(var object)? = try? JSONValue(stored: payload) else { return nil }
         if case .object(var aps)? = object["aps"], let alert = aps["alert"] {
@@ -33,13 +37,13 @@ extension Digest {
         var counted: [UInt8] = []
         object.write(to: &counted)
         if counted.count <= Limits.maximumPayloadBytes { return counted }
-        // What is told is more than our own members.
+        // The texts with the number matter more than Belfry's own member.
         var plain: [UInt8] = []
         told.write(to: &plain)
         return plain.count <= Limits.maximumPayloadBytes ? plain : nil
     }
 
-    /// An alert with the number wherever it is asked for.
+    /// Replaces each count mark in an alert by the number.
     private static func telling(_ count: Int64, in alert: JSONValue) -> JSONValue {
         switch alert {
         case .string(let text):

@@ -1,21 +1,23 @@
 package import RelayModel
 import Storage
 
-/// What waits although it is due: containers and topics whose credential the gateway refuses, and
-/// gateways that cannot be used for a container.
+/// The halts in force: containers and topics whose credential the gateway refuses, and gateways
+/// that cannot be used for a container.
 ///
-/// A halt stays until a push that it concerns is accepted or somebody ends it. When its time is
-/// over, one delivery is let through to try, and the others wait for another while. What waits lies
-/// in rows that nobody reads meanwhile. One for which nothing waits any more ends too: nobody is
-/// left to try, and it would be told of for ever.
+/// Their deliveries wait even if they are due.
+///
+/// A halt stays until a push that it concerns is accepted, or the operator ends it. When its time
+/// is over, one delivery is let through as a trial, and the others wait for another period. The
+/// waiting deliveries are in rows that are not read meanwhile. A halt for which nothing waits any
+/// more ends too: no delivery is left for a trial, and the halt would be reported forever.
 struct Halts: Sendable {
-    /// What one halt concerns.
+    /// The scope of a halt.
     struct Key: Hashable, Sendable {
         let container: ContainerKey
         let scope: OutcomeJudge.Halt.Scope
 
         static func all(of lane: RetryLane) -> [Key] {
-            // What is wrong with APNs is no concern of the courier's.
+            // A problem with APNs does not concern the courier.
             guard lane.topic != GatewayKind.courier.rawValue else { return [] }
             let environment = lane.environment
             return [
@@ -24,21 +26,26 @@ struct Halts: Sendable {
         }
     }
 
-    /// When a gateway that asked to be left alone is tried first; the wait doubles with each trial.
+    /// The wait until the first trial of a gateway that asked to be left alone.
+    ///
+    /// The wait doubles with each trial.
     static let firstTrial = Duration.seconds(30)
     /// The longest wait for the next trial.
     static let longestTrial = Duration.seconds(3600)
-    /// How long a halt's time is over before it may end because nothing waits for it: whatever was
-    /// let through to try has its answer, or is a row that waits, by then.
+    /// How long a halt's time must be over before it may end because nothing waits for it.
+    ///
+    /// By then the answer to a trial has come, or the trial is a row that waits.
     static let idleTime = Duration.seconds(20)
 
     private var halts: [Key: OutcomeJudge.Halt] = [:]
-    /// When each began; a halt that is renewed began when it was new.
+    /// The time when each halt began.
+    ///
+    /// Renewing a halt does not change it.
     private var beginnings: [Key: Timestamp] = [:]
-    /// Those of which a delivery was let through since they were renewed last.
+    /// The halts for which a delivery was let through since they were last renewed.
     private var tried: Set<Key> = []
 
-    /// The lanes that wait at one moment, for whoever reads retries meanwhile.
+    /// The lanes that wait at one moment, for reading retries.
     struct Held: Sendable {
         let keys: Set<Key>
 
@@ -47,19 +54,20 @@ struct Halts: Sendable {
         }
     }
 
-    /// What waits at `now`.
+    /// Returns the lanes that wait at `now`.
     func held(at now: Timestamp) -> Held {
         Held(keys: Set(halts.filter { now < $0.value.until }.keys))
     }
 
-    /// When the next delivery may be let through to try; `nil` if nothing waits at `now`.
+    /// Returns when the next delivery may be let through as a trial, or `nil` if no lane waits at
+    /// `now`.
     func nextTrial(after now: Timestamp) -> Timestamp? {
         halts.values.map(\.until).filter { now < $0 }.min()
     }
 
-    /// What `delivery` must wait for, if anything.
+    /// Returns the halt for which `delivery` must wait, if there is one.
     func halt(of delivery: Delivery, at now: Timestamp) -> OutcomeJudge.Halt? {
-        // What is wrong with a credential is no concern of the courier's.
+        // A problem with a credential does not concern the courier.
         guard !halts.isEmpty, delivery.gateway == .apns else { return nil }
         for key in Key.all(of: RetryLane(of: delivery)) {
             if let halt = halts[key], now < halt.until { return halt }
@@ -67,7 +75,7 @@ struct Halts: Sendable {
         return nil
     }
 
-    /// What halts the topic of `delivery`, whether or not it is time for a trial.
+    /// Returns the halt of the topic of `delivery`, whether or not it is time for a trial.
     func topicHalt(of delivery: Delivery) -> OutcomeJudge.Halt? {
         guard !halts.isEmpty, delivery.gateway == .apns else { return nil }
         let scope = OutcomeJudge.Halt.Scope.topic(
@@ -75,13 +83,15 @@ struct Halts: Sendable {
         return halts[Key(container: delivery.container, scope: scope)]
     }
 
-    /// Lets `delivery` through: where something is halted it is the one that tries, and the
-    /// others wait for another while.
+    /// Lets `delivery` through.
+    ///
+    /// Where there is a halt, it is the trial, and the others wait for another period.
     mutating func letThrough(_ delivery: Delivery, at now: Timestamp) {
         guard !halts.isEmpty, delivery.gateway == .apns else { return }
         for key in Key.all(of: RetryLane(of: delivery)) {
             guard var halt = halts[key] else { continue }
-            // What was asked for is over: its answer decides, and is not waited for as long.
+            // The time that the gateway asked for is over. The answer to this trial decides, so the
+            // others need not wait as long.
             if let asked = halt.asked, asked <= now {
                 halt.pause = min(halt.pause, Self.firstTrial)
             }
@@ -91,7 +101,7 @@ struct Halts: Sendable {
         }
     }
 
-    /// Adds a halt, and says whether it is a new one.
+    /// Adds a halt, and returns whether it is new.
     mutating func add(
         _ halt: OutcomeJudge.Halt, for container: ContainerKey, at now: Timestamp
     ) -> Bool {
@@ -110,10 +120,11 @@ struct Halts: Sendable {
         _ known: OutcomeJudge.Halt, by new: OutcomeJudge.Halt, isTrial: Bool, at now: Timestamp
     ) -> OutcomeJudge.Halt {
         guard let since = known.asked, now < since else { return new }
-        // Failures beside what the gateway asked for are the same trouble.
+        // Failures during the time that the gateway asked for belong to the same problem.
         guard let asked = new.asked else { return known }
         var halt = new
-        // Answers to what was on its way say nothing new, but a longer wish is heeded.
+        // Answers to requests that were already on their way say nothing new, but a longer time
+        // that the gateway asks for counts.
         halt.asked = isTrial ? asked : max(asked, since)
         halt.pause = isTrial ? min(known.pause * 2, longestTrial) : known.pause
         let next = isTrial ? now.advanced(by: halt.pause) : known.until
@@ -121,8 +132,9 @@ struct Halts: Sendable {
         return halt
     }
 
-    /// Ends what would halt `delivery`, because the gateway accepted it; says whether that was
-    /// anything.
+    /// Ends the halts of `delivery`, because the gateway accepted it.
+    ///
+    /// Returns whether there were any.
     mutating func remove(for delivery: Delivery, sentAt: Timestamp) -> Bool {
         guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let count = halts.count
@@ -130,8 +142,9 @@ struct Halts: Sendable {
         return halts.count < count
     }
 
-    /// Ends the halt of a gateway that answers again, whatever it answers; says whether there was
-    /// one.
+    /// Ends the halt of a gateway that answers again, whatever it answers.
+    ///
+    /// Returns whether there was one.
     mutating func removeGateway(for delivery: Delivery, sentAt: Timestamp) -> Bool {
         guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let scope = OutcomeJudge.Halt.Scope.gateway(delivery.gatewayEnvironment)
@@ -140,25 +153,28 @@ struct Halts: Sendable {
         return halts.count < count
     }
 
-    /// Ends a halt by what was sent at `sentAt`: what was on its way when the gateway asked to be
-    /// left alone does not show that it takes that back.
+    /// Ends a halt because of a request that was sent at `sentAt`.
+    ///
+    /// An answer to a request that was on its way when the gateway asked to be left alone does not
+    /// show that the gateway changed its mind.
     private mutating func remove(_ key: Key, showing sentAt: Timestamp) {
         if halts[key]?.asked != nil, let since = beginnings[key], sentAt < since { return }
         remove(key)
     }
 
-    /// Those that have been left untried for a while, though their time is over.
+    /// Returns the halts that have had no trial for a while although their time is over.
     func untried(at now: Timestamp) -> [Key] {
         halts.filter { Self.isUntried($0.value, at: now) }.map { $0.key }
     }
 
     private static func isUntried(_ halt: OutcomeJudge.Halt, at now: Timestamp) -> Bool {
-        // What a gateway asked for counts as long as it said.
+        // The time that a gateway asked for counts in full.
         max(halt.until, halt.asked ?? halt.until).advanced(by: idleTime) <= now
     }
 
-    /// Ends a halt for which nothing waits, unless it was tried or renewed meanwhile; says whether
-    /// it did.
+    /// Ends a halt for which nothing waits, unless it had a trial or was renewed meanwhile.
+    ///
+    /// Returns whether it ended.
     mutating func remove(untried key: Key, at now: Timestamp) -> Bool {
         guard let halt = halts[key], Self.isUntried(halt, at: now) else { return false }
         remove(key)
@@ -176,7 +192,7 @@ struct Halts: Sendable {
         halts[key] = nil
     }
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         for key in halts.keys {
             if let until = halts[key]?.until { halts[key]?.until = until.back(by: step) }
@@ -185,7 +201,7 @@ struct Halts: Sendable {
         beginnings = beginnings.mapValues { $0.back(by: step) }
     }
 
-    /// How many are in force.
+    /// The number of halts in force.
     var count: Int { halts.count }
 
     /// The halts in force, ordered by container and scope.
@@ -200,22 +216,24 @@ struct Halts: Sendable {
     }
 }
 
-/// A halt, for whoever asks what waits and why.
+/// A halt in force, for reports.
 package struct HaltInForce: Sendable, Hashable {
-    /// Whose deliveries wait.
+    /// The container whose deliveries wait.
     package let container: ContainerKey
-    /// Which of them.
+    /// Which of its deliveries wait.
     package let scope: OutcomeJudge.Halt.Scope
-    /// What the gateway said last.
+    /// The gateway's last reason.
     package let reason: String
-    /// When it began.
+    /// The time when the halt began.
     package let since: Timestamp
-    /// When the next delivery is let through to try; it may be past while there is none.
+    /// The time when the next delivery is let through as a trial.
+    ///
+    /// It may be in the past while there is no delivery.
     package let until: Timestamp
-    /// Until when the gateway asked to be left alone, if it did.
+    /// The time until which the gateway asked to be left alone, if it did.
     package let asked: Timestamp?
 
-    /// Whether it holds `delivery`.
+    /// Returns whether the halt holds `delivery`.
     package func holds(_ delivery: Delivery) -> Bool {
         guard delivery.gateway == .apns, delivery.container == container else { return false }
         return switch scope {

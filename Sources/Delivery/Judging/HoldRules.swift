@@ -1,44 +1,45 @@
 package import RelayModel
 
-/// Whether a delivery is held back for its recipient's sake, by what its subscription and its
-/// device ask for.
+/// Decides whether a delivery is held back for its recipient's sake, by the settings of its
+/// subscription and its device.
 ///
-/// Only that and the moment decide. What is held becomes a row, and is judged again when its time
-/// has come, or when what held it was edited.
+/// Only these settings and the time decide. A held delivery becomes a row. It is judged again when
+/// its time has come, or when the settings that hold it are edited.
 package struct HoldRules: Sendable {
-    /// How long something is held.
+    /// The hold of one delivery.
     package struct Hold: Sendable, Hashable {
-        /// Why.
+        /// The reason.
         package let reason: HoldReason
-        /// When the hold ends; `nil` until somebody says so.
+        /// The time when the hold ends, or `nil` if it lasts until the recipient ends it.
         package let until: Timestamp?
 
-        /// It finds no place before `moment`.
+        /// The hold of a delivery for which the throttle has no place before `moment`.
         package static func throttled(until moment: Timestamp) -> Hold {
             Hold(reason: .throttle, until: moment)
         }
 
-        /// It waits for what the connection of its device proves.
+        /// The hold of a delivery that waits for proof that the device heard of it over its
+        /// connection.
         package static func connected(since now: Timestamp) -> Hold {
             Hold(reason: .connected, until: now.advanced(by: patienceWithConnections))
         }
     }
 
-    /// How long a push waits for what its device's connection proves.
+    /// How long a push waits for the proof from its device's connection.
     ///
-    /// A ping is answered after a round trip; a radio that sleeps takes seconds to wake.
+    /// A ping is answered after a round trip. A sleeping radio takes seconds to wake.
     package static let patienceWithConnections = Duration.seconds(10)
 
     private var zones = ZoneClock()
 
-    /// Remembers nothing yet.
+    /// Creates rules that have read no time zone yet.
     package init() {}
 
-    /// What holds `delivery` back at `now`; `nil` if nothing does.
+    /// Returns what holds `delivery` back at `now`, or `nil` if nothing does.
     ///
-    /// First what lasts longest. What shows nothing disturbs nobody.
-    ///
-    /// What was sent before, or stands for others already, is not put into another digest.
+    /// The longest kind of hold is checked first. A silent push disturbs nobody, so quiet hours do
+    /// not hold it. A delivery that was attempted before, or already stands for others, is not put
+    /// into another digest.
     package mutating func hold(
         on delivery: OwedDelivery, attempts: UInt16 = 0, at now: Timestamp
     ) -> Hold? {
@@ -48,7 +49,7 @@ package struct HoldRules: Sendable {
             delivery.delivery.standsFor == nil
         {
             let end = now.advanced(by: .seconds(digest.seconds))
-            // It would only be held again.
+            // Ending within quiet hours, it would only be held again.
             let morning = quietEnd(kindness, delivery.delivery, at: end)
             return Hold(reason: .digest, until: morning ?? end)
         }

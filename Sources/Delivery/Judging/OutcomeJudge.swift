@@ -1,13 +1,13 @@
 package import Gateway
 package import RelayModel
 
-/// Turns what a gateway answered into what becomes of the delivery.
+/// Decides what the end of an attempt means for the delivery.
 ///
-/// Pure; chance comes in.
+/// Pure. Randomness comes in as a parameter.
 package struct OutcomeJudge: Sendable {
-    /// When deliveries are tried again.
+    /// The policy for trying deliveries again.
     package var retries: RetryPolicy
-    /// How long deliveries of a paused container or topic wait before they are looked at again.
+    /// How long deliveries of a paused container or topic wait before the next trial.
     package var pause: Duration
 
     package init(retries: RetryPolicy = RetryPolicy(), pause: Duration = .seconds(60)) {
@@ -15,28 +15,28 @@ package struct OutcomeJudge: Sendable {
         self.pause = pause
     }
 
-    /// What follows from an answer.
+    /// What follows from the end of an attempt.
     package struct Verdict: Sendable, Hashable {
-        /// What becomes of the delivery.
+        /// What happens to the delivery.
         package var resolution: Resolution
-        /// Who must wait, if somebody besides this delivery must.
+        /// The halt that begins, if deliveries besides this one must wait.
         package var halt: Halt?
     }
 
-    /// Something that waits until somebody has looked, or until a moment.
+    /// A wait of many deliveries, which ends when a person has fixed the problem, or at a time.
     package struct Halt: Sendable, Hashable {
-        /// Who waits.
+        /// The deliveries that wait.
         package enum Scope: Sendable, Hashable {
-            /// Everything for one topic of the container by one of the gateway's environments.
+            /// All deliveries for one topic of the container in one gateway environment.
             case topic(String, GatewayEnvironment)
-            /// Everything for the container by one of the gateway's environments, because the
-            /// gateway does not honour its credential there.
+            /// All deliveries of the container in one gateway environment, because the gateway does
+            /// not accept its credential there.
             case container(GatewayEnvironment)
-            /// Everything for the container by one of the gateway's environments, because the
-            /// gateway cannot be used.
+            /// All deliveries of the container in one gateway environment, because the gateway
+            /// cannot be used.
             case gateway(GatewayEnvironment)
 
-            /// Who waits, as people read it.
+            /// The scope in words.
             package var words: String {
                 switch self {
                 case .container(let environment): "credential, \(environment.rawValue)"
@@ -47,45 +47,49 @@ package struct OutcomeJudge: Sendable {
             }
         }
 
-        /// Who waits.
+        /// The deliveries that wait.
         package var scope: Scope
-        /// When it ends; then one attempt is made again.
+        /// The time when the wait ends.
+        ///
+        /// Then one attempt is made.
         package var until: Timestamp
-        /// How long the others wait after one was let through.
+        /// How long the others wait after one delivery was let through.
         package var pause: Duration
-        /// What the gateway said.
+        /// The gateway's reason.
         package var reason: String
-        /// Until when the gateway asked to be left alone, if it did.
+        /// The time until which the gateway asked to be left alone, if it did.
         package var asked: Timestamp?
     }
 
-    /// A delivery in the middle of its attempts.
+    /// A delivery with its earlier attempts.
     private struct Course {
         let delivery: OwedDelivery
-        /// The attempts that are used up, without the one that is judged.
+        /// The number of used attempts, not counting the one that is judged.
         let attempts: UInt16
-        /// How many attempts in a row, just before this one, ended without an answer.
+        /// The number of attempts immediately before this one that ended without an answer.
         let unanswered: Int
         let now: Timestamp
 
-        /// The attempts with the one that is judged.
+        /// The number of used attempts, including the one that is judged.
         var attempt: UInt16 { attempts < .max ? attempts + 1 : .max }
     }
 
     /// Judges the end of an attempt of `delivery`.
     ///
-    /// Only answers of the gateway use up attempts. What was not sent is none; one whose answer
-    /// was lost is the first, if there was none before, and otherwise repeats the last. So errors
-    /// of connections never fail a delivery by themselves: it waits until it expires.
+    /// Only answers of the gateway use up attempts. A request that was not sent does not count. An
+    /// attempt whose answer was lost counts as the first if there was none before, and otherwise as
+    /// a repetition of the last. So connection errors never make a delivery fail by themselves: it
+    /// waits until it expires.
     ///
     /// - Parameters:
     ///   - outcome: How the attempt ended.
-    ///   - delivery: Whose attempt it was.
-    ///   - attempts: The attempts that are used up before.
-    ///   - unanswered: How many attempts in a row, just before this one, ended without an answer.
-    ///   - now: The moment.
-    ///   - generator: Spreads what is tried again.
-    /// - Returns: What becomes of the delivery, and who waits besides.
+    ///   - delivery: The delivery of the attempt.
+    ///   - attempts: The number of attempts used before.
+    ///   - unanswered: The number of attempts immediately before this one that ended without an
+    ///     answer.
+    ///   - now: The time.
+    ///   - generator: The source of randomness that spreads retries.
+    /// - Returns: What happens to the delivery, and which others must wait.
     package func judge(
         _ outcome: PushOutcome, of delivery: OwedDelivery, attempts: UInt16, unanswered: Int = 0,
         at now: Timestamp, using generator: inout some RandomNumberGenerator
@@ -122,8 +126,8 @@ package struct OutcomeJudge: Sendable {
         case .deliver:
             return Verdict(resolution: accepted(course), halt: nil)
         case .retry(let after?, .gateway):
-            // Its container waits as a whole: so the delivery's own wait is the back-off, and ends
-            // with the halt, whoever ends that.
+            // The whole container waits. So the delivery's own wait is only the back-off, and it
+            // also ends with the halt.
             return Verdict(
                 resolution: again(course, refusal, atLeast: nil, &generator),
                 halt: asked(after, refusal, environment, at: course.now))
@@ -151,12 +155,14 @@ package struct OutcomeJudge: Sendable {
         }
     }
 
-    /// A delivery that waits for somebody else's mistake to be mended has not used up an attempt.
+    /// Pauses a scope.
+    ///
+    /// A delivery that waits for a wrong setting to be fixed has not used up an attempt.
     private func paused(
         _ scope: Halt.Scope, _ course: Course, _ refusal: GatewayRefusal
     ) -> Verdict {
         let pause = refusal.trialAfter ?? pause
-        // It is due, and lies in a lane that is halted: so it goes at once when the halt ends.
+        // The delivery is due at once. Its lane is halted, so it goes as soon as the halt ends.
         return Verdict(
             resolution: waiting(
                 course.delivery, attempts: course.attempts, until: course.now,
@@ -167,8 +173,10 @@ package struct OutcomeJudge: Sendable {
                 reason: refusal.reason))
     }
 
-    /// The halt of a gateway that asks to be left alone: as long as it says, but it is tried
-    /// before, because nobody knows whether it meant that.
+    /// Returns the halt of a gateway that asks to be left alone.
+    ///
+    /// It lasts as long as the gateway says, with earlier trials, because the gateway may not mean
+    /// it.
     private func asked(
         _ wish: Duration, _ refusal: GatewayRefusal, _ environment: GatewayEnvironment,
         at now: Timestamp
@@ -183,13 +191,16 @@ package struct OutcomeJudge: Sendable {
 
     // MARK: Deadlines
 
-    /// How long a notification that was to expire at once is tried to be sent for the first time.
+    /// How long the relay tries to send a notification for the first time if it was to expire at
+    /// once.
     package static let atOnceBound = Duration.seconds(3600)
 
-    /// When a delivery is given up, if ever; `attempts` are used up.
+    /// Returns when a delivery expires, if it does.
     ///
-    /// A notification that was to expire at once is owed one send, as APNs has it: until something
-    /// of it may have reached the gateway it has ``atOnceBound``.
+    /// `attempts` is the number of used attempts.
+    ///
+    /// A notification that was to expire at once is owed one send, as with APNs. Until a request
+    /// may have reached the gateway, its deadline is ``atOnceBound`` after the change.
     private func deadline(of delivery: OwedDelivery, attempts: UInt16) -> Timestamp? {
         let delivery = delivery.delivery
         guard let expiration = delivery.notification.expiration else { return nil }
@@ -197,8 +208,8 @@ package struct OutcomeJudge: Sendable {
         return delivery.appendedAt.advanced(by: Self.atOnceBound)
     }
 
-    /// What becomes of a delivery whose notification expired before it could be sent; `nil` if it
-    /// may be sent.
+    /// Returns the end of a delivery whose notification expired before it could be sent, or `nil`
+    /// if it may be sent.
     package func ending(
         ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: WaitReason?, at now: Timestamp
     ) -> Resolution? {
@@ -208,8 +219,9 @@ package struct OutcomeJudge: Sendable {
         return expired(delivery, attempts, status: 0, reason: reason?.cause ?? "", now)
     }
 
-    /// What becomes of a delivery that must wait until `until`, and of one that would then have
-    /// expired.
+    /// Returns the resolution of a delivery that must wait until `until`.
+    ///
+    /// If it would have expired by then, it ends.
     package func waiting(
         _ delivery: OwedDelivery, attempts: UInt16, until: Timestamp, status: UInt16,
         reason: WaitReason, at now: Timestamp
@@ -222,18 +234,21 @@ package struct OutcomeJudge: Sendable {
             status: status, at: now, .waiting)
     }
 
-    /// Whether a delivery that was not sent may still be sent at `moment`.
+    /// Returns whether a delivery that was not sent may still be sent at `moment`.
     package func lasts(_ delivery: OwedDelivery, until moment: Timestamp) -> Bool {
         deadline(of: delivery, attempts: 0).map { moment < $0 } ?? true
     }
 
-    /// How long something is held at most that never expires.
+    /// The longest hold of a delivery that never expires.
     package static let longestHold = Duration.seconds(30 * 86_400)
 
-    /// What becomes of a delivery that is held back, and of one that will have expired by then.
+    /// Returns the resolution of a delivery that is held back.
     ///
-    /// What is held until somebody says so is looked at again when it expires; what is told
-    /// together when that is told, which may be sooner.
+    /// If it would have expired by the end of the hold, it ends.
+    ///
+    /// A delivery that is held until the recipient ends the hold is looked at again when it
+    /// expires. A delivery that is told together with others does not expire before the digest
+    /// closes, which may be sooner.
     package func held(
         _ delivery: OwedDelivery, attempts: UInt16, _ hold: HoldRules.Hold, at now: Timestamp
     ) -> Resolution {
@@ -251,7 +266,7 @@ package struct OutcomeJudge: Sendable {
 
     // MARK: Again
 
-    /// The gateway answered, and may answer otherwise later.
+    /// Tries again after an answer that may be different later.
     private func again(
         _ course: Course, _ refusal: GatewayRefusal, atLeast asked: Duration?,
         _ generator: inout some RandomNumberGenerator
@@ -265,8 +280,10 @@ package struct OutcomeJudge: Sendable {
             reason: refusal.reason, atLeast: asked, &generator)
     }
 
-    /// The gateway will take it on another connection or with another token, which is there
-    /// already: the first time in a row that is no attempt, and waits for nothing.
+    /// Tries again at once, on another connection or with another provider token, which already
+    /// exists.
+    ///
+    /// The first time in a row does not count as an attempt, and has no wait.
     private func atOnce(
         _ course: Course, _ refusal: GatewayRefusal,
         _ generator: inout some RandomNumberGenerator
@@ -306,7 +323,7 @@ package struct OutcomeJudge: Sendable {
         Resolution(
             deadLetter: DeadLetter(
                 delivery: course.delivery,
-                // What was not sent is no attempt.
+                // A request that was not sent is not an attempt.
                 attempts: refusal.status == 0 ? course.attempts : course.attempt,
                 status: UInt16(clamping: refusal.status), reason: reason, at: course.now),
             deadToken: token, ending)
@@ -322,18 +339,20 @@ package struct OutcomeJudge: Sendable {
                 reason: DeliveryBound.expiration.reason(reason), at: now), .expired)
     }
 
-    /// The token to forget, or `nil` if it was registered after the gateway's verdict (APNs: the
-    /// `timestamp` of a 410): then it lives again, and the delivery is tried again.
+    /// Returns the token to forget.
+    ///
+    /// Returns `nil` if it was registered after the gateway's verdict (APNs: the `timestamp` of a
+    /// 410). Then it is valid again, and the delivery is tried again.
     private func deadToken(
         _ verdict: DeviceTokenVerdict, of delivery: OwedDelivery, at now: Timestamp
     ) -> DeadToken? {
         let since: Timestamp
         switch verdict {
-        // A verdict cannot be newer than its answer: a gateway whose clock is ahead must not
-        // outlive a registration that comes after it.
+        // A verdict cannot be newer than its answer. Otherwise a gateway whose clock is ahead could
+        // kill a registration that comes after the answer.
         case .dead(let moment): since = min(moment ?? now, now)
-        // The gateway does not know a token that was registered just now either, if it was
-        // registered for another environment: the verdict is about this token at any rate.
+        // The gateway does not know a token that was just registered either, if that was for
+        // another environment. So the verdict is about this token in any case.
         case .unknownToGateway: since = now
         }
         guard delivery.delivery.registeredAt <= since else { return nil }

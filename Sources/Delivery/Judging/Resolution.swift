@@ -1,37 +1,39 @@
 package import RelayModel
 package import Storage
 
-/// What a settled delivery came to, for the metrics.
+/// How a settled delivery ended, for the metrics.
 package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
     /// The gateway accepted it.
     case accepted
     /// It is tried again after its back-off.
     case retried
-    /// It waits for something that is not its own: a halt, a device, a fresh connection.
+    /// It waits for something else than its own back-off: a halt, its device, a fresh connection.
     case waiting
     /// It is held back for its recipient's sake.
     case held
     /// It was not sent, because its device was told over its connection.
     case seen
-    /// Its answer is slow: it is settled as a retry, and once more when the answer comes.
+    /// Its answer is slow.
+    ///
+    /// It is settled as a retry, and again when the answer comes.
     case adopted
     /// Its device token was declared dead by the answer.
     case unregistered
     /// The gateway refused it for good.
     case refused
-    /// The gateway answered as often as it may be tried.
+    /// The gateway answered as many attempts as a delivery may have.
     case exhausted
     /// Its notification expired.
     case expired
-    /// A newer change of the record took its place.
+    /// A newer change of the record replaced it.
     case superseded
     /// It was not sent, because its device token had been declared dead.
     case deadToken
-    /// It was not sent, because it is not its recipient's any more.
+    /// It was not sent, because it no longer belongs to its recipient.
     case withdrawn
 }
 
-/// What became of one attempt: a receipt, and what must be kept of it besides.
+/// The result of one attempt: a receipt, and the rows that must be written besides.
 package struct Resolution: Sendable, Hashable {
     /// Where the attempt came from.
     enum Origin {
@@ -47,13 +49,12 @@ package struct Resolution: Sendable, Hashable {
     private let deadLetter: DeadLetter?
     /// The token that must not be used again, if there is one.
     let deadToken: DeadToken?
-    /// What it came to.
+    /// How the delivery ended.
     package let ending: SettledEnding
-    /// The place that the push took among those of its subscription's throttle, until that is
-    /// durable.
+    /// The place that the push took in its subscription's throttle, until the place is durable.
     package var place: ThrottlePlace?
 
-    /// The gateway accepted the push.
+    /// Creates the resolution of a push that the gateway accepted.
     package init(accepted delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
         container = delivery.delivery.container
         receipt = DeliveryReceipt(
@@ -64,7 +65,8 @@ package struct Resolution: Sendable, Hashable {
         ending = .accepted
     }
 
-    /// It is not sent: its device was told over its connection.
+    /// Creates the resolution of a delivery that is not sent because its device was told over its
+    /// connection.
     package init(seen delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
         container = delivery.delivery.container
         receipt = DeliveryReceipt(
@@ -76,7 +78,9 @@ package struct Resolution: Sendable, Hashable {
         ending = .seen
     }
 
-    /// The push is to be tried again; `retry` counts this attempt.
+    /// Creates the resolution of a push that is tried again.
+    ///
+    /// `retry` already counts this attempt.
     package init(
         retry: Retry, status: UInt16, at now: Timestamp, _ ending: SettledEnding = .retried
     ) {
@@ -90,9 +94,9 @@ package struct Resolution: Sendable, Hashable {
         self.ending = ending
     }
 
-    /// The delivery ended without success.
+    /// Creates the resolution of a delivery that ended without success.
     ///
-    /// With `deadToken` the device's token is forgotten too.
+    /// With `deadToken`, the device token is forgotten as well.
     package init(
         deadLetter: DeadLetter, deadToken: DeadToken? = nil, _ ending: SettledEnding = .refused
     ) {
@@ -110,22 +114,22 @@ package struct Resolution: Sendable, Hashable {
     /// How the attempt ended.
     package var outcome: DeliveryReceipt.Outcome { receipt.outcome }
 
-    /// The attempt, as its receipt counts it.
+    /// The number of the attempt in its receipt.
     var attempt: UInt16 { receipt.attempt }
 
-    /// Why it ended so, as its receipt says it.
+    /// The reason in its receipt.
     var reason: String { receipt.reason }
 
-    /// Why it is held back, if it is.
+    /// Why the delivery is held back, if it is.
     var hold: HoldReason? { retry?.reason.hold }
 
-    /// When the delivery is tried again, if it is.
+    /// The time of the next attempt, if there is one.
     package var dueAt: Timestamp? { retry?.dueAt }
 
     /// Writes this resolution into a step.
     func record(in step: inout SettledStep, origin: Origin) {
         step.receipts.append(receipt)
-        // A retry was counted as owed when it was passed the first time.
+        // A retry was counted as owed when it was passed for the first time.
         if origin == .log { step.tallies[container, default: DeliveryTally()].owed += 1 }
         if receipt.outcome == .accepted {
             step.tallies[container, default: DeliveryTally()].delivered += 1
@@ -142,7 +146,7 @@ package struct Resolution: Sendable, Hashable {
 }
 
 extension Retry {
-    /// The retry with the moment at which its wait begins.
+    /// Returns the retry with the time at which its wait begins.
     func decided(at now: Timestamp) -> Retry {
         var retry = self
         retry.decidedAt = now

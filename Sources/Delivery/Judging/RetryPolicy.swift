@@ -1,18 +1,18 @@
 package import RelayModel
 
-/// Decides when a delivery is tried again, and when no more.
+/// Decides when a delivery is tried again, and when it is not.
 package struct RetryPolicy: Sendable, Hashable {
     /// The longest wait before the second attempt.
     package var base: Duration
     /// The longest wait before any attempt.
     ///
-    /// Apple asks for a quarter of an hour after a 5xx.
+    /// Apple asks for a wait of a quarter of an hour after a 5xx.
     package var cap: Duration
-    /// The longest wait that a gateway's wish is granted.
+    /// The longest wait that is granted to a gateway that asks for one.
     package var longestWish: Duration = .seconds(86_400)
-    /// With less time than this before the deadline there is no further attempt.
+    /// The least time that must be left before the deadline for a further attempt.
     package var leastRemainder: Duration = .milliseconds(250)
-    /// Sends of one delivery that the gateway answers before it becomes a dead letter.
+    /// The number of attempts answered by the gateway after which a delivery becomes a dead letter.
     package var maximumAttempts: Int
 
     /// Creates a policy that starts at two seconds and doubles up to a quarter of an hour.
@@ -26,12 +26,13 @@ package struct RetryPolicy: Sendable, Hashable {
         self.maximumAttempts = maximumAttempts
     }
 
-    /// When the attempt after `failures` that failed in a row falls due, or `nil` if that would be
-    /// after the deadline.
+    /// Returns the time of the next attempt after `failures` consecutive failures, or `nil` if it
+    /// would be after the deadline.
     ///
     /// The wait is drawn from the whole step (full jitter), because attempts that failed together
-    /// would otherwise come back together. Near the deadline the step is what is left of the time,
-    /// so that no draw passes it; only what the gateway asks for does, which is never cut short.
+    /// would otherwise come back together. Near the deadline the step is the remaining time, so
+    /// that no draw exceeds it. A wait that the gateway asks for is never cut short, and may exceed
+    /// the deadline.
     package func dueAt(
         afterFailures failures: Int, now: Timestamp, deadline: Timestamp?,
         atLeast asked: Duration?, using generator: inout some RandomNumberGenerator
@@ -45,7 +46,7 @@ package struct RetryPolicy: Sendable, Hashable {
         }
         let drawn = step * Double.random(in: 0..<1, using: &generator)
         let wish = min(asked ?? .zero, longestWish)
-        // What the gateway asks for is spread too, by a tenth, for the same reason.
+        // The wait that the gateway asks for is also spread, by a tenth, for the same reason.
         let spread = wish * (1 + Double.random(in: 0..<0.1, using: &generator))
         let due = now.advanced(by: max(drawn, spread))
         guard let deadline, deadline <= due else { return due }

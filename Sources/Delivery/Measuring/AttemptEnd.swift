@@ -1,14 +1,14 @@
 import Gateway
 
-/// How one attempt ended, whatever became of its delivery.
+/// How one attempt ended, whatever happened to its delivery.
 package enum AttemptEnd: String, Sendable, Hashable, CaseIterable {
-    /// The gateway took the push.
+    /// The gateway accepted the push.
     case accepted
-    /// It refused it.
+    /// The gateway refused the push.
     case refused
-    /// The answer is lost.
+    /// The answer was lost.
     case unknown
-    /// It was not sent.
+    /// The push was not sent.
     case notSent
 
     init(_ outcome: PushOutcome) {

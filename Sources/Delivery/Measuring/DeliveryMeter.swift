@@ -4,8 +4,7 @@ import Metrics
 import RelayModel
 import Storage
 
-/// Counts what became of attempts and deliveries, and times the way from a change to its
-/// acceptance.
+/// The metrics of attempts and deliveries, and of the time from a change to its acceptance.
 struct DeliveryMeter: Sendable {
     private let attempts: [AttemptEnd: Counter]
     private let endings: [SettledEnding: Counter]
@@ -29,24 +28,25 @@ struct DeliveryMeter: Sendable {
         halts = Gauge(label: "belfry_halts", factory: factory)
     }
 
-    /// What the gateway said: few words, whatever proxies write.
+    /// An answer of the gateway, with a small set of reasons even if proxies write others.
     struct Answer: Hashable, Sendable {
         let status: Int
         let reason: String
     }
 
-    /// What happened while the lock is held, to be counted after it.
+    /// Counts that are collected under the lock, and added to the metrics after it.
     struct Tally: Sendable {
         private(set) var attempts: [AttemptEnd: Int] = [:]
         private(set) var endings: [SettledEnding: Int] = [:]
-        /// What is held back for its recipient's sake.
+        /// The deliveries that are held back for their recipients' sake.
         private(set) var holds: [HoldReason: Int] = [:]
-        /// What the gateway answered besides its yes.
+        /// The gateway's answers other than "accepted".
         private(set) var answers: [Answer: Int] = [:]
         private(set) var yeses = 0
-        /// Those of ``answers`` that somebody should look at.
+        /// Those of ``answers`` that a person should look at.
         private(set) var alarms: [Answer: Int] = [:]
-        /// From the change to the acceptance, for each that was accepted and was not to wait.
+        /// The time from the change to the acceptance, of each delivery that was accepted and did
+        /// not have to wait.
         private(set) var delays: [Duration] = []
 
         var isEmpty: Bool { attempts.isEmpty && endings.isEmpty }
@@ -65,7 +65,9 @@ struct DeliveryMeter: Sendable {
             }
         }
 
-        /// Counts a delivery that was settled; how long one took that was to wait says nothing of
+        /// Counts a settled delivery.
+        ///
+        /// The time of a delivery that had to wait is not counted, because it says nothing about
         /// the relay and the gateway.
         mutating func add(
             _ resolution: Resolution, of delivery: Delivery, wasToWait: Bool, at now: Timestamp
@@ -83,7 +85,7 @@ struct DeliveryMeter: Sendable {
         }
     }
 
-    /// Counts what happened.
+    /// Adds a tally to the metrics.
     func count(_ tally: Tally) {
         for (end, count) in tally.attempts { attempts[end]?.increment(by: count) }
         for (ending, count) in tally.endings { endings[ending]?.increment(by: count) }
@@ -101,13 +103,13 @@ struct DeliveryMeter: Sendable {
         }
     }
 
-    /// Shows where the progress stands and how much is open.
+    /// Shows the progress, and the number of open deliveries.
     func show(_ mark: ProgressMark, inFlight count: Int) {
         position.record(Double(mark.position.rawValue))
         inFlight.record(count)
     }
 
-    /// Shows how many halts are in force.
+    /// Shows the number of halts in force.
     func show(halts count: Int) {
         halts.record(count)
     }
@@ -138,7 +140,7 @@ extension DeliveryMeter.Answer {
             self.init(status: 0, reason: refusal.reason)
             return
         }
-        // A row without a reason is for what nobody knows, such as a proxy's page.
+        // A row without a reason is for unknown answers, such as a proxy's page.
         let known = ReasonTable.apns.row(status: refusal.status, reason: refusal.reason).reason
         self.init(status: refusal.status, reason: known.isEmpty ? "other" : known)
     }

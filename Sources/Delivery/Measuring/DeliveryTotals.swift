@@ -1,31 +1,31 @@
 import RelayModel
 
-/// What was counted since the start, for whoever shows how it goes on.
+/// Counts since the start, for reading within the process.
 ///
-/// The metrics count the same, by more words; these are read in the process.
+/// The metrics count the same in more detail.
 package struct DeliveryTotals: Sendable, Hashable {
-    /// Attempts that ended, however they did.
+    /// The number of attempts that ended in any way.
     package private(set) var attempts: UInt64 = 0
-    /// Those that the gateway accepted.
+    /// The number of attempts that the gateway accepted.
     package private(set) var accepted: UInt64 = 0
-    /// Deliveries that were made to wait.
+    /// The number of deliveries that were made to wait.
     package private(set) var retries: UInt64 = 0
-    /// Deliveries that ended without success.
+    /// The number of deliveries that ended without success.
     package private(set) var deadLetters: UInt64 = 0
     /// The times from the hand-over to a connection to the answer.
     package private(set) var latencies = LatencyBuckets()
-    /// The times from the change to the acceptance, of what was not to wait.
+    /// The times from the change to the acceptance, of deliveries that did not have to wait.
     package private(set) var delays = LatencyBuckets()
 
-    /// Begins with nothing.
+    /// Creates zero counts.
     package init() {}
 
-    /// Counts an answer's way.
+    /// Counts the latency of an answer.
     mutating func add(latency: Duration) {
         latencies.add(latency)
     }
 
-    /// Counts what is about to be counted for the metrics.
+    /// Counts a tally that is about to be added to the metrics.
     mutating func add(_ tally: DeliveryMeter.Tally) {
         for (end, count) in tally.attempts {
             attempts += UInt64(count)

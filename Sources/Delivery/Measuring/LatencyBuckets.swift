@@ -1,30 +1,32 @@
-/// How long things took, in buckets that grow by a quarter of their octave: whoever asks for a
-/// quantile gets it within a fifth.
+/// A histogram of durations with four buckets for each octave, so a quantile is accurate within a
+/// fifth.
 package struct LatencyBuckets: Sendable, Hashable {
-    /// From a microsecond to beyond an hour.
+    /// The number of buckets, from a microsecond to beyond an hour.
     private static let count = 32 * 4
 
     private var counts: [UInt32]
 
-    /// Holds nothing yet.
+    /// Creates an empty histogram.
     package init() {
         counts = Array(repeating: 0, count: Self.count)
     }
 
-    /// Counts one.
+    /// Counts one duration.
     package mutating func add(_ duration: Duration) {
         counts[Self.bucket(of: duration)] &+= 1
     }
 
-    /// What was counted here and not in `earlier`, which is this one as it was before.
+    /// Returns what was counted here and not in `earlier`, which is an earlier copy of this
+    /// histogram.
     package func since(_ earlier: LatencyBuckets) -> LatencyBuckets {
         var difference = self
         for index in counts.indices { difference.counts[index] &-= earlier.counts[index] }
         return difference
     }
 
-    /// The duration, in seconds, that `share` of those that were counted did not exceed; `nil` if
-    /// nothing was counted.
+    /// Returns the duration, in seconds, that `share` of the counted durations did not exceed.
+    ///
+    /// Returns `nil` if nothing was counted.
     package func quantile(_ share: Double) -> Double? {
         let all = counts.reduce(UInt64(0)) { $0 + UInt64($1) }
         guard all > 0 else { return nil }
@@ -37,7 +39,8 @@ package struct LatencyBuckets: Sendable, Hashable {
         return nil
     }
 
-    /// The place of the highest two bits below the first.
+    /// Returns the bucket of a duration: the octave of its microseconds, and the two bits below the
+    /// highest one.
     private static func bucket(of duration: Duration) -> Int {
         let (seconds, attoseconds) = duration.components
         guard seconds < 1 << 30, seconds >= 0 else { return seconds < 0 ? 0 : count - 1 }
@@ -48,7 +51,7 @@ package struct LatencyBuckets: Sendable, Hashable {
         return min(count - 1, octave * 4 + quarter)
     }
 
-    /// The first number of microseconds that a bucket does not hold.
+    /// Returns the first number of microseconds beyond a bucket.
     private static func end(of index: Int) -> Double {
         guard index >= 8 else { return Double(index + 1) }
         let octave = index / 4

@@ -3,14 +3,14 @@ import Storage
 
 /// The newest delivery of each record whose pushes the subscription asks to collapse.
 ///
-/// A delivery that waits to be tried again is of no use once a newer one of its record is owed to
-/// the same device: the device would show the newer one anyway.
+/// A delivery that waits for a retry is useless once a newer one of its record is owed to the same
+/// device: the device would show the newer one anyway.
 struct CollapseMemory: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
         let token: DeviceToken
         let subscriptionID: SubscriptionID
-        /// The bytes of the ID, as the gateway compares it.
+        /// The bytes of the collapse ID, because the gateway compares bytes.
         let collapseID: [UInt8]
         let record: RecordID
 
@@ -26,12 +26,12 @@ struct CollapseMemory: Sendable {
         }
     }
 
-    /// How many records are remembered.
+    /// The number of records that are remembered.
     static let limit = 65_536
 
     private var newest: RecentMemory<Key, DeliveryOrdinal>
 
-    /// Remembers the last `limit` records.
+    /// Creates a memory of the last `limit` records.
     init(limit: Int = Self.limit) {
         newest = RecentMemory(limit: limit)
     }
@@ -42,7 +42,7 @@ struct CollapseMemory: Sendable {
         newest[key] = newest[key].map { max($0, delivery.ordinal) } ?? delivery.ordinal
     }
 
-    /// Whether a newer delivery takes the place of `delivery`.
+    /// Returns whether a newer delivery supersedes `delivery`.
     func supersedes(_ delivery: Delivery) -> Bool {
         guard !newest.isEmpty, let key = Key(delivery), let ordinal = newest[key] else {
             return false

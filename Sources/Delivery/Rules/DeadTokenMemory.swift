@@ -1,11 +1,11 @@
 import RelayModel
 import Storage
 
-/// The device tokens that the gateway declared dead a short while ago.
+/// The device tokens that the gateway recently declared dead.
 ///
-/// The registry forgets a dead token, but what was owed to it before is still on its way: in the
-/// window, in the log, among the retries. A gateway holds it against a sender that goes on using
-/// dead tokens (APNs), so that those deliveries end without being sent.
+/// The registry forgets a dead token, but deliveries that were owed to it before are still in the
+/// window, in the log and among the retries. A gateway penalises a sender that keeps using dead
+/// tokens (APNs), so these deliveries end without being sent.
 struct DeadTokenMemory: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -14,16 +14,16 @@ struct DeadTokenMemory: Sendable {
 
     private struct Death {
         let since: Timestamp
-        /// Whether the registry knew of it when it was asked last.
+        /// Whether the registry knew of the death when it was last asked.
         var isKnown = false
     }
 
     private let limit: Int
     private var deaths: RecentMemory<Key, Death>
-    /// Those that became durable since the registry was asked last.
+    /// The tokens whose deaths became durable since the registry was last asked.
     private var durable: [DeadToken] = []
 
-    /// Remembers the last `limit` tokens.
+    /// Creates a memory of the last `limit` tokens.
     init(limit: Int = 65_536) {
         self.limit = limit
         deaths = RecentMemory(limit: limit)
@@ -34,12 +34,13 @@ struct DeadTokenMemory: Sendable {
         deaths[Key(container: dead.container, token: dead.token)] = Death(since: dead.since)
     }
 
-    /// Learns that the registry has forgotten tokens.
+    /// Notes that the registry has forgotten tokens.
     mutating func recorded(_ tokens: [DeadToken]) {
         durable += tokens.prefix(limit - durable.count)
     }
 
-    /// Learns that the registry is about to be asked whose the tokens are of what waits.
+    /// Notes that the registry is about to be asked to whom the tokens of waiting deliveries
+    /// belong.
     mutating func registryIsAsked() {
         for dead in durable {
             let key = Key(container: dead.container, token: dead.token)
@@ -50,10 +51,11 @@ struct DeadTokenMemory: Sendable {
         durable.removeAll()
     }
 
-    /// Whether the token of `delivery` was dead after it was registered.
+    /// Returns whether the token of `delivery` was declared dead after it was registered.
     ///
-    /// What waits `stands` if the registry, which was asked about it, finds the token in the same
-    /// hands: if it knew of the death then, the token was registered again.
+    /// `stands` says that the registry was asked about a waiting delivery, and that the token still
+    /// belongs to the same device and user. If the registry already knew of the death then, the
+    /// token was registered again.
     func holds(_ delivery: Delivery, stands: Bool = false) -> Bool {
         guard !deaths.isEmpty else { return false }
         let key = Key(container: delivery.container, token: delivery.token)

@@ -1,12 +1,12 @@
 import RelayModel
 import Storage
 
-/// How often one device is pushed to: the gateway's wish, and the operator's limit for pushes that
-/// show nothing.
+/// Limits how often one device gets a push: by the gateway's wishes, and by the operator's limit
+/// for background pushes.
 ///
 /// Apple asks for no more than two or three background pushes an hour, and throttles the device
-/// itself beyond that; what a courier keeps costs no device anything. A push that must wait has its
-/// place reserved, so that it waits once.
+/// beyond that. The limit does not apply to the courier, whose pushes cost a device nothing. A push
+/// that must wait gets a reserved slot, so that it waits only once.
 struct DevicePacing: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -22,13 +22,17 @@ struct DevicePacing: Sendable {
     private let silentBurst: Int
     private let limit: Int
     private var holds: [Key: Timestamp] = [:]
-    /// When the budget of a device would be whole again.
+    /// The time when the budget of a device is full again.
     private var wholeAt: [Key: Timestamp] = [:]
-    /// The deliveries that have had their place; a restart forgets the budgets, and these too.
+    /// The deliveries that already had a slot.
+    ///
+    /// A restart forgets the budgets, and these too.
     private var reserved: RecentMemory<DeliveryID, Void>
 
-    /// Allows each device `silentPerHour` background pushes an hour, all at once or spread; 0
-    /// allows any number.
+    /// Creates a pacing that allows each device `silentPerHour` background pushes an hour, at once
+    /// or spread.
+    ///
+    /// 0 allows any number.
     ///
     /// At most `limit` devices are remembered for each rule.
     init(silentPerHour: Int, limit: Int = 65_536) {
@@ -39,13 +43,13 @@ struct DevicePacing: Sendable {
         reserved = RecentMemory(limit: limit)
     }
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         holds = holds.mapValues { $0.back(by: step) }
         wholeAt = wholeAt.mapValues { $0.back(by: step) }
     }
 
-    /// The gateway wants the device of `delivery` to be left alone until `moment`.
+    /// Notes that the gateway wants the device of `delivery` to be left alone until `moment`.
     mutating func hold(_ delivery: Delivery, until moment: Timestamp, at now: Timestamp) {
         if holds.count >= limit { holds = holds.filter { now < $0.value } }
         guard holds.count < limit else { return }
@@ -53,7 +57,8 @@ struct DevicePacing: Sendable {
         holds[key] = max(moment, holds[key] ?? moment)
     }
 
-    /// Until when the gateway wants the device of `delivery` to be left alone; `nil` if it may go.
+    /// Returns until when the gateway wants the device of `delivery` to be left alone, or `nil` if
+    /// the delivery may go.
     mutating func hold(on delivery: Delivery, at now: Timestamp) -> Timestamp? {
         guard !holds.isEmpty, let until = holds[Key(delivery)] else { return nil }
         if now < until { return until }
@@ -61,10 +66,12 @@ struct DevicePacing: Sendable {
         return nil
     }
 
-    /// Reserves a place for `delivery`, which is about to be sent; `nil` if it may go at once.
+    /// Reserves a slot for `delivery`, which is about to be sent.
     ///
-    /// A delivery takes one place, however often it is sent. `reason` is why it waited before, if
-    /// it did.
+    /// Returns its time, or `nil` if the delivery may go at once.
+    ///
+    /// A delivery takes one slot, however often it is sent. `reason` is why it waited before, if it
+    /// did.
     mutating func reserve(
         _ delivery: Delivery, waitingFor reason: WaitReason?, at now: Timestamp
     ) -> Timestamp? {

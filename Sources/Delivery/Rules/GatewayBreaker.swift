@@ -2,12 +2,14 @@ import Gateway
 import RelayModel
 import Storage
 
-/// Finds out that the gateway cannot be used for a container, so that its deliveries wait together
-/// instead of failing one by one: the circuit breaker for each gateway and container.
+/// The circuit breaker for each gateway and container.
 ///
-/// A connection that is lost fails everything that was open on it in one moment, and the next one
-/// works. So failures count only once they last. A failure is also an answer by which the gateway
-/// says that it has a fault, goes away or wants to be left alone; any other answer ends the count.
+/// It detects that the gateway cannot be used for a container, so that the container's deliveries
+/// wait together instead of failing one by one.
+///
+/// A lost connection fails all its open requests at once, and the next connection works. So
+/// failures only count once they last. An answer also counts as a failure if the gateway says that
+/// it has a fault, is going away or wants to be left alone. Any other answer ends the count.
 struct GatewayBreaker: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -19,31 +21,37 @@ struct GatewayBreaker: Sendable {
         var looks = 0
         var cause = ""
         var since: Timestamp
-        /// How long the deliveries waited last, and until when; `nil` before the first time.
+        /// The length of the last wait, and its end, or `nil` before the first wait.
         var pause: Duration?
         var until: Timestamp?
     }
 
-    /// Failures in a row before anything waits.
+    /// The number of consecutive failures before deliveries wait.
     static let leastFailures = 20
-    /// For how long there must have been nothing else.
+    /// The shortest time of nothing but failures before deliveries wait.
     static let leastTime = Duration.seconds(1)
-    /// Where there are fewer, because little is sent: how often somebody looks meanwhile.
+    /// The number of calls of `look(at:)` after which fewer failures suffice, because little is
+    /// sent.
     ///
-    /// Looks and not time, so that a clock that leaps is no trouble of the gateway's.
+    /// It counts calls and not time, so that a jump of the clock does not count against the
+    /// gateway.
     static let mostLooks = 8
-    /// The first wait; it doubles with each trial that fails.
+    /// The first wait.
+    ///
+    /// It doubles with each trial that fails.
     static let firstPause = Duration.seconds(1)
     /// The longest wait.
     static let longestPause = Duration.seconds(30)
 
     private var failures: [Key: Failures] = [:]
 
-    /// Counts the end of an attempt; returns the halt that follows from it, if one does.
+    /// Counts the end of an attempt.
+    ///
+    /// Returns the halt that follows, if one does.
     mutating func note(
         _ outcome: PushOutcome, of delivery: Delivery, at now: Timestamp
     ) -> OutcomeJudge.Halt? {
-        // A courier's store that has no room says nothing of APNs.
+        // If a courier's store has no room, that says nothing about APNs.
         guard delivery.gateway == .apns else { return nil }
         let key = Key(container: delivery.container, environment: delivery.gatewayEnvironment)
         switch outcome.standing {
@@ -65,7 +73,7 @@ struct GatewayBreaker: Sendable {
         return fail(key, cause: "no answer", at: now)
     }
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         failures = failures.mapValues { run in
             var moved = run
@@ -75,13 +83,14 @@ struct GatewayBreaker: Sendable {
         }
     }
 
-    /// Forgets what was counted for a container, after its settings were mended.
+    /// Forgets the counts of a container, after its settings were fixed.
     mutating func reset(_ container: ContainerKey) {
         failures = failures.filter { $0.key.container != container }
     }
 
-    /// Looks at what fails, once a second: returns what has failed for so long that it counts,
-    /// however little was sent.
+    /// Checks the failing gateways, once a second.
+    ///
+    /// Returns the halts of those that have failed for long enough, even if little was sent.
     mutating func look(
         at now: Timestamp
     ) -> [(container: ContainerKey, halt: OutcomeJudge.Halt)] {
@@ -101,9 +110,9 @@ struct GatewayBreaker: Sendable {
         run.count += 1
         run.cause = cause
         defer { failures[key] = run }
-        // What was open when the wait began says nothing new.
+        // Requests that were open when the wait began say nothing new.
         if let until = run.until, now < until { return nil }
-        // Once it was halted, each trial that fails counts.
+        // After a first halt, each failing trial counts.
         let isMany = run.pause != nil || run.count >= Self.leastFailures
         guard isMany, now.duration(since: run.since) >= Self.leastTime else { return nil }
         return Self.pause(&run, key, at: now)
@@ -121,21 +130,21 @@ struct GatewayBreaker: Sendable {
     }
 }
 
-/// What the end of an attempt says about the gateway.
+/// What the end of an attempt says about the state of the gateway.
 enum GatewayStanding: Sendable, Hashable {
-    /// It is there, and does its work.
+    /// The gateway works.
     case works
-    /// It cannot be used now.
+    /// The gateway cannot be used now.
     case fails(cause: String)
-    /// It was not asked.
+    /// The gateway was not asked.
     case unseen
 }
 
 extension PushOutcome {
-    /// Whether the request came back because its device's registration had ended.
+    /// Whether the request was not sent because its device's registration had ended.
     var isForRegistration: Bool { self == .notSent(cause: .registrationEnded) }
 
-    /// What this end says about the gateway.
+    /// What this end says about the state of the gateway.
     var standing: GatewayStanding {
         switch self {
         case _ where isForRegistration: return .unseen

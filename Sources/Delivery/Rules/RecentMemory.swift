@@ -1,33 +1,34 @@
 import DequeModule
 
-/// A table of what came last: beyond its limit the oldest makes room.
+/// A table of the most recent keys, in which the oldest makes room beyond the limit.
 struct RecentMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let limit: Int
     private var values: [Key: (value: Value, turn: UInt64)] = [:]
     private var order: Deque<(key: Key, turn: UInt64)> = []
     private var turns: UInt64 = 0
 
-    /// Remembers the last `limit` keys.
+    /// Creates a table of the last `limit` keys.
     init(limit: Int) {
         precondition(limit > 0)
         self.limit = limit
     }
 
-    /// Whether nothing is remembered, so that nobody has to make a key.
+    /// Whether the table is empty, so that callers need not build a key.
     var isEmpty: Bool { values.isEmpty }
 
-    /// Changes every value that is remembered.
+    /// Changes every value in the table.
     mutating func update(_ change: (Value) -> Value) {
         for key in values.keys {
             if let (value, turn) = values[key] { values[key] = (change(value), turn) }
         }
     }
 
-    /// Whether a key is remembered; it stays so at least until half as many others as are
-    /// remembered at most have come.
+    /// Returns whether a key is in the table, and keeps it there until at least `limit / 2` more
+    /// keys have come.
     mutating func keep(_ key: Key) -> Bool {
         guard let (value, turn) = values[key] else { return false }
-        // The place that it leaves counts until it is the oldest: hence not at every turn.
+        // The old turn stays in `order` until it is the oldest, so a key is not moved on every
+        // call.
         if turns - turn >= limit / 2 {
             values[key] = nil
             self[key] = value
@@ -35,10 +36,10 @@ struct RecentMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return true
     }
 
-    /// The value of a key; `nil` if none is remembered.
+    /// The value of a key, or `nil` if there is none.
     ///
-    /// A key that is set to `nil` keeps its turn among the oldest, so that nothing has to look for
-    /// it there; if it comes back, it has another turn.
+    /// Setting a key to `nil` leaves its turn in `order`, to avoid searching for it. If the key
+    /// comes back, it gets another turn.
     subscript(_ key: Key) -> Value? {
         get { values[key]?.value }
         set {
