@@ -2,52 +2,52 @@ import Gateway
 import RelayModel
 import Storage
 
-/// What becomes of a delivery when it is its turn.
+/// The decision on a delivery when its turn comes.
 enum SendDecision {
-    /// It is sent.
+    /// The delivery is sent.
     case send
-    /// It is not sent now, or never.
+    /// The delivery is not sent now, or never.
     case settle(Resolution)
-    /// It waits with all of its lane.
+    /// The delivery waits with all others of its lane.
     case wait(OutcomeJudge.Halt)
 }
 
-/// What a delivery has behind it when it is its turn.
+/// The history of a delivery when its turn comes.
 enum DeliveryPast {
-    /// It was never sent, and never waited.
+    /// The delivery was never sent, and never waited.
     case new
-    /// It was kept as a retry.
+    /// The delivery was kept as a retry.
     case waited(attempts: UInt16, WaitReason)
 
-    /// The attempts that are used up.
+    /// The number of used attempts.
     var attempts: UInt16 {
         guard case .waited(let attempts, _) = self else { return 0 }
         return attempts
     }
 
-    /// Why it waited, if it did.
+    /// Why the delivery waited, if it did.
     var reason: WaitReason? {
         guard case .waited(_, let reason) = self else { return nil }
         return reason
     }
 }
 
-/// Which halts began and ended with some answers.
+/// The halts that began and ended with a batch of answers.
 struct HaltNews: Sendable {
-    /// The halts that are new.
+    /// The new halts.
     var begun: [(container: ContainerKey, halt: OutcomeJudge.Halt)] = []
-    /// Whether a halt has ended.
+    /// Whether any halt ended.
     var hasEnded = false
 }
 
-/// What the answers so far say about what is sent next: which tokens are dead, who must wait and
-/// for what, which delivery takes another's place.
+/// What the answers so far say about the next deliveries: which tokens are dead, which deliveries
+/// must wait and for what, and which delivery supersedes another.
 struct SendRules: Sendable {
-    /// What follows from one answer.
+    /// The judgement of one answer.
     struct Judgement: Sendable {
-        /// The answer, as the rules take it.
+        /// The answer, as the rules interpret it.
         let outcome: PushOutcome
-        /// What becomes of the delivery.
+        /// What happens to the delivery.
         let resolution: Resolution
     }
 
@@ -76,53 +76,56 @@ struct SendRules: Sendable {
 
     // MARK: What throttles count
 
-    /// The lines of `deliveries` of which it must learn what is durable before they are decided on.
+    /// Returns the lines of `deliveries` whose durable places must be learned before these are
+    /// decided on.
     mutating func unknownLines(among deliveries: some Sequence<OwedDelivery>) -> Set<ThrottledLine>
     {
         throttles.unknownLines(among: deliveries)
     }
 
-    /// Takes in what is durable of lines.
+    /// Adds the durable places of lines.
     mutating func learn(_ pasts: [ThrottlePast], at now: Timestamp) {
         throttles.learn(pasts, at: now)
     }
 
-    /// The place that a push took and that is to become durable.
+    /// Returns the place that a push took, if it is not durable yet.
     func unrecordedPlace(of owed: OwedDelivery) -> ThrottlePlace? {
         owed.kindness?.subscription.throttle == nil
             ? nil : throttles.unrecordedPlace(of: owed.delivery)
     }
 
-    /// Learns that places are durable.
+    /// Notes that places are durable.
     mutating func recorded(_ places: [ThrottlePlace]) {
         throttles.recorded(places)
     }
 
     // MARK: Dead tokens
 
-    /// Learns that the registry has forgotten dead tokens.
+    /// Notes that the registry has forgotten dead tokens.
     mutating func recorded(_ tokens: [DeadToken]) {
         deadTokens.recorded(tokens)
     }
 
-    /// Learns that the registry is about to be asked whose the tokens are of what waits.
+    /// Notes that the registry is about to be asked to whom the tokens of waiting deliveries
+    /// belong.
     mutating func registryIsAsked() {
         deadTokens.registryIsAsked()
     }
 
     // MARK: Before it is sent
 
-    /// Remembers a delivery that is owed: older ones of its record may be of no use any more.
+    /// Remembers an owed delivery, which may supersede older ones of its record.
     mutating func remember(_ delivery: Delivery) {
         collapses.insert(delivery)
     }
 
     /// Decides whether a delivery is sent now.
     ///
-    /// First what its device has seen already. Then what ends it whatever the gateway's state: it
-    /// expired, its token is dead, it is withdrawn, a newer one takes its place. Then what it must
-    /// wait for, first what its recipient asked for; its device's budget comes last, because only
-    /// what is about to be sent may take a place in it.
+    /// The first check is whether its device has already seen the change. Next come the reasons
+    /// that end it whatever the state of the gateway: it expired, its token is dead, it was
+    /// withdrawn, or a newer delivery supersedes it. Last come the reasons to wait, beginning with
+    /// those of the recipient. The budget of the device is checked at the end, because only a
+    /// delivery that is about to be sent may take a slot in it.
     mutating func decide(
         on delivery: OwedDelivery, _ past: DeliveryPast, _ withdrawal: Withdrawal?,
         at now: Timestamp
@@ -139,7 +142,7 @@ struct SendRules: Sendable {
             return .settle(waiting(delivery, past, until: until, .deviceHold, at: now))
         }
         if let halt = halts.halt(of: delivery.delivery, at: now) { return .wait(halt) }
-        // What is new takes no trial's place from what waits, if it is likely to fail.
+        // A new delivery that is likely to fail must not take the trial of those that wait.
         if case .new = past, tokenBreaker.isSuspect(delivery),
             let halt = halts.topicHalt(of: delivery.delivery)
         {
@@ -160,8 +163,9 @@ struct SendRules: Sendable {
         return .send
     }
 
-    /// What becomes of a delivery whose device was told over its connection; `nil` if it was not,
-    /// or wants a push all the same.
+    /// Returns the resolution of a delivery whose device was told over its connection.
+    ///
+    /// Returns `nil` if it was not, or if it wants a push anyway.
     private func sight(
         of delivery: OwedDelivery, _ past: DeliveryPast, at now: Timestamp
     ) -> Resolution? {
@@ -172,7 +176,7 @@ struct SendRules: Sendable {
         return Resolution(seen: delivery, attempts: past.attempts, at: now)
     }
 
-    /// What is new waits while its device may be told over its connection; once.
+    /// Makes a new delivery wait, once, while its device may be told over its connection.
     private func waitForConnection(
         _ delivery: OwedDelivery, _ past: DeliveryPast, at now: Timestamp
     ) -> Resolution? {
@@ -186,7 +190,7 @@ struct SendRules: Sendable {
         return judge.held(delivery, attempts: 0, hold, at: now)
     }
 
-    /// What becomes of a delivery that was not sent before; `nil` sends it.
+    /// Returns the resolution of a delivery that was not sent before, or `nil` if it is to be sent.
     mutating func firstEnding(
         of delivery: OwedDelivery, _ withdrawal: Withdrawal?, at now: Timestamp
     ) -> Resolution? {
@@ -227,7 +231,8 @@ struct SendRules: Sendable {
         return unsent("superseded by a newer change of the record", .superseded)
     }
 
-    /// What is due, first what had better try where something is halted.
+    /// Orders due retries, so that the best candidates for a trial come first where there is a
+    /// halt.
     func inOrderOfTrial(_ due: [Retry]) -> [Retry] {
         guard halts.count > 0 else { return due }
         let ranked = due.enumerated().map { ($0.offset, tokenBreaker.rank($0.element.delivery)) }
@@ -260,7 +265,7 @@ struct SendRules: Sendable {
         return Judgement(outcome: outcome, resolution: verdict.resolution)
     }
 
-    /// Remembers what an attempt showed about its delivery, its token and its device.
+    /// Remembers what an attempt showed about its delivery, token and device.
     private mutating func note(
         _ outcome: PushOutcome, of delivery: Delivery, _ resolution: Resolution, at now: Timestamp
     ) {
@@ -286,7 +291,7 @@ struct SendRules: Sendable {
 
     // MARK: As time passes
 
-    /// Looks at gateways that fail, however little is sent.
+    /// Checks the failing gateways, even if little is sent.
     mutating func look(at now: Timestamp, news: inout HaltNews) {
         for (container, halt) in gatewayBreaker.look(at: now) {
             add(halt, for: container, at: now, to: &news)
@@ -303,12 +308,16 @@ struct SendRules: Sendable {
         add(halt, for: lane.container, at: now, to: &news)
     }
 
-    /// Ends a halt for which nothing waits any more; what was counted before it counts on.
+    /// Ends a halt for which nothing waits any more.
+    ///
+    /// The failure counts stay.
     mutating func end(untried key: Halts.Key, at now: Timestamp, news: inout HaltNews) {
         if halts.remove(untried: key, at: now) { news.hasEnded = true }
     }
 
-    /// Ends a container's halts, and forgets what was counted for it; returns how many ended.
+    /// Ends a container's halts, and forgets its counts.
+    ///
+    /// Returns how many halts ended.
     mutating func resume(_ container: ContainerKey) -> Int {
         let before = halts.count
         halts.remove(container)
@@ -317,7 +326,7 @@ struct SendRules: Sendable {
         return before - halts.count
     }
 
-    /// Every moment that is kept here moves with the clock.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         halts.clockWasSetBack(by: step)
         gatewayBreaker.clockWasSetBack(by: step)
@@ -327,8 +336,8 @@ struct SendRules: Sendable {
 }
 
 extension PushOutcome {
-    /// Whether the attempt came to nothing through no judgement of the gateway's on the push: it
-    /// was lost or not sent, or belongs on another connection.
+    /// Whether the attempt failed without a judgement of the gateway about the push: it was lost or
+    /// not sent, or must go over another connection.
     var wasUnanswered: Bool {
         switch self {
         case .accepted: false

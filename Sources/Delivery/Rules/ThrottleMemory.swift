@@ -1,38 +1,39 @@
 package import RelayModel
 package import Storage
 
-/// When devices got the last pushes of subscriptions that are not to push more than so often.
+/// The last pushes to each device of each subscription with a throttle.
 ///
-/// What finds no place is told together with what follows, and takes the first place that is free:
-/// until it has, nothing else takes one. The book remembers the lines that it met last; whatever
-/// else counts is durable, and whoever holds it has it learn that before it is asked.
+/// A push that finds no place is told together with the following ones, and takes the first place
+/// that becomes free. Until it has, no other push takes one. The memory holds the lines that were
+/// used last. All other counting places are durable, and its owner adds them before it asks.
 package struct ThrottleMemory: Sendable {
     private struct Line {
-        /// Its last pushes, the oldest first.
+        /// The last pushes, oldest first.
         var sent: [(id: DeliveryID, at: Timestamp)] = []
-        /// Whether something waits for a place.
+        /// Whether a delivery waits for a place.
         var isWaitedFor = false
     }
 
-    /// Subscriptions and devices that are remembered, the last ones.
+    /// The maximum number of lines that are remembered.
     private static let limit = 16_384
 
     private var lines = RecentMemory<ThrottledLine, Line>(limit: limit)
-    /// Places that are not durable yet: of the pushes that are in flight.
+    /// The places of pushes in flight, which are not durable yet.
     private var unrecorded: [ThrottledLine: [DeliveryID: ThrottlePlace]] = [:]
     private let isRecorded: Bool
 
-    /// Nothing has been sent yet.
+    /// Creates an empty memory.
     ///
-    /// `isRecorded` says whether places become durable: then each is kept until it is.
+    /// `isRecorded` says whether places become durable. If so, each is kept until it is.
     package init(isRecorded: Bool = true) {
         self.isRecorded = isRecorded
     }
 
     // MARK: What is durable
 
-    /// The lines of `deliveries` that have a throttle and are not remembered; the others stay
-    /// remembered while these are learned.
+    /// Returns the lines of `deliveries` that have a throttle and are not remembered.
+    ///
+    /// The others stay remembered while these are learned.
     package mutating func unknownLines(
         among deliveries: some Sequence<OwedDelivery>
     ) -> Set<ThrottledLine> {
@@ -44,25 +45,28 @@ package struct ThrottleMemory: Sendable {
         return unknown
     }
 
-    /// Takes in what is durable of lines; of one that it remembers it knows better.
+    /// Adds the durable places of lines.
+    ///
+    /// What is remembered of a line is newer, and stays.
     package mutating func learn(_ pasts: [ThrottlePast], at now: Timestamp) {
         for past in pasts where lines[past.line] == nil {
             let open = unrecorded[past.line] ?? [:]
             let places = past.places.filter { open[$0.deliveryID] == nil } + open.values
             lines[past.line] = Line(
-                // Of a clock that was set back since nothing is known, but that it is past.
+                // A place in the future comes from a clock that was set back since. All that is
+                // known is that it is past.
                 sent: places.map { ($0.deliveryID, min($0.takenAt, now)) }
                     .sorted { $0.1 < $1.1 },
                 isWaitedFor: past.isWaitedFor)
         }
     }
 
-    /// The place that `delivery` took and that is to become durable.
+    /// Returns the place that `delivery` took, if it is not durable yet.
     package func unrecordedPlace(of delivery: Delivery) -> ThrottlePlace? {
         unrecorded.isEmpty ? nil : unrecorded[ThrottledLine(delivery)]?[delivery.id]
     }
 
-    /// Learns that places are durable.
+    /// Notes that places are durable.
     package mutating func recorded(_ places: [ThrottlePlace]) {
         for place in places {
             unrecorded[place.line]?[place.deliveryID] = nil
@@ -72,11 +76,12 @@ package struct ThrottleMemory: Sendable {
 
     // MARK: Places
 
-    /// Takes a place for `delivery`, which is about to be sent; returns when there will be one if
-    /// there is none now.
+    /// Takes a place for `delivery`, which is about to be sent.
     ///
-    /// What has a place takes no other, however often it is sent; and what `hasGone` once goes
-    /// again, and counts.
+    /// If there is none, returns the time when there will be one.
+    ///
+    /// A delivery that has a place takes no other, however often it is sent. A delivery that was
+    /// sent once (`hasGone`) may always be sent again, and counts.
     package mutating func place(
         _ delivery: Delivery, _ throttle: PushThrottle, hasGone: Bool = false, at now: Timestamp
     ) -> Timestamp? {
@@ -100,7 +105,7 @@ package struct ThrottleMemory: Sendable {
         return nil
     }
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     package mutating func clockWasSetBack(by step: Duration) {
         lines.update { line in
             Line(

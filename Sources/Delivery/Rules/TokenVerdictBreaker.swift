@@ -2,20 +2,20 @@ import Gateway
 package import RelayModel
 
 /// Keeps a wrong host or topic from killing device tokens, and keeps users from halting a topic
-/// with tokens that they made up.
+/// with made-up tokens.
 ///
-/// A gateway answers a token of its other environment exactly as a dead one (APNs:
-/// `BadDeviceToken`). Once a push was accepted for a topic, host and topic are right, and such an
-/// answer is about its token, however many there are: whoever likes can register any number of
-/// made-up ones. Only tokens that worked before say that something else has changed. Until a push
-/// was accepted nothing is known, and tokens of several users that are all unknown speak against
-/// the settings.
+/// A gateway answers a token of its other environment exactly like a dead one (APNs:
+/// `BadDeviceToken`). Once a push was accepted for a topic, its host and topic are right. Then such
+/// an answer is about the token, however many there are, because any user can register any number
+/// of made-up tokens. Only tokens that worked before show that something else has changed. Until a
+/// push was accepted nothing is known, and unknown tokens of several users count against the
+/// settings.
 package struct TokenVerdictBreaker: Sendable {
     private struct Counts {
         var isProven = false
-        /// Unknown tokens in a row that count against the settings.
+        /// The number of consecutive unknown tokens that count against the settings.
         var unknown = 0
-        /// Their users, as far as there are few.
+        /// The users of these tokens, up to a limit.
         var users: Set<UserID> = []
 
         var isTooMany: Bool {
@@ -36,34 +36,38 @@ package struct TokenVerdictBreaker: Sendable {
         }
     }
 
-    /// What an answer that a token is unknown is worth.
+    /// What an answer that a token is unknown means.
     package enum Verdict: Sendable, Hashable {
         /// The token is dead.
         case token
-        /// There are too many: the topic waits.
+        /// There are too many such answers, so the settings are wrong, and the topic waits.
         case settings
     }
 
-    /// Unknown tokens in a row that speak against the settings, if nothing was accepted meanwhile.
+    /// The number of consecutive unknown tokens that count against the settings, if nothing was
+    /// accepted meanwhile.
     package static let leastUnknown = 10
-    /// The least users whose tokens those are: one alone may have made them up.
+    /// The minimum number of users of these tokens.
+    ///
+    /// A single user may have made them up.
     package static let leastUsers = 3
-    /// How soon a topic that waits for this is tried again: sooner than others, because the first
-    /// push that is accepted ends it.
+    /// The wait of such a topic until a trial.
+    ///
+    /// It is shorter than others, because the first accepted push ends the halt.
     static let trialAfter = Duration.seconds(5)
-    /// Users whose tokens were unknown that are remembered for a topic.
+    /// The maximum number of users with unknown tokens that are remembered for a topic.
     private static let userLimit = 4096
 
     private var counts: [Key: Counts] = [:]
-    /// The registrations by which a push was accepted.
+    /// The serials of the registrations for which a push was accepted.
     private var working: RecentMemory<UInt64, Void>
 
-    /// Creates a breaker that has seen nothing, and will remember `limit` registrations that work.
+    /// Creates a breaker that has seen nothing, and remembers `limit` working registrations.
     package init(limit: Int = 65_536) {
         working = RecentMemory(limit: limit)
     }
 
-    /// Forgets what was counted for a container, after its settings were mended.
+    /// Forgets the counts of a container, after its settings were fixed.
     package mutating func reset(_ container: ContainerKey) {
         counts = counts.filter { $0.key.container != container }
     }
@@ -76,7 +80,7 @@ package struct TokenVerdictBreaker: Sendable {
         counts[key] = Counts(isProven: true)
     }
 
-    /// Counts an answer that a token is unknown, and says what it is worth.
+    /// Counts an answer that a token is unknown, and returns what it means.
     package mutating func judgeUnknownToken(of owed: OwedDelivery) -> Verdict {
         let key = Key(owed.delivery)
         var count = counts[key] ?? Counts()
@@ -89,17 +93,18 @@ package struct TokenVerdictBreaker: Sendable {
 
     // MARK: Trials
 
-    /// Whether a push is likely to be refused as those before, because its user's tokens were.
+    /// Returns whether a push is likely to be refused like those before, because tokens of its user
+    /// were.
     func isSuspect(_ owed: OwedDelivery) -> Bool {
         guard let count = counts[Key(owed.delivery)], count.isTooMany else { return false }
         return working[owed.deviceSerial] == nil && count.users.contains(owed.delivery.owner)
     }
 
-    /// The order in which what waits should be tried, the least first: registrations that worked,
-    /// then those of users with none that failed, the oldest first.
+    /// Returns the rank by which waiting deliveries should be tried, lowest first: registrations
+    /// that worked, then those of users without unknown tokens, oldest first.
     ///
-    /// Whoever makes up tokens to take the trials has registered them after the devices that they
-    /// are to harm.
+    /// A user who makes up tokens to take the trials has registered them after the devices that
+    /// they are meant to harm.
     func rank(_ owed: OwedDelivery) -> TrialRank {
         if working[owed.deviceSerial] != nil { return TrialRank(hope: 0, serial: 0) }
         return TrialRank(hope: isSuspect(owed) ? 2 : 1, serial: owed.deviceSerial)
@@ -107,6 +112,8 @@ package struct TokenVerdictBreaker: Sendable {
 }
 
 /// How likely a push is to show that a topic works.
+///
+/// Lower ranks are more likely.
 struct TrialRank: Comparable {
     let hope: Int
     let serial: UInt64
@@ -117,7 +124,7 @@ struct TrialRank: Comparable {
 }
 
 extension TokenVerdictBreaker {
-    /// Turns a verdict on a token into a pause of its topic, if such verdicts are too many.
+    /// Turns the verdict on a token into a pause of its topic, if there are too many such verdicts.
     mutating func weigh(_ outcome: PushOutcome, of owed: OwedDelivery) -> PushOutcome {
         guard owed.delivery.gateway == .apns else { return outcome }
         switch outcome {

@@ -1,13 +1,13 @@
 import RelayModel
 
-/// How many attempts of a delivery in a row ended without an answer of the gateway.
+/// The number of consecutive attempts of a delivery that ended without an answer of the gateway.
 ///
-/// Only the back-off grows with it. It is not stored: a relay that starts again has new
+/// Only the back-off grows with it. It is not stored, because a relay that restarts has new
 /// connections, and begins with short waits.
 struct UnansweredMemory: Sendable {
     private var counts: RecentMemory<DeliveryID, UInt8>
 
-    /// Remembers `limit` deliveries.
+    /// Creates a memory of `limit` deliveries.
     init(limit: Int = 65_536) {
         counts = RecentMemory(limit: limit)
     }

@@ -1,17 +1,21 @@
 import RelayModel
 
-/// Notices that the time of day was set back.
+/// Detects that the time of day was set back.
 ///
-/// What waits in memory waits until a moment of the clock. If that is set back, those moments are
-/// further away than the waits that were meant, an hour for an hour; so they are moved by the same.
-/// A clock that is set ahead ends waits early, and nothing has to be done.
+/// Waits in memory end at a time of the clock. If the clock is set back by an hour, they would last
+/// an hour longer. So all these times are moved back by the same amount. A clock that is set ahead
+/// only ends waits early, and nothing must be done.
 struct ClockWatch: Sendable {
-    /// Clocks are corrected by a little: less than this is no step, and is added up.
+    /// The size up to which a step back is ignored, because clocks are corrected by small amounts.
+    ///
+    /// Small steps add up.
     static let tolerance = Duration.milliseconds(100)
 
     private var latest: Timestamp?
 
-    /// Notes what the clock says; returns how far it was set back since the last time, if it was.
+    /// Notes the time.
+    ///
+    /// Returns how far the clock was set back since the last call, if it was.
     mutating func note(_ now: Timestamp) -> Duration? {
         guard let latest, now < latest else {
             self.latest = now
@@ -25,6 +29,6 @@ struct ClockWatch: Sendable {
 }
 
 extension Timestamp {
-    /// The same moment by a clock that was set back.
+    /// Returns the same moment by a clock that was set back by `step`.
     func back(by step: Duration) -> Timestamp { advanced(by: .zero - step) }
 }

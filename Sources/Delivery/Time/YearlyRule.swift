@@ -1,23 +1,26 @@
 import RelayModel
 
-/// How the clocks of a zone are changed each year, as POSIX writes it
-/// (`CET-1CEST,M3.5.0,M10.5.0/3`), with the hours that RFC 9636 adds.
+/// The yearly changes of a zone's clocks, in POSIX notation (`CET-1CEST,M3.5.0,M10.5.0/3`), with
+/// the hours that RFC 9636 adds.
 struct YearlyRule: Sendable, Hashable {
-    /// A day of each year, and the time of its clocks at which they are changed.
+    /// A day of each year, and the local time at which the clocks are changed.
     private struct Change: Hashable {
         enum Day: Hashable {
-            /// From 1 to 365: the 29th of February is never counted.
+            /// A number from 1 to 365.
+            ///
+            /// The 29th of February is never counted.
             case julian(Int64)
-            /// From 0 to 365.
+            /// A number from 0 to 365.
             case ofYear(Int64)
-            /// A weekday from 0, Sunday, of the first to fourth week of a month, or its last one.
+            /// A weekday from 0, which is Sunday, in the first to fourth week of a month, or its
+            /// last one (5).
             case weekday(month: Int64, week: Int64, weekday: Int64)
         }
 
         let day: Day
         let time: Int64
 
-        /// The seconds since 1970, by the clocks before the change.
+        /// Returns the seconds since 1970, by the clocks before the change.
         func moment(in year: Int64) -> Int64 { days(in: year) * 86_400 + time }
 
         private func days(in year: Int64) -> Int64 {
@@ -29,7 +32,7 @@ struct YearlyRule: Sendable, Hashable {
             case .ofYear(let number): return start + number
             case .weekday(let month, let week, let weekday):
                 let first = CivilDate(year: year, month: month, day: 1).daysSince1970
-                // The first day of 1970 was a Thursday.
+                // The first day of 1970 was a Thursday, which is weekday 4.
                 let offset = (weekday - (first + 4) % 7 + 14) % 7
                 var day = offset + 7 * (week - 1)
                 while !CivilDate(year: year, month: month, day: day + 1).isInCalendar { day -= 7 }
@@ -41,7 +44,7 @@ struct YearlyRule: Sendable, Hashable {
     private let standard: Int64
     private let summer: (offset: Int64, from: Change, until: Change)?
 
-    /// Reads a rule; `nil` if it is none.
+    /// Parses a rule, or returns `nil` if the text is not one.
     init?(_ text: String) {
         var reader = RuleReader(text)
         guard reader.name(), let west = reader.time() else { return nil }
@@ -78,7 +81,7 @@ struct YearlyRule: Sendable, Hashable {
         return reader.time().map { Change(day: day, time: $0) }
     }
 
-    /// How many seconds the clocks are ahead of UTC, at a moment in seconds since 1970.
+    /// Returns how many seconds the clocks are ahead of UTC, at a moment in seconds since 1970.
     func offset(at moment: Int64) -> Int64 {
         guard let summer else { return standard }
         let local = moment + standard
@@ -121,7 +124,7 @@ private struct RuleReader {
         return true
     }
 
-    /// An abbreviation, which may be in angle brackets.
+    /// Reads an abbreviation, which may be in angle brackets.
     mutating func name() -> Bool {
         if take("<") {
             guard let end = rest.firstIndex(of: ">") else { return false }
@@ -140,7 +143,7 @@ private struct RuleReader {
         return number
     }
 
-    /// Hours, which may be more than a day has, minutes and seconds, as seconds.
+    /// Reads hours, which may exceed a day, minutes and seconds, and returns them as seconds.
     mutating func time() -> Int64? {
         let isNegative = take("-")
         if !isNegative { _ = take("+") }

@@ -1,28 +1,36 @@
 import FoundationEssentials
 package import RelayModel
 
-/// How far the clocks of time zones are ahead of UTC, by the zones' names, as the system's database
-/// has them (Debian's package `tzdata`), which is brought up to date while a relay stays as it is.
+/// The offsets of time zones from UTC, by name, from the system's database (Debian's package
+/// `tzdata`).
+///
+/// The system keeps that up to date while a relay stays the same.
 package struct ZoneClock: Sendable {
     private var zones: [String: ZoneRules] = [:]
-    /// Where the system has the database.
+    /// The folder of the database.
     private static let folder = "/usr/share/zoneinfo"
-    /// The largest file has some thousands.
+    /// The maximum size of a file.
+    ///
+    /// The largest one has some thousands of bytes.
     private static let mostBytes = 65_536
 
-    /// The IANA has about six hundred.
+    /// The maximum number of cached zones.
+    ///
+    /// The IANA database has about six hundred.
     private static let mostZones = 1024
-    /// The longest name has 32 bytes.
+    /// The maximum length of a name.
+    ///
+    /// The longest one has 32 bytes.
     private static let longestName = 64
 
-    /// Knows no zone yet.
+    /// Creates a clock that has read no zone yet.
     package init() {}
 
-    /// Whether there is a zone of this name.
+    /// Returns whether there is a zone with this name.
     package static func has(_ name: String) -> Bool { zone(name) != nil }
 
-    /// How many seconds the clocks of a zone are ahead of UTC at `moment`; 0 if there is no such
-    /// zone any more.
+    /// Returns how many seconds the clocks of a zone are ahead of UTC at `moment`, or 0 if the zone
+    /// no longer exists.
     package mutating func offset(of name: String, at moment: Timestamp) -> Int64 {
         if zones[name] == nil {
             if zones.count >= Self.mostZones { zones.removeAll() }
@@ -31,7 +39,10 @@ package struct ZoneClock: Sendable {
         return zones[name]?.offset(at: moment.seconds) ?? 0
     }
 
-    /// Names of the database alone, which nothing reads as a path, a rule or an abbreviation.
+    /// Reads a zone.
+    ///
+    /// Only names of the database are accepted, so that no name is taken as a path, a rule or an
+    /// abbreviation.
     private static func zone(_ name: String) -> ZoneRules? {
         let isName = name.utf8.allSatisfy { byte in
             switch byte {

@@ -1,19 +1,21 @@
 import RelayModel
 
-/// What a file of the time zone database says (RFC 9636): how far a zone's clocks are ahead of UTC,
-/// from when on, and by which rule after the last change that it lists.
+/// The content of a file of the time zone database (RFC 9636): how far a zone's clocks are ahead of
+/// UTC from which moment on, and the rule after the last listed change.
 struct ZoneRules: Sendable, Hashable {
-    /// When the clocks are changed, in seconds since 1970, and how far ahead they are from then on.
+    /// The moments of the changes, in seconds since 1970, and the offsets from then on.
     private let changes: [(from: Int64, offset: Int64)]
-    /// How far ahead they were before.
+    /// The offset before the first change.
     private let first: Int64
-    /// What goes on after the last change; `nil` if nothing changes any more.
+    /// The rule after the last change, or `nil` if nothing changes any more.
     private let rule: YearlyRule?
 
-    /// Reads a file; `nil` if it is none, or an old one without the times since 2038.
+    /// Parses a file.
+    ///
+    /// Returns `nil` if it is not one, or an old one without the times after 2038.
     init?(_ bytes: [UInt8]) {
         var reader = ZoneReader(bytes)
-        // The first part is there for readers that know 32 bits only.
+        // The first part is for readers that only support 32 bits.
         guard let old = reader.header(), old.version >= 2, reader.skip(old.bytes(perTime: 4)),
             let header = reader.header(), header.types > 0,
             let times = reader.numbers(header.times, bytes: 8),
@@ -37,7 +39,7 @@ struct ZoneRules: Sendable, Hashable {
         }
     }
 
-    /// How many seconds the clocks are ahead of UTC, at a moment in seconds since 1970.
+    /// Returns how many seconds the clocks are ahead of UTC, at a moment in seconds since 1970.
     ///
     /// - Complexity: O(log *n*) in the number of changes.
     func offset(at moment: Int64) -> Int64 {
@@ -64,12 +66,12 @@ struct ZoneRules: Sendable, Hashable {
 
 /// Reads the parts of a file of the database one after the other.
 private struct ZoneReader {
-    /// How much of each kind follows (RFC 9636 §3.1).
+    /// The counts of a header (RFC 9636 §3.1).
     struct Header {
         let version: Int
         let universals, standards, leaps, times, types, names: Int
 
-        /// The bytes behind the header, with times of so many bytes.
+        /// Returns the number of bytes after the header, with times of `size` bytes.
         func bytes(perTime size: Int) -> Int {
             times * (size + 1) + types * 6 + names + leaps * (size + 4) + standards + universals
         }
@@ -93,7 +95,7 @@ private struct ZoneReader {
             types: known[4], names: known[5])
     }
 
-    /// The rule between two ends of lines.
+    /// Reads the rule between two line ends.
     mutating func footer() -> String? {
         let end = UInt8(ascii: "\n")
         guard rest.popFirst() == end, let last = rest.firstIndex(of: end) else { return nil }

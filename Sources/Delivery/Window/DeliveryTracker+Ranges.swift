@@ -2,10 +2,10 @@ package import RelayModel
 package import Storage
 
 extension DeliveryTracker {
-    /// How many more deliveries of ranges may be admitted.
+    /// The number of deliveries of ranges for which there is room.
     package var rangeRoom: Int { ranges.room }
 
-    /// Takes a delivery of a range, and returns the ticket of its first attempt.
+    /// Admits a delivery of a range, and returns the ticket of its first attempt.
     ///
     /// There must be room. `offset` is where the range begins, if it is new here.
     package mutating func admit(
@@ -14,7 +14,7 @@ extension DeliveryTracker {
         ranges.admit(delivery, range: range, offset: offset)
     }
 
-    /// Learns that every delivery of a range has been admitted.
+    /// Notes that every delivery of a range was admitted.
     ///
     /// `firing` is recorded with the step that ends the range.
     package mutating func finishRange(

@@ -5,19 +5,19 @@ package import Storage
 /// Decides how far the progress may move.
 ///
 /// Deliveries are admitted in the order of the log and settle in any order. The progress may pass a
-/// delivery only when that delivery and all before it are settled, and what is recorded with a step
-/// is exactly what the step passes. So a crash repeats at most what was admitted and not yet passed
-/// (the window), and nothing that was passed is ever repeated or lost.
+/// delivery only when that delivery and all before it are settled. A step records exactly what it
+/// passes. So a crash repeats at most what was admitted and not yet passed (the window), and
+/// nothing that was passed is ever repeated or lost.
 ///
-/// Retries are beside the log: they are worked under tickets of their own and settle with the next
+/// Retries are independent of the log: they have tickets of their own and settle with the next
 /// step, whether or not the progress moves.
 ///
-/// - Invariant: `mark` is where the last recorded step ended; between ``takeStep()`` and
-///   ``stepRecorded()`` one step is on its way and no other is taken. What is
-///   admitted from the log and not yet passed never exceeds the window, and with what is adopted
-///   and has no recorded end not two.
+/// - Invariant: `mark` is where the last recorded step ended. Between ``takeStep()`` and
+///   ``stepRecorded()`` one step is on its way and no other is taken. The deliveries of the log
+///   that are admitted and not yet passed never exceed the window. Together with the adopted ones
+///   without a recorded end, they never exceed two windows.
 package struct DeliveryTracker: Sendable {
-    /// Names one attempt that is open.
+    /// Identifies one open attempt.
     package enum Ticket: Sendable, Hashable {
         /// The first attempt of a delivery of the log, by its number in the window.
         case log(UInt64)
@@ -29,7 +29,7 @@ package struct DeliveryTracker: Sendable {
 
     private struct FinishedEntry: Sendable {
         let position: LogPosition
-        /// The number of the first delivery that is not of this entry or an earlier one.
+        /// The number of the first delivery that belongs to a later entry.
         let end: UInt64
         var ranges: [NewRange]
         var badges: [BadgeHolder: Int64]
@@ -37,45 +37,51 @@ package struct DeliveryTracker: Sendable {
 
     private struct InboxGroup: Sendable {
         let entries: [InboxEntry]
-        /// The number of the first delivery that was admitted after these.
+        /// The number of the first delivery that was admitted after these entries.
         let end: UInt64
     }
 
-    /// The deliveries of ranges, beside the log's.
+    /// The deliveries of ranges.
     var ranges: RangeLanes
     private let limit: Int
     private var mark: ProgressMark
     /// The deliveries of the log.
     private var window = SettlingWindow()
     private var finished: Deque<FinishedEntry> = []
-    /// The gates of entries that are judged beside the log.
+    /// The gates of put-off entries, which are judged beside the log.
     private var gates: [LogPosition: UInt64] = [:]
     private var inboxes: Deque<InboxGroup> = []
     private var inboxEntries = 0
-    /// What entries that the progress has not passed did to subscriptions.
+    /// The firings of entries that the progress has not passed.
     private var firings = WaitingFirings()
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
-    /// Which retries must not be taken up again, whatever their rows say.
+    /// The retries that must not be taken up again, whatever their rows say.
     private var busyRetries: Set<DeliveryID> = []
-    /// Tickets of the log whose deliveries were adopted as retries while their answers were open.
+    /// For each ticket of the log whose delivery was adopted as a retry while its answer was open,
+    /// the ticket of that retry.
     private var adopted: [Ticket: Ticket] = [:]
-    /// How often deliveries were adopted, since the start.
+    /// The number of adoptions since the start.
     private(set) var adoptions: UInt64 = 0
     private var nextRetry: UInt64 = 0
     private var settledRetries: [Resolution] = []
-    /// Retries whose end is settled and not yet durable: their rows still read as due.
+    /// The retries whose end is settled and not yet durable.
+    ///
+    /// Their rows still read as due.
     private var unrecordedRetries: [DeliveryID] = []
     private var retriesOnTheirWay: [DeliveryID] = []
     private var stepOnItsWay: SettledStep?
-    /// Adopted deliveries among the unrecorded retries, and among those on their way.
+    /// The numbers of adopted deliveries among the unrecorded retries, and among those on their
+    /// way.
     private var unrecordedAdopted = 0
     private var adoptedOnTheirWay = 0
-    /// The deliveries of the log that the step on its way passes: until it is durable, a crash
-    /// would repeat them.
+    /// The number of deliveries of the log that the step on its way passes.
+    ///
+    /// Until it is durable, a crash would repeat them.
     private var deliveriesOnTheirWay = 0
 
-    /// Starts at the progress that was recorded last, with room for `window` open deliveries.
+    /// Creates a tracker that starts at the last recorded progress, with room for `window` open
+    /// deliveries.
     ///
     /// `rangeWindow` is the room for deliveries of ranges.
     package init(mark: ProgressMark, window: Int, rangeWindow: Int = 512) {
@@ -85,17 +91,18 @@ package struct DeliveryTracker: Sendable {
         limit = window
     }
 
-    /// How many more deliveries may be admitted.
+    /// The number of deliveries for which there is room.
     ///
-    /// Adopted deliveries have places of their own, as many again, so that one container's gateway
-    /// that does not answer leaves room for the others; a gateway that answers nothing at all gets
-    /// no more than two windows. They keep them until their end is durable.
+    /// Adopted deliveries have places of their own, as many as the window. So if the gateway of one
+    /// container does not answer, there is still room for the others. A gateway that answers
+    /// nothing at all gets at most two windows. Adopted deliveries keep their places until their
+    /// end is durable.
     package var room: Int {
         let beside = adopted.count + unrecordedAdopted + adoptedOnTheirWay
         return max(0, limit - window.count - deliveriesOnTheirWay - max(0, beside - limit))
     }
 
-    /// How many deliveries and retries are admitted and not yet passed.
+    /// The number of deliveries and retries that are admitted and not yet passed.
     package var inFlight: Int {
         window.count + deliveriesOnTheirWay + retries.count + ranges.inFlight
     }
@@ -104,20 +111,21 @@ package struct DeliveryTracker: Sendable {
     /// durable.
     package var retriesInFlight: Set<DeliveryID> { busyRetries }
 
-    /// How many retries were taken up and have no recorded end: a crash would repeat them.
+    /// The number of retries that were taken up and have no recorded end, which a crash would
+    /// repeat.
     ///
-    /// Adopted deliveries do not count: they have their place in the window.
+    /// Adopted deliveries do not count, because they have their place in the window.
     package var openRetries: Int {
         let unrecorded = unrecordedRetries.count + retriesOnTheirWay.count
         return retries.count - adopted.count + unrecorded - unrecordedAdopted - adoptedOnTheirWay
     }
 
-    /// Where the progress stands, as far as it is recorded.
+    /// The progress, as recorded.
     package var recordedMark: ProgressMark { mark }
 
     // MARK: Admitting
 
-    /// Takes a delivery of the log into the window, and returns the ticket of its first attempt.
+    /// Admits a delivery of the log to the window, and returns the ticket of its first attempt.
     ///
     /// There must be room, and ordinals must ascend.
     package mutating func admit(_ delivery: OwedDelivery, at now: Timestamp) -> Ticket {
@@ -129,10 +137,10 @@ package struct DeliveryTracker: Sendable {
         return .log(window.admit(delivery, since: now))
     }
 
-    /// Learns that every delivery of every entry up to `position` has been admitted.
+    /// Notes that every delivery of every entry up to `position` was admitted.
     ///
-    /// `new` is what the entry owes besides, and `badges` what entries up to it set the numbers on
-    /// icons to: written when the progress passes it.
+    /// `new` are the ranges of the entry, and `badges` the badges that entries up to it set. They
+    /// are written when the progress passes the entry.
     package mutating func finish(
         _ position: LogPosition, ranges new: [NewRange] = [],
         badges: [BadgeHolder: Int64] = [:]
@@ -140,7 +148,7 @@ package struct DeliveryTracker: Sendable {
         if let last = finished.last {
             precondition(last.position < position, "finished out of order")
         } else if position <= mark.position {
-            // Deliveries of the entry after it were admitted with it, and are passed already.
+            // Deliveries of the entry after it were admitted with it, and are already passed.
             precondition(position == mark.position && new.isEmpty, "finished what is settled")
             return
         }
@@ -148,15 +156,17 @@ package struct DeliveryTracker: Sendable {
             FinishedEntry(position: position, end: window.end, ranges: new, badges: badges))
     }
 
-    /// Learns that the next entry, at `position`, is judged beside the log: the progress stays
-    /// before it until ``makeUp(_:)``, whatever follows it is admitted and settled.
+    /// Notes that the next entry, at `position`, is judged beside the log.
+    ///
+    /// Until ``makeUp(_:)`` the progress stays before it, whatever is admitted and settled after
+    /// it.
     package mutating func putOff(_ position: LogPosition) {
         precondition(mark.position < position, "put off what is settled")
         gates[position] = window.shut()
         finish(position)
     }
 
-    /// Learns what an entry owes that was put off, and what waited for it.
+    /// Adds what a put-off entry and the edits that waited for it owe, and lets the progress pass.
     package mutating func makeUp(_ change: MadeUpChange) {
         guard let gate = gates.removeValue(forKey: change.position),
             let index = finished.firstIndex(where: { $0.position == change.position })
@@ -166,8 +176,10 @@ package struct DeliveryTracker: Sendable {
         window.open(gate: gate)
     }
 
-    /// Takes what goes to inboxes beside the deliveries admitted next: it is recorded at the latest
-    /// with the step that passes the first of them, so that none is passed without it.
+    /// Adds inbox entries that belong to the next deliveries.
+    ///
+    /// They are recorded at the latest with the step that passes the first of these deliveries, so
+    /// that none is passed without them.
     ///
     /// - Returns: `false`, and takes nothing, while too many wait.
     package mutating func add(_ entries: [InboxEntry]) -> Bool {
@@ -178,13 +190,14 @@ package struct DeliveryTracker: Sendable {
         return true
     }
 
-    /// Takes what entries did to subscriptions, before the deliveries of what comes after them are
-    /// admitted: each is recorded with the very step that passes its entry.
+    /// Adds firings of entries, before the deliveries of later entries are admitted.
+    ///
+    /// Each is recorded with the step that passes its entry.
     ///
     /// - Returns: `false`, and takes nothing, while too many wait.
     package mutating func add(firings notes: [FiringNote]) -> Bool { firings.add(notes) }
 
-    /// Takes a retry that fell due, and returns the ticket of its next attempt.
+    /// Admits a retry that is due, and returns the ticket of its next attempt.
     package mutating func admit(_ retry: Retry) -> Ticket {
         defer { nextRetry += 1 }
         retries[nextRetry] = retry
@@ -194,8 +207,9 @@ package struct DeliveryTracker: Sendable {
 
     // MARK: Settling
 
-    /// The delivery behind an open ticket, with the attempts made before; `nil` if the ticket is
-    /// not open, because it was settled or adopted as a retry before.
+    /// Returns the delivery of an open ticket, with the number of attempts made before.
+    ///
+    /// Returns `nil` if the ticket is not open, because it was already settled.
     package func openDelivery(_ ticket: Ticket) -> (delivery: OwedDelivery, attempts: UInt16)? {
         switch adopted[ticket] ?? ticket {
         case .log(let number): window.openDelivery(number).map { ($0, 0) }
@@ -204,7 +218,8 @@ package struct DeliveryTracker: Sendable {
         }
     }
 
-    /// Whether the delivery behind an open ticket waited because somebody wanted it to.
+    /// Returns whether the delivery of an open ticket waited because its recipient, the pacing or a
+    /// redrive wanted it to.
     func wasToWait(_ ticket: Ticket) -> Bool {
         guard case .retry(let number) = ticket else { return false }
         return retries[number]?.reason.isWanted ?? false
@@ -212,7 +227,7 @@ package struct DeliveryTracker: Sendable {
 
     /// Settles an open ticket.
     ///
-    /// A ticket that is not open is ignored: the gateway answered twice.
+    /// A ticket that is not open is ignored, because the gateway answered twice.
     package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
         let asRetry = adopted.isEmpty ? nil : adopted.removeValue(forKey: ticket)
         if asRetry != nil { unrecordedAdopted += 1 }
@@ -226,7 +241,8 @@ package struct DeliveryTracker: Sendable {
         }
     }
 
-    /// Whether the ticket is open, and that of a delivery of the log that no retry has adopted.
+    /// Returns whether the ticket is open and belongs to a delivery of the log that was not adopted
+    /// as a retry.
     package func isInWindow(_ ticket: Ticket) -> Bool {
         guard case .log(let number) = ticket else { return false }
         return window.isOpen(number)
@@ -234,10 +250,10 @@ package struct DeliveryTracker: Sendable {
 
     // MARK: Recording
 
-    /// The next step to record: everything settled that the progress may pass, and the settled
-    /// retries.
+    /// Returns the next step to record: all settled deliveries that the progress may pass, and the
+    /// settled retries.
     ///
-    /// `nil` if there is nothing to record, or a step is on its way already.
+    /// Returns `nil` if there is nothing to record, or if a step is already on its way.
     package mutating func takeStep() -> SettledStep? {
         guard stepOnItsWay == nil else { return nil }
         var step = SettledStep(from: mark, to: mark)
@@ -268,13 +284,13 @@ package struct DeliveryTracker: Sendable {
         swap(&retriesOnTheirWay, &unrecordedRetries)
         swap(&adoptedOnTheirWay, &unrecordedAdopted)
         guard hasAdopted, !step.endedRetries.isEmpty else { return }
-        // A delivery that was adopted and answered within one step needs no row: it would be
+        // A delivery that was adopted and answered within one step needs no row. The row would be
         // written after its end, and sent again.
         let ended = Set(step.endedRetries)
         step.retries.removeAll { ended.contains($0.delivery.delivery.id) }
     }
 
-    /// - Returns: By which changes they have raised badges, of each the last.
+    /// - Returns: For each badge that they raised, the position of the last change that did.
     private mutating func passSettledDeliveries(
         into step: inout SettledStep
     ) -> [BadgeHolder: LogPosition] {
@@ -297,8 +313,10 @@ package struct DeliveryTracker: Sendable {
         }
     }
 
-    /// `raised` says by which changes deliveries that the step passes have raised badges: what was
-    /// set before those is not what they count to.
+    /// Passes finished entries.
+    ///
+    /// `raised` says which changes raised badges in this step. A badge that was set before such a
+    /// change is not written, because the raised one replaces it.
     private mutating func passFinishedEntries(
         into step: inout SettledStep, _ raised: [BadgeHolder: LogPosition]
     ) {
@@ -313,7 +331,7 @@ package struct DeliveryTracker: Sendable {
         }
     }
 
-    /// Learns that the step taken last is durable.
+    /// Notes that the last step is durable.
     package mutating func stepRecorded() {
         guard let step = stepOnItsWay else {
             preconditionFailure("recorded a step that nobody took")
@@ -327,25 +345,25 @@ package struct DeliveryTracker: Sendable {
         adoptedOnTheirWay = 0
     }
 
-    /// Learns that the step taken last was not recorded, and returns it to be recorded again.
-    ///
-    /// `nil` if none is on its way.
+    /// The step that was taken last and not recorded, to be recorded again, or `nil` if none is on
+    /// its way.
     package var unrecordedStep: SettledStep? { stepOnItsWay }
 
     // MARK: Slow answers
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         window.clockWasSetBack(by: step)
     }
 
-    /// Turns the deliveries at the front of the window that are open since before `limit` into
-    /// retries, so that one answer that does not come cannot hold back the progress of all behind.
+    /// Turns the deliveries at the front of the window that have been open since before `limit`
+    /// into retries, so that one missing answer cannot hold back the progress of all deliveries
+    /// behind it.
     ///
-    /// Their tickets stay open: the answer, when it comes, settles the retry, and until then nobody
-    /// takes it up. After a crash it is due at once.
+    /// Their tickets stay open. The answer settles the retry when it comes, and until then the
+    /// retry is not taken up. After a crash it is due at once.
     ///
-    /// - Returns: The lane of each that was turned.
+    /// - Returns: The lane of each adopted delivery.
     package mutating func adoptDeliveries(
         openSinceBefore limit: Timestamp, at now: Timestamp
     ) -> [RetryLane] {
@@ -353,7 +371,7 @@ package struct DeliveryTracker: Sendable {
             let ticket = Ticket.log(number)
             let retry = Retry(delivery: delivery, attempts: 1, dueAt: now, reason: .noAnswerYet)
             settle(ticket, Resolution(retry: retry, status: 0, at: now))
-            // The attempt that is still open is the first; it is counted when it ends.
+            // The open attempt is the first. It is counted when it ends.
             var open = retry
             open.attempts = 0
             adopted[ticket] = admit(open)

@@ -1,19 +1,21 @@
 import RelayModel
 import Storage
 
-/// The deliveries of ranges that are open: for each range a window like the log's, so that a crash
-/// repeats at most what was admitted and not yet passed.
+/// The open deliveries of ranges.
+///
+/// Each range has a window like the log's, so that a crash repeats at most what was admitted and
+/// not yet passed.
 ///
 /// - Invariant: the open and settled deliveries of all lanes, and those of a step on its way, are
 ///   never more than the window.
 struct RangeLanes: Sendable {
     private struct Lane: Sendable {
         let id: UInt64
-        /// Deliveries of the range that are passed.
+        /// The number of deliveries of the range that are passed.
         var passed: UInt32
         var window = SettlingWindow()
         var isComplete = false
-        /// What the range did to its subscriptions, once it is complete.
+        /// The firings of the range, once it is complete.
         var firing: FiringNote?
     }
 
@@ -28,13 +30,13 @@ struct RangeLanes: Sendable {
         self.window = window
     }
 
-    /// How many more deliveries may be admitted.
+    /// The number of deliveries for which there is room.
     var room: Int { max(0, window - held - onTheirWay) }
 
-    /// How many deliveries are admitted and not yet passed.
+    /// The number of deliveries that are admitted and not yet passed.
     var inFlight: Int { held + onTheirWay }
 
-    /// Takes a delivery into the lane of its range, which begins at `offset` if it is new.
+    /// Admits a delivery to the lane of its range, which begins at `offset` if it is new.
     mutating func admit(
         _ delivery: OwedDelivery, range: UInt64, offset: UInt32
     ) -> DeliveryTracker.Ticket {
@@ -44,7 +46,7 @@ struct RangeLanes: Sendable {
         return .range(lane: number, number: lanes[number]?.window.admit(delivery) ?? 0)
     }
 
-    /// Learns that every delivery of a range has been admitted.
+    /// Notes that every delivery of a range was admitted.
     mutating func finish(_ range: UInt64, offset: UInt32, firing: FiringNote?) {
         let number = lane(of: range, offset: offset)
         lanes[number]?.isComplete = true
@@ -60,14 +62,16 @@ struct RangeLanes: Sendable {
         return number
     }
 
-    /// The delivery with a number in a lane, if it is open.
+    /// Returns the delivery with a number in a lane, if it is open.
     func openDelivery(_ number: UInt64, of lane: UInt64) -> OwedDelivery? {
         lanes[lane]?.window.openDelivery(number)
     }
 
-    /// Settles an open delivery; one that is not open is ignored.
+    /// Settles an open delivery.
+    ///
+    /// A delivery that is not open is ignored.
     mutating func settle(_ number: UInt64, of lane: UInt64, _ resolution: Resolution) {
-        // No lane is held here: the assignment would copy all of its window.
+        // The lane is edited in place, because a copy of it would copy all of its window.
         lanes[lane]?.window.settle(number, resolution)
     }
 
@@ -96,7 +100,7 @@ struct RangeLanes: Sendable {
         }
     }
 
-    /// Learns that the step taken last is durable.
+    /// Notes that the last step is durable.
     mutating func stepRecorded() {
         onTheirWay = 0
     }

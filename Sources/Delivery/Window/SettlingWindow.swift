@@ -2,16 +2,17 @@ import DequeModule
 import RelayModel
 import Storage
 
-/// Deliveries in the order in which they are owed, each open or settled: the log has such a window,
-/// and each range.
+/// Deliveries in the order in which they are owed, each open or settled.
 ///
-/// They settle in any order and are passed in theirs. A number names a place for as long as the
-/// window lives.
+/// The log has such a window, and so has each range.
+///
+/// They settle in any order and are passed in order. A number identifies a place for the lifetime
+/// of the window.
 struct SettlingWindow: Sendable {
     private enum Place: Sendable {
         case open(OwedDelivery, since: Timestamp?)
         case settled(Settled)
-        /// What follows is not passed as long as it is shut.
+        /// Nothing after a shut gate is passed.
         case gate(isShut: Bool)
     }
 
@@ -21,7 +22,7 @@ struct SettlingWindow: Sendable {
         let badge: (holder: BadgeHolder, number: Int64)?
         let ordinal: DeliveryOrdinal
 
-        /// Adds to a step that passes the delivery what became of it, and its badge.
+        /// Adds the result of the delivery and its badge to a step that passes it.
         func record(in step: inout SettledStep) {
             resolution.record(in: &step, origin: .log)
             if let badge { step.badges[badge.holder] = badge.number }
@@ -32,21 +33,21 @@ struct SettlingWindow: Sendable {
     /// The number of the first delivery that is not passed.
     private(set) var first: UInt64 = 0
 
-    /// How many are admitted and not passed.
+    /// The number of places that are admitted and not passed.
     var count: Int { places.count }
 
-    /// The number of the delivery that is admitted next.
+    /// The number of the next admitted delivery.
     var end: UInt64 { first + UInt64(places.count) }
 
     /// Admits a delivery, and returns its number.
     ///
-    /// `since` is when it was sent, if a slow answer is to be noticed.
+    /// `since` is the time when it was sent, if slow answers are to be detected.
     mutating func admit(_ delivery: OwedDelivery, since: Timestamp? = nil) -> UInt64 {
         places.append(.open(delivery, since: since))
         return end - 1
     }
 
-    /// Puts a gate behind what was admitted, and returns its number.
+    /// Adds a shut gate after the admitted deliveries, and returns its number.
     mutating func shut() -> UInt64 {
         places.append(.gate(isShut: true))
         return end - 1
@@ -58,7 +59,7 @@ struct SettlingWindow: Sendable {
         places[index] = .gate(isShut: false)
     }
 
-    /// The delivery with a number, if it is open.
+    /// Returns the delivery with a number, if it is open.
     func openDelivery(_ number: UInt64) -> OwedDelivery? {
         guard let index = index(of: number), case .open(let delivery, _) = places[index] else {
             return nil
@@ -66,13 +67,15 @@ struct SettlingWindow: Sendable {
         return delivery
     }
 
-    /// Whether the delivery with a number is open.
+    /// Returns whether the delivery with a number is open.
     func isOpen(_ number: UInt64) -> Bool {
         guard let index = index(of: number), case .open = places[index] else { return false }
         return true
     }
 
-    /// Settles an open delivery; one that is not open is ignored.
+    /// Settles an open delivery.
+    ///
+    /// A delivery that is not open is ignored.
     mutating func settle(_ number: UInt64, _ resolution: Resolution) {
         guard let index = index(of: number), case .open(let owed, _) = places[index] else {
             return
@@ -87,7 +90,7 @@ struct SettlingWindow: Sendable {
             Settled(resolution: resolution, badge: badge, ordinal: delivery.ordinal))
     }
 
-    /// Passes the first delivery, if it is settled.
+    /// Passes the first delivery and returns it, if it is settled.
     mutating func passFirst() -> Settled? {
         while case .gate(isShut: false)? = places.first {
             places.removeFirst()
@@ -99,7 +102,7 @@ struct SettlingWindow: Sendable {
         return settled
     }
 
-    /// The deliveries at the front that are open since before `limit`.
+    /// Returns the deliveries at the front that have been open since before `limit`.
     func open(sinceBefore limit: Timestamp) -> [(number: UInt64, delivery: OwedDelivery)] {
         var slow: [(number: UInt64, delivery: OwedDelivery)] = []
         for (index, place) in places.enumerated() {
@@ -110,7 +113,7 @@ struct SettlingWindow: Sendable {
         return slow
     }
 
-    /// The clock goes `step` later than it did.
+    /// Moves all times back by `step`, by which the clock was set back.
     mutating func clockWasSetBack(by step: Duration) {
         for index in places.indices {
             if case .open(let delivery, let since?) = places[index] {

@@ -2,14 +2,16 @@ import DequeModule
 import RelayModel
 import Storage
 
-/// What entries did to subscriptions, until the progress passes them.
+/// The firings of entries, until the progress passes them.
 struct WaitingFirings: Sendable {
     private var notes: Deque<FiringNote> = []
     private var count = 0
 
-    /// Takes notes, unless too many wait; says whether it did.
+    /// Adds notes, unless too many wait.
     ///
-    /// They come by ascending position, but for those of changes that were put off.
+    /// Returns whether it did.
+    ///
+    /// Notes come by ascending position, except those of changes that were put off.
     mutating func add(_ new: [FiringNote]) -> Bool {
         guard count < Limits.maximumFiringsWaiting else { return false }
         for note in new {
@@ -20,7 +22,7 @@ struct WaitingFirings: Sendable {
         return true
     }
 
-    /// Takes out those of the entries up to `position`.
+    /// Takes the notes of entries up to `position`.
     mutating func pass(upTo position: LogPosition) -> [FiringNote] {
         var passed: [FiringNote] = []
         while let note = notes.first, note.position <= position {

@@ -5,12 +5,13 @@ package import RelayModel
 import Storage
 import Synchronization
 
-/// Where deliveries stand, for all who work on them: the gateway answers to it, and
-/// ``DeliveryWorker`` hands to the gateway what it admits.
+/// The state of all deliveries.
 ///
-/// Concurrency: one lock around ``DeliveryState``, held for short synchronous stretches. What
-/// follows from its decisions is done after the lock is let go. It knows no gateway, so that a
-/// gateway can be made that knows it.
+/// The gateway reports to it, and ``DeliveryWorker`` sends what it admits.
+///
+/// Concurrency: one lock around ``DeliveryState``, held for short synchronous stretches. The
+/// actions that follow from a decision are performed after the lock is released. The ledger does
+/// not know the gateway, so that a gateway that knows the ledger can be created.
 package final class DeliveryLedger: Sendable {
     private struct Signals {
         private let steps = WakeSignal()
@@ -32,26 +33,27 @@ package final class DeliveryLedger: Sendable {
     private let wallClock: @Sendable () -> Timestamp
     private let flow: PushFlow?
     private let watch: AnswerWatch?
-    /// Who knows which devices are connected.
+    /// Knows which devices are connected.
     let presence: (any DevicePresence)?
     private let meter: DeliveryMeter
     let settings: DeliverySettings
     let logger: Logger
     private let signals = Signals()
 
-    /// Opens a ledger that goes on at `mark`.
+    /// Creates a ledger that goes on at `mark`.
     ///
     /// - Parameters:
     ///   - mark: The progress as recorded.
-    ///   - settings: Windows and times.
-    ///   - judge: What follows from an answer.
-    ///   - now: Tells the time of day.
-    ///   - generator: Spreads retries.
-    ///   - logger: Hears what somebody should act on.
-    ///   - metrics: Where it counts.
-    ///   - flow: Is told how many pushes of each container are with the gateway.
-    ///   - watch: Is told of answers while somebody listens.
-    ///   - presence: Knows which devices are connected, and what they were told there.
+    ///   - settings: The windows and times.
+    ///   - judge: The judge of attempts.
+    ///   - now: Returns the time of day.
+    ///   - generator: The source of randomness that spreads retries.
+    ///   - logger: The log for the operator.
+    ///   - metrics: The factory of the metrics.
+    ///   - flow: Receives how many pushes of each container are with the gateway.
+    ///   - watch: Receives answers while they are observed.
+    ///   - presence: Knows which devices are connected, and what they were told over their
+    ///     connections.
     package init(
         at mark: ProgressMark, settings: DeliverySettings = DeliverySettings(),
         judge: OutcomeJudge = OutcomeJudge(), now: @escaping @Sendable () -> Timestamp,
@@ -70,19 +72,19 @@ package final class DeliveryLedger: Sendable {
         self.logger = logger
         wallClock = now
         meter = DeliveryMeter(metrics)
-        // It would be shown at 0 until something is settled.
+        // Otherwise the metric would be 0 until something is settled.
         meter.show(mark, inFlight: 0)
     }
 
     /// Settles answers of the gateway.
     ///
-    /// It runs on the gateway's thread.
+    /// It is called on the gateway's thread.
     package func take(_ completions: [PushCompletion]) {
         let isHeard = self.isHeard
         decideNow { $0.take(completions, isHeard: isHeard, at: $1) }
     }
 
-    /// Whether somebody listens to what becomes of each delivery.
+    /// Whether what happens to each delivery is observed.
     var isHeard: Bool { watch?.isOn() ?? false }
 
     // MARK: Deciding and acting
@@ -92,16 +94,16 @@ package final class DeliveryLedger: Sendable {
         state.withLock { body(&$0) }
     }
 
-    /// Decides something under the lock, and does what follows from it.
+    /// Decides something under the lock, and performs the actions that follow.
     func decide(_ body: (inout DeliveryState) -> [DeliveryAction]) {
         perform(withState(body))
     }
 
-    /// Reads or decides something at this moment: the clock is read under the same lock.
+    /// Reads or decides something at the current time, which is read under the same lock.
     ///
-    /// A moment that was read before could be of the clock as it was before it was set back, and
-    /// what is decided by it would wait for as much longer. The warning comes last, so that nobody
-    /// sees a clock that was set back and waits that were not.
+    /// A time that was read before the lock could come from the clock before it was set back, and
+    /// waits that are based on it would be too long. The warning is logged last, when all waits
+    /// have been moved.
     func withStateNow<Value: Sendable>(
         _ body: (inout DeliveryState, Timestamp) -> Value
     ) -> Value {
@@ -119,12 +121,12 @@ package final class DeliveryLedger: Sendable {
         return value
     }
 
-    /// Decides something at this moment, and does what follows from it.
+    /// Decides something at the current time, and performs the actions that follow.
     func decideNow(_ body: (inout DeliveryState, Timestamp) -> [DeliveryAction]) {
         perform(withStateNow(body))
     }
 
-    /// Does what was decided, in its order.
+    /// Performs actions in order.
     func perform(_ actions: [DeliveryAction]) {
         for action in actions { perform(action) }
     }
@@ -158,8 +160,10 @@ package final class DeliveryLedger: Sendable {
         }
     }
 
-    /// Shows how many halts are in force by now: whoever shows it last shows what is so, also
-    /// where the gateway's thread and somebody else have changed it at the same time.
+    /// Shows how many halts are in force now.
+    ///
+    /// It repeats until the number is stable, because the gateway's thread and another one may
+    /// change it at the same time.
     private func showHalts() {
         func count() -> Int { withState { $0.rules.halts.count } }
         var shown: Int
@@ -169,35 +173,39 @@ package final class DeliveryLedger: Sendable {
         } while count() != shown
     }
 
-    /// Returns when somebody was woken, or the task is cancelled.
+    /// Waits until the waiter is woken or the task is cancelled.
     func wait(as waiter: DeliveryAction.Waiter) async {
         await signals[waiter].wait()
     }
 
     // MARK: The clock
 
-    /// The time of day, to read by; what is decided is decided by ``withStateNow(_:)``.
+    /// Returns the time of day, for reading from the store.
+    ///
+    /// Decisions use ``withStateNow(_:)``.
     func now() -> Timestamp { withStateNow { _, now in now } }
 
     // MARK: For whoever asks
 
-    /// How many deliveries and retries are open or not yet recorded.
+    /// The number of deliveries and retries that are open or not yet recorded.
     package var inFlight: Int { withState { $0.tracker.inFlight } }
 
-    /// What was counted since the start.
+    /// The counts since the start.
     package var totals: DeliveryTotals { withState { $0.totals } }
 
-    /// The progress as it is recorded.
+    /// The progress, as recorded.
     package var recordedMark: ProgressMark { withState { $0.tracker.recordedMark } }
 
-    /// What waits, with the gateway's reason, ordered by container.
+    /// The halts in force, with the gateway's reasons, ordered by container.
     package var halts: [HaltInForce] { withState { $0.rules.halts.all } }
 
-    /// What the gateway said to each container since the start.
+    /// The gateway's answers to each container since the start.
     package var answers: [ContainerKey: GatewayAnswers] { withState { $0.answers.answers } }
 
-    /// Lets a container's deliveries go again, after its settings were mended, or because somebody
-    /// says so; returns how many halts ended.
+    /// Lets a container's deliveries go again, after its settings were fixed, or because the
+    /// operator wants it.
+    ///
+    /// Returns how many halts ended.
     @discardableResult
     package func resume(_ container: ContainerKey) -> Int {
         let (ended, actions) = withState { $0.resume(container) }
@@ -205,7 +213,7 @@ package final class DeliveryLedger: Sendable {
         return ended
     }
 
-    /// Looks for due retries now, after somebody else wrote some.
+    /// Looks for due retries now, after another process or part of the relay wrote some.
     package func workRetries() {
         perform([.wake(.retries)])
     }
