@@ -6,8 +6,8 @@ import Synchronization
 extension DeliveryWorker {
     /// Records steps and sends retries until the task is cancelled.
     ///
-    /// - Throws: ``Storage/StorageError`` when the progress cannot be recorded any more: another
-    ///   process owns it, or the store has failed. The relay must stop then.
+    /// - Throws: ``Storage/StorageError`` when the progress can no longer be recorded, because
+    ///   another process owns it or the store has failed. The relay must stop then.
     package func run() async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
             logger.error("cannot look what waits yet", metadata: ["reason": "\(error)"])
@@ -33,7 +33,7 @@ extension DeliveryWorker {
     private func recordSteps() async throws {
         while !Task.isCancelled {
             await ledger.wait(as: .steps)
-            // What settles meanwhile raises the signal again.
+            // Deliveries that settle meanwhile raise the signal again.
             _ = try await recordStep(within: nil)
             if !ledger.withState({ $0.hasFullStep }) {
                 try await clock.sleep(for: ledger.settings.stepInterval)
@@ -41,7 +41,7 @@ extension DeliveryWorker {
         }
     }
 
-    /// Records one step, and says whether there was anything to record.
+    /// Records one step, and returns whether there was anything to record.
     ///
     /// A step that was on its way when ``run()`` was cancelled is recorded first.
     func recordStep(within bound: Duration?) async throws -> Bool {
@@ -52,7 +52,9 @@ extension DeliveryWorker {
         return true
     }
 
-    /// Records a step; while the disk is full it waits for room, because nothing may be lost.
+    /// Records a step.
+    ///
+    /// While the disk is full it waits for room, because nothing may be lost.
     private func record(_ step: SettledStep, within bound: Duration?) async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
             logger.error("cannot record the progress yet", metadata: ["reason": "\(error)"])
@@ -66,7 +68,7 @@ extension DeliveryWorker {
 
     // MARK: Retries
 
-    /// Retries that are read at a time.
+    /// The number of retries that are read at a time.
     private static let retriesPerRead = 256
 
     private func sendRetries() async throws {
@@ -74,7 +76,7 @@ extension DeliveryWorker {
             logger.error("cannot look for what is due yet", metadata: ["reason": "\(error)"])
         }
         while !Task.isCancelled {
-            // A store on a server may be away for a while, and is asked again.
+            // A store on a server may be away for a while, so the relay tries again.
             switch try await patience.attempt({ try await workDue() }) {
             case .more: continue
             case .nothing(let next): await waitForRetries(until: next)
@@ -82,15 +84,17 @@ extension DeliveryWorker {
         }
     }
 
-    /// What came of looking for what is due.
+    /// The result of looking for due retries.
     private enum DueWork {
         /// There may be more.
         case more
-        /// Nothing is, until some moment, if one is known.
+        /// Nothing is due until this time, if it is known.
         case nothing(until: Timestamp?)
     }
 
-    /// Sends what is due; it may be called again after a failure.
+    /// Sends due retries.
+    ///
+    /// It may be called again after a failure.
     private func workDue() async throws -> DueWork {
         try await closeDueDigests()
         if try await sendDueRetries() { return .more }
@@ -106,7 +110,7 @@ extension DeliveryWorker {
         return .nothing(until: [next, look.nextTrial, digest].compactMap(\.self).min())
     }
 
-    /// Sends what is due, and says whether there may be more.
+    /// Sends due retries, and returns whether there may be more.
     private func sendDueRetries() async throws -> Bool {
         let look = retryLook
         guard look.room > 0 else { return false }
@@ -130,7 +134,7 @@ extension DeliveryWorker {
         return admission.taken > 0
     }
 
-    /// Makes retries of the digests whose time has come.
+    /// Turns digests whose time has come into retries.
     private func closeDueDigests() async throws {
         while true {
             let now = ledger.now()
@@ -145,8 +149,9 @@ extension DeliveryWorker {
         ledger.withStateNow { $0.retryLook(at: $1) }
     }
 
-    /// Waits until `moment` or until retries changed; without a moment for at most a minute, so
-    /// that retries that somebody else wrote are found.
+    /// Waits until `moment`, or until retries change.
+    ///
+    /// It waits at most a minute, so that retries that other processes wrote are found.
     private func waitForRetries(until moment: Timestamp?) async {
         let wait = moment.map { max(.zero, $0.duration(since: ledger.now())) } ?? .seconds(60)
         await withTaskGroup(of: Void.self) { group in
@@ -157,14 +162,16 @@ extension DeliveryWorker {
         }
     }
 
-    /// Looks again as soon as what held deliveries back was edited.
+    /// Looks for due retries as soon as a setting that held deliveries back was edited.
     private func watchReleases() async throws {
         for await _ in progress.heldReleased { ledger.workRetries() }
-        // Nobody tells any more: what is due is found all the same.
+        // There are no more signals, but due retries are found anyway.
         try await waitForever()
     }
 
-    /// Returns when the task is cancelled: a loop that ends would end the others.
+    /// Waits until the task is cancelled.
+    ///
+    /// A loop that returned would end the other loops.
     private func waitForever() async throws {
         let (silence, never) = AsyncStream.makeStream(of: Void.self)
         for await _ in silence {}
@@ -172,14 +179,14 @@ extension DeliveryWorker {
         try Task.checkCancellation()
     }
 
-    /// Has connections asked about what waits for them, now that it is durable.
+    /// Starts watching the connections for which deliveries wait, now that these are durable.
     private func watchPresence(of retries: [Retry]) {
         guard let presence = ledger.presence else { return }
         let waiting = retries.filter { $0.reason.hold == .connected }
         if !waiting.isEmpty { presence.watch(waiting.map(\.delivery.delivery)) }
     }
 
-    /// Judges again what waited for a connection, as soon as that has come to something.
+    /// Judges deliveries that waited for a connection again, as soon as the waits have a result.
     private func watchConnections() async throws {
         guard let presence = ledger.presence else { return try await waitForever() }
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
@@ -199,7 +206,8 @@ extension DeliveryWorker {
 
     // MARK: Halts
 
-    /// Ends halts for which nothing waits any more, as where what did was withdrawn or has expired.
+    /// Ends halts for which nothing waits any more, for example because the waiting deliveries were
+    /// withdrawn or have expired.
     private func watchHalts() async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
             logger.error("cannot look what is halted yet", metadata: ["reason": "\(error)"])
@@ -215,10 +223,10 @@ extension DeliveryWorker {
         }
     }
 
-    /// The halts for which something waits, if there are such.
+    /// Returns the halts for which something waits.
     ///
-    /// All lanes are looked at once: where a gateway is away for long, as many halts may be left
-    /// untried as there are lanes.
+    /// It looks at all lanes at once. If a gateway is away for long, there may be as many untried
+    /// halts as there are lanes.
     private func haltsWaitedFor() async throws -> Set<Halts.Key> {
         let keys = Mutex<Set<Halts.Key>>([])
         _ = try await progress.nextRetryDue(excluding: []) { lane in

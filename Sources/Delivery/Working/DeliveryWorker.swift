@@ -3,12 +3,13 @@ import Logging
 package import RelayModel
 package import Storage
 
-/// Sends what the log owes and records what became of it: the thin shell around ``DeliveryState``,
-/// which lies in a ``DeliveryLedger``.
+/// Sends what the log owes and records the results.
 ///
-/// Concurrency: two loops in ``run()`` record steps and send retries, a third one notices slow
-/// answers; the gateway answers to the ledger on its own thread. Life: ``run()`` once,
-/// ``shutDown(within:)`` once, after the follower has stopped.
+/// It is the thin shell around ``DeliveryState``, which is in a ``DeliveryLedger``.
+///
+/// Concurrency: loops in ``run()`` record steps, send retries, and watch slow answers, releases,
+/// connections and halts. The gateway reports to the ledger on its own thread. Life: ``run()``
+/// once, then ``shutDown(within:)`` once, after the follower has stopped.
 package final class DeliveryWorker: Sendable {
     let ledger: DeliveryLedger
     let progress: any ShardProgress
@@ -18,10 +19,10 @@ package final class DeliveryWorker: Sendable {
     /// Creates a worker.
     ///
     /// - Parameters:
-    ///   - ledger: Where deliveries stand.
-    ///   - progress: Where steps are recorded.
-    ///   - gateway: Sends pushes, and answers to `ledger`.
-    ///   - clock: Measures waits.
+    ///   - ledger: The state of the deliveries.
+    ///   - progress: The store of steps.
+    ///   - gateway: The gateway that sends pushes, and reports to `ledger`.
+    ///   - clock: The clock that measures waits.
     package init(
         on ledger: DeliveryLedger, recordingTo progress: any ShardProgress,
         through gateway: any PushGateway, clock: any Clock<Duration>
@@ -34,10 +35,12 @@ package final class DeliveryWorker: Sendable {
 
     // MARK: Accepting
 
-    /// Takes what the follower hands over; suspends while the window is full.
+    /// Takes what the follower hands over.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled, with a part of the batch taken; that
-    ///   part is settled, and the rest is owed again after the next start.
+    /// Suspends while the window is full.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled after only a part of the batch was
+    ///   taken. That part is settled, and the rest is owed again after the next start.
     package func accept(_ batch: OwedBatch) async throws {
         try await accept(batch.inbox)
         try await accept(batch.firings)
@@ -65,10 +68,13 @@ package final class DeliveryWorker: Sendable {
         }
     }
 
-    /// Takes what goes to inboxes; suspends while too many wait.
+    /// Takes inbox entries.
     ///
-    /// Before the deliveries beside it: a part of those may be passed while the rest waits for
-    /// room, and must not be known without what goes to inboxes. What is kept twice is one.
+    /// Suspends while too many wait.
+    ///
+    /// They come before the deliveries of the same batch. Some of these may be passed while the
+    /// rest waits for room, and must not be passed without the inbox entries. An entry that is
+    /// recorded twice is stored once.
     private func accept(_ inbox: [InboxEntry]) async throws {
         while true {
             if let actions = ledger.withState({ $0.add(inbox) }) {
@@ -79,9 +85,12 @@ package final class DeliveryWorker: Sendable {
         }
     }
 
-    /// Takes what entries did to subscriptions; suspends while too many wait.
+    /// Takes firings of entries.
     ///
-    /// Before the deliveries beside it: those of a later entry say that these are passed.
+    /// Suspends while too many wait.
+    ///
+    /// They come before the deliveries of the same batch, because the deliveries of a later entry
+    /// imply that these firings are passed.
     private func accept(_ firings: [FiringNote]) async throws {
         guard !firings.isEmpty else { return }
         while ledger.withState({ !$0.add(firings: firings) }) {
@@ -90,11 +99,13 @@ package final class DeliveryWorker: Sendable {
         }
     }
 
-    /// Takes deliveries of a range; suspends while the window of ranges is full, or as
-    /// many as its pace allows are with the gateway.
+    /// Takes deliveries of a range.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled, with a part of the batch taken; the
-    ///   rest is owed still.
+    /// Suspends while the window of ranges is full, or while as many as its pace allows are with
+    /// the gateway.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled after only a part of the batch was
+    ///   taken. The rest is still owed.
     package func accept(_ batch: RangeBatch) async throws {
         var rest = batch.deliveries[...]
         while !rest.isEmpty {
@@ -114,10 +125,11 @@ package final class DeliveryWorker: Sendable {
         if batch.isLast { ledger.decide { $0.finishRange(batch) } }
     }
 
-    /// Does what follows from an admission, and sends last.
+    /// Performs the actions that follow from an admission, and then sends.
     ///
-    /// `ended` is how many registrations had ended before it was asked which deliveries are
-    /// withdrawn: of those that end later the gateway asks, for as long as a request waits there.
+    /// `ended` is the number of registrations that had ended before the store was asked which
+    /// deliveries are withdrawn. The gateway itself checks for registrations that end later, while
+    /// a request waits there.
     func act(on admission: Admission, judgedAt ended: UInt64) {
         ledger.perform(admission.actions)
         guard !admission.requests.isEmpty else { return }
@@ -126,11 +138,12 @@ package final class DeliveryWorker: Sendable {
         gateway.send(requests)
     }
 
-    /// Asks all that is to be known of `deliveries`, which were not sent before, and again for as
-    /// long as the store is away: whoever hands them over neither ends for that nor hands them over
-    /// twice.
+    /// Reads what must be known about `deliveries`, which were not sent before.
     ///
-    /// - Returns: Those that are not their recipients' any more.
+    /// It retries for as long as the store is away, so that the task that hands them over neither
+    /// ends nor hands them over twice.
+    ///
+    /// - Returns: The deliveries that no longer belong to their recipients.
     private func judged(
         _ deliveries: ArraySlice<OwedDelivery>
     ) async throws -> [DeliveryID: Withdrawal] {
@@ -143,10 +156,11 @@ package final class DeliveryWorker: Sendable {
         }
     }
 
-    /// Which of `deliveries`, which were not sent before, are not their recipients' any more.
+    /// Returns those of `deliveries`, which were not sent before, that no longer belong to their
+    /// recipients.
     ///
-    /// Registrations that ended are remembered, so that the store is asked for those alone. What
-    /// waits is asked for always: its end may be long ago.
+    /// Ended registrations are remembered, so the store is only asked about their deliveries. It is
+    /// always asked about waiting deliveries, whose registrations may have ended long ago.
     private func withdrawals(
         amongNew deliveries: ArraySlice<OwedDelivery>
     ) async throws -> [DeliveryID: Withdrawal] {
@@ -156,10 +170,11 @@ package final class DeliveryWorker: Sendable {
             among: deliveries.filter { ended.contains($0.deviceSerial) })
     }
 
-    /// Has the state learn what the throttles of `deliveries` have let go, where it does not
-    /// remember it: before anything of theirs is decided.
+    /// Adds the durable throttle places of `deliveries` that the state does not remember.
+    ///
+    /// This must happen before they are decided on.
     func learnThrottles(of deliveries: some Sequence<OwedDelivery> & Sendable) async throws {
-        // Most have none, and need no lock.
+        // Most deliveries have no throttle, and need no lock.
         let throttled = deliveries.filter { $0.kindness?.subscription.throttle != nil }
         guard !throttled.isEmpty else { return }
         let unknown = ledger.withState { $0.unknownLines(among: throttled) }
@@ -170,15 +185,16 @@ package final class DeliveryWorker: Sendable {
 
     // MARK: The end
 
-    /// Stops the gateway, lets what is open finish within `bound`, and records the rest as retries.
+    /// Stops the gateway, lets open requests finish within `bound`, and records the rest as
+    /// retries.
     ///
     /// The follower must have stopped, and ``run()`` must have ended.
     ///
     /// - Parameters:
-    ///   - bound: How long answers are waited for at the most, and a step.
-    ///   - silence: For how long without any answer; `nil` for as long as `bound`.
-    /// - Throws: ``Storage/StorageError`` if the last steps cannot be recorded within `bound`; what
-    ///   they hold is owed still, and is sent again after the next start.
+    ///   - bound: The longest wait for answers, and for each step.
+    ///   - silence: The longest wait without any answer, or `nil` for `bound`.
+    /// - Throws: ``Storage/StorageError`` if the last steps cannot be recorded within `bound`.
+    ///   Their deliveries are still owed, and are sent again after the next start.
     package func shutDown(within bound: Duration, silence: Duration? = nil) async throws {
         await gateway.shutDown(within: bound, silence: silence ?? bound)
         while try await recordStep(within: bound) {}
@@ -186,25 +202,27 @@ package final class DeliveryWorker: Sendable {
 
     // MARK: For whoever asks
 
-    /// How many deliveries and retries are open or not yet recorded.
+    /// The number of deliveries and retries that are open or not yet recorded.
     package var inFlight: Int { ledger.inFlight }
 
-    /// What was counted since the start.
+    /// The counts since the start.
     package var totals: DeliveryTotals { ledger.totals }
 
-    /// The progress as it is recorded.
+    /// The progress, as recorded.
     package var recordedMark: ProgressMark { ledger.recordedMark }
 
-    /// What waits, with the gateway's reason, ordered by container.
+    /// The halts in force, with the gateway's reasons, ordered by container.
     package var halts: [HaltInForce] { ledger.halts }
 
-    /// What the gateway said to each container since the start.
+    /// The gateway's answers to each container since the start.
     package var answers: [ContainerKey: GatewayAnswers] { ledger.answers }
 
-    /// Lets a container's deliveries go again; returns how many halts ended.
+    /// Lets a container's deliveries go again.
+    ///
+    /// Returns how many halts ended.
     @discardableResult
     package func resume(_ container: ContainerKey) -> Int { ledger.resume(container) }
 
-    /// Looks for due retries now, after somebody else wrote some.
+    /// Looks for due retries now, after another process or part of the relay wrote some.
     package func workRetries() { ledger.workRetries() }
 }

@@ -1,18 +1,19 @@
 import RelayModel
 
-/// What can be read of an answer's body (APNs: `{"reason": "…", "timestamp": 1700000000000}`).
+/// The body of an answer, as far as it can be read (APNs: `{"reason": "…", "timestamp":
+/// 1700000000000}`).
 ///
 /// The body may be truncated or come from a proxy, so nothing about it is trusted.
 struct AnswerBody: Sendable, Hashable {
-    /// The gateway's word, or the beginning of a body that is something else.
+    /// The gateway's reason, or the beginning of a body that is something else.
     var reason: String
-    /// When the device token died.
+    /// The time when the device token died.
     var timestamp: Timestamp?
 
-    /// How much of a foreign body is kept for people to read.
+    /// The number of bytes of a foreign body that are kept for a human reader.
     static let excerptBytes = 200
 
-    /// Reads `bytes`.
+    /// Parses the bytes of a body.
     init(reading bytes: [UInt8]) {
         guard let value = try? JSONValue(parsing: bytes), let reader = try? JSONReader(value),
             let reason = try? reader.string("reason")
@@ -26,7 +27,7 @@ struct AnswerBody: Sendable, Hashable {
         timestamp = milliseconds.map { Timestamp(milliseconds: $0) }
     }
 
-    /// `bytes` as ASCII, with a dot for everything that could upset a log or a terminal.
+    /// Returns `bytes` as ASCII, with a dot for every byte that could disturb a log or a terminal.
     private static func printable(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: bytes.map { (0x20..<0x7F).contains($0) ? $0 : 0x2E }, as: UTF8.self)
     }

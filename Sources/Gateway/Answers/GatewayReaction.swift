@@ -1,11 +1,12 @@
 package import RelayModel
 
-/// What is to be done after an answer of the gateway.
+/// The reaction to an answer of the gateway.
 package enum GatewayReaction: Sendable, Hashable {
     /// The gateway accepted: the delivery is done.
     case deliver
-    /// Send again with back-off, not before `after` where the gateway said so; `scope` is who must
-    /// wait.
+    /// Send again with back-off, and not before `after` if the gateway gave a time.
+    ///
+    /// `scope` says which deliveries must wait.
     case retry(after: Duration?, scope: RetryScope)
     /// Send again at once: the gateway room has already turned to a fresh connection.
     case retryOnFreshConnection
@@ -15,31 +16,33 @@ package enum GatewayReaction: Sendable, Hashable {
     case forgetDeviceToken(DeviceTokenVerdict)
     /// End the delivery as a dead letter: it will never be accepted.
     case deadLetter
-    /// Let everything for this topic of this container wait until somebody has looked.
+    /// Let all deliveries for this topic of the container wait until the settings are fixed.
     case pauseTopic
-    /// Let everything for this container wait until its credential has been replaced.
+    /// Let all deliveries of this container wait until its credential has been replaced.
     case pauseContainer
 }
 
-/// Who must wait before a retry.
+/// The deliveries that must wait before a retry.
 package enum RetryScope: String, Sendable, Hashable, CaseIterable {
     /// The delivery alone.
     case delivery
-    /// Everything for the same device token.
+    /// All deliveries for the same device token.
     case device
-    /// Everything for the gateway and the container's credential.
+    /// All deliveries for the gateway with the container's credential.
     case gateway
 }
 
-/// What the gateway's word about a device token is worth.
+/// What the gateway's answer says about a device token.
 package enum DeviceTokenVerdict: Sendable, Hashable {
-    /// It is dead since that moment; a registration that is newer than it stays.
+    /// The token has been dead since that moment.
     ///
-    /// Without a moment it is dead at any rate.
+    /// A newer registration stays valid.
+    ///
+    /// Without a moment, the token is dead in any case.
     case dead(since: Timestamp?)
-    /// The gateway does not know it.
+    /// The gateway does not know the token.
     ///
-    /// A wrong environment or topic looks the same, so forget it only while such answers are a few
-    /// of a hundred for the topic; beyond that pause the topic.
+    /// A wrong environment or topic looks the same. So forget the token only while such answers are
+    /// a small part of the topic's. Beyond that, pause the topic.
     case unknownToGateway
 }

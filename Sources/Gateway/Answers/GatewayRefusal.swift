@@ -1,24 +1,26 @@
 package import RelayModel
 
-/// What the gateway said when it did not accept a notification, and what follows from it.
+/// An answer by which the gateway did not accept a notification, and what follows from it.
 package struct GatewayRefusal: Sendable, Hashable {
-    /// The HTTP status; 0 if the gateway was not asked.
+    /// The HTTP status, or 0 if the gateway was not asked.
     package var status: Int
-    /// The gateway's word for it (APNs: the `reason` of the body), or what could be read of a body
-    /// that is not the gateway's own; empty if there was none.
+    /// The gateway's reason (APNs: the `reason` of the body), or what could be read of a body that
+    /// is not the gateway's own.
+    ///
+    /// Empty if there was none.
     package var reason: String
-    /// When the device token died (410 only).
+    /// The time when the device token died (410 only).
     package var timestamp: Timestamp?
     /// How long the gateway asks to be left alone.
     package var retryAfter: Duration?
-    /// What is to be done about it.
+    /// The reaction to the refusal.
     package var reaction: GatewayReaction
-    /// How long a container that pauses for it waits before one delivery tries, where that is
-    /// another time than the usual one.
+    /// The wait of a container that pauses because of the refusal until a delivery is tried, if it
+    /// differs from the usual one.
     package var trialAfter: Duration?
-    /// Whether somebody should be told.
+    /// Whether a person should be told.
     package var urgency: RefusalUrgency
-    /// One sentence for people: what the refusal means.
+    /// The meaning of the refusal in one sentence, for a human reader.
     package var explanation: String
 
     package init(
@@ -38,13 +40,13 @@ package struct GatewayRefusal: Sendable, Hashable {
 }
 
 extension GatewayRefusal {
-    /// The word for a credential that is missing or cannot be used.
+    /// The reason for a credential that is missing or cannot be used.
     package static let unusableCredential = "no usable credential"
 
-    /// What a request comes to without a credential that can be used.
+    /// Creates the refusal of a request for which there is no usable credential.
     ///
-    /// Nothing was sent, and no gateway said so: the status is 0. The container's deliveries wait
-    /// until somebody gives it one.
+    /// Nothing was sent, so there is no answer of a gateway, and the status is 0. The container's
+    /// deliveries wait until it has a usable credential.
     package static func withoutCredential(_ explanation: String) -> GatewayRefusal {
         GatewayRefusal(
             status: 0, reason: unusableCredential, reaction: .pauseContainer, urgency: .alarm,
@@ -52,10 +54,10 @@ extension GatewayRefusal {
     }
 }
 
-/// Whether a refusal is part of daily life or something that somebody must look at.
+/// Whether a refusal is routine or needs a person.
 package enum RefusalUrgency: String, Sendable, Hashable, CaseIterable {
-    /// It is counted.
+    /// The refusal is only counted.
     case routine
-    /// It needs a person: wrong settings, wrong credentials, or a fault of the relay.
+    /// The refusal needs a person: wrong settings, wrong credentials, or a fault of the relay.
     case alarm
 }

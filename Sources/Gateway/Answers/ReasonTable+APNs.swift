@@ -1,5 +1,5 @@
 extension ReasonTable {
-    /// What APNs answers (Apple: Handling notification responses from APNs).
+    /// The answers of APNs (Apple: Handling notification responses from APNs).
     package static let apns = ReasonTable(
         rows: badRequests + forbidden + deviceTokens + tooMuch + faults, fallback: apnsFallback)
 
@@ -83,19 +83,19 @@ extension ReasonTable {
             .retryOnFreshConnection, .retire),
     ]
 
-    /// A request that must not be sent again: the fault is the relay's.
+    /// Returns the row of a request that must not be sent again, because the relay is at fault.
     private static func broken(_ status: Int, _ reason: String, _ meaning: String) -> ReasonRow {
         ReasonRow(status, reason, meaning, .deadLetter, .keep, .alarm)
     }
 
-    /// A credential that the gateway does not honour.
+    /// Returns the row of a credential that the gateway does not accept.
     private static func credential(_ reason: String, _ meaning: String) -> ReasonRow {
         ReasonRow(403, reason, meaning, .pauseContainer, .retire, .alarm)
     }
 
-    /// Answers of proxies and of tomorrow's gateway go by their class.
+    /// Classifies answers of proxies and of future versions of the gateway by their status.
     ///
-    /// 408 and 429 ask for patience whoever says them.
+    /// A status of 408 or 429 asks for a later attempt, whoever sends it.
     private static let apnsFallback: @Sendable (Int) -> ReasonRow = { status in
         switch status {
         case 408, 429, 500...599:

@@ -1,5 +1,5 @@
 extension ReasonTable {
-    /// The table for people, as the documentation prints it.
+    /// The table in Markdown, as the documentation prints it.
     package var markdown: String {
         let header = [
             "| status | reason | meaning | reaction | connection | tell somebody |",
@@ -17,7 +17,7 @@ extension ReasonTable {
 }
 
 extension GatewayReaction {
-    /// This reaction in words, for tables.
+    /// The reaction in words, for tables.
     package var words: String {
         switch self {
         case .deliver: "delivered"

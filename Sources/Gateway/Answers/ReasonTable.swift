@@ -2,27 +2,27 @@ import RelayModel
 
 /// Whether a connection may be used after an answer.
 package enum ConnectionVerdict: String, Sendable, Hashable, CaseIterable {
-    /// It takes further requests.
+    /// The connection takes further requests.
     case keep
-    /// It finishes what is open and takes nothing new.
+    /// The connection finishes its open requests and takes no new ones.
     case retire
 }
 
-/// One answer that a gateway can give, and what follows from it.
+/// One possible answer of a gateway, and what follows from it.
 package struct ReasonRow: Sendable, Hashable {
     /// The HTTP status.
     package let status: Int
-    /// The gateway's word for it.
+    /// The gateway's reason.
     package let reason: String
-    /// One sentence for people.
+    /// The meaning in one sentence, for a human reader.
     package let meaning: String
-    /// What is to be done.
+    /// The reaction.
     package let reaction: GatewayReaction
-    /// What is to be done if the same answer comes again after ``reaction``, where that differs.
+    /// The reaction if the same answer comes again after ``reaction``, if it differs.
     package let whenRepeated: GatewayReaction?
-    /// What becomes of the connection that it came on.
+    /// What happens to the connection of the answer.
     package let connection: ConnectionVerdict
-    /// Whether somebody should be told.
+    /// Whether a person should be told.
     package let urgency: RefusalUrgency
 
     init(
@@ -40,13 +40,13 @@ package struct ReasonRow: Sendable, Hashable {
     }
 }
 
-/// Everything that a gateway can answer besides "accepted", as data.
+/// All answers of a gateway besides "accepted", as data.
 ///
-/// One kind of gateway has one table; the machinery around it does not know the words.
+/// Each kind of gateway has one table. The code around it does not know the reasons.
 package struct ReasonTable: Sendable {
     /// The rows, by status and reason.
     package let rows: [ReasonRow]
-    /// What an answer means that no row names.
+    /// Returns the row for an answer that is not in the table.
     package let fallback: @Sendable (_ status: Int) -> ReasonRow
     private let places: [Answer: Int]
 
@@ -64,14 +64,14 @@ package struct ReasonTable: Sendable {
             })
     }
 
-    /// The row for an answer, or the fallback of its status.
+    /// Returns the row for an answer, or the fallback for its status.
     package func row(status: Int, reason: String) -> ReasonRow {
         places[Answer(status: status, reason: reason)].map { rows[$0] } ?? fallback(status)
     }
 }
 
 extension GatewayReaction {
-    /// This reaction with what the answer itself says about time.
+    /// Returns this reaction with the times that the answer itself contains.
     func informed(timestamp: Timestamp?, retryAfter: Duration?) -> GatewayReaction {
         switch self {
         case .retry(_, let scope): .retry(after: retryAfter, scope: scope)

@@ -1,10 +1,12 @@
 import RelayModel
 
 extension PushNotification {
-    /// What the gateway would refuse, found before it is sent: the reason as APNs words it.
+    /// Finds what the gateway would refuse, before the push is sent.
     ///
-    /// A header with a control character would end the header, and every refusal counts against
-    /// the sender.
+    /// Returns the status and reason of APNs.
+    ///
+    /// A control character in a header would end the header, and every refusal counts against the
+    /// sender.
     func faultForAPNs() -> (status: Int, reason: String)? {
         if payload.isEmpty { return (400, "PayloadEmpty") }
         if payload.count > Limits.maximumPayloadBytes { return (413, "PayloadTooLarge") }

@@ -1,16 +1,16 @@
-/// How many requests may be open on each connection of a pool.
+/// The number of requests that may be open on each connection of a pool.
 ///
-/// libcurl does not show the gateway's limit of streams, so it is felt for: a refusal halves the
-/// width, success raises it by a tenth a second.
+/// libcurl does not show the gateway's limit of streams, so it is found by trial. A refusal halves
+/// the width, and success raises it by a tenth each second.
 struct AdaptiveWidth: Sendable, Hashable {
-    /// The most.
+    /// The maximum width.
     let maximum: Int
     /// The present width, 1 to ``maximum``.
     private(set) var current: Int
     private var lastCut: MonotonicInstant?
     private var lastGrowth: MonotonicInstant?
 
-    /// One burst of refusals is one cut.
+    /// The duration of a burst of refusals, which cuts the width only once.
     private static let burst = Duration.milliseconds(500)
 
     init(maximum: Int) {
@@ -18,7 +18,7 @@ struct AdaptiveWidth: Sendable, Hashable {
         current = self.maximum
     }
 
-    /// A request was refused or lost although its connection lives, at `now`.
+    /// Notes that a request was refused or lost at `now` although its connection is alive.
     mutating func refuse(at now: MonotonicInstant) {
         if let lastCut, now.duration(since: lastCut) < Self.burst { return }
         lastCut = now
@@ -26,7 +26,7 @@ struct AdaptiveWidth: Sendable, Hashable {
         current = max(1, current / 2)
     }
 
-    /// A request was accepted at `now`.
+    /// Notes that a request was accepted at `now`.
     mutating func accept(at now: MonotonicInstant) {
         guard current < maximum else { return }
         if let lastGrowth, now.duration(since: lastGrowth) < .seconds(1) { return }

@@ -1,46 +1,50 @@
-/// How many requests a connection of one gateway serves before the gateway ends it, learned from
-/// the ends that were seen.
+/// The number of requests after which a gateway ends a connection, learned from the ends that were
+/// seen.
 ///
-/// Proxies end a connection after a number of requests, and guards against abuse after a number of
-/// frames. Whoever knows the number opens the next connection in time, and nothing is open on the
-/// old one when it ends. One end says little, since gateways restart; and what was true once need
-/// not stay so. Therefore two ends after about as many requests make a number, the second of a
-/// connection that was born after the first end; and the number is forgotten for a trial, after a
-/// minute at first and twice as long each time that the trial confirms it.
+/// Proxies end a connection after a number of requests, and protections against abuse do so after a
+/// number of frames. If the relay knows the number, it opens the next connection in time, and no
+/// request is open on the old one when it ends. A single end says little, because gateways restart,
+/// and a number need not stay valid. So a number is learned from two ends after about as many
+/// requests, where the second connection was opened after the first end. The number is forgotten
+/// for a trial after a minute, and after twice as long each time that the trial confirms it.
 struct ConnectionEndurance: Sendable, Hashable {
-    /// No connection is replaced after fewer requests, and shorter lives teach nothing.
+    /// The smallest allowance.
+    ///
+    /// Connections with fewer requests teach nothing.
     static let least = 64
-    /// Longer lives teach nothing either: who ends those counts hours, not requests.
+    /// The longest life that teaches anything.
+    ///
+    /// A gateway that ends older connections counts hours, not requests.
     static let longestLesson = Duration.seconds(600)
-    /// How long a number is believed at first, and at most.
+    /// How long a number is used at first, and at most.
     static let belief = Duration.seconds(60)...Duration.seconds(3600)
 
-    /// The end of a connection by the gateway, in the midst of work.
+    /// The end of a connection by the gateway while it was in use.
     struct End: Sendable, Hashable {
-        /// How many requests were answered on it.
+        /// The number of requests that were answered on it.
         var served: Int
-        /// When it was opened.
+        /// The time when it was opened.
         var bornAt: MonotonicInstant
-        /// When it took nothing more.
+        /// The time when it stopped taking requests.
         var endedAt: MonotonicInstant
     }
 
-    /// The number of requests after which the gateway ends connections, as far as is known.
+    /// The learned number of requests after which the gateway ends connections.
     private var learned: Int?
     private var believedUntil: MonotonicInstant?
     private var belief = Self.belief.lowerBound
-    /// An end that another one may confirm.
+    /// An end that a second one may confirm.
     private var suspicion: End?
 
-    /// How many requests a connection may be given at `now`, or `nil` for any number.
+    /// Returns how many requests a connection may be given at `now`, or `nil` for any number.
     ///
-    /// That is a sixteenth less than the gateway was seen to allow.
+    /// The number is a sixteenth less than the gateway was seen to allow.
     func allowance(at now: MonotonicInstant) -> Int? {
         guard let learned, let believedUntil, now < believedUntil else { return nil }
         return max(Self.least, learned - learned / 16)
     }
 
-    /// The gateway has ended a connection; it was seen at `now`.
+    /// Notes at `now` that the gateway has ended a connection.
     mutating func note(_ end: End, at now: MonotonicInstant) {
         guard end.served >= Self.least,
             end.endedAt.duration(since: end.bornAt) <= Self.longestLesson
@@ -48,7 +52,8 @@ struct ConnectionEndurance: Sendable, Hashable {
         if let learned, isRemembered(at: now), isAlike(learned, end.served) {
             confirm(learned, by: end, at: now)
         } else if let suspicion, !isForgotten(suspicion, at: now) {
-            // What lived at the same time ends at the same time when a gateway restarts.
+            // Connections that exist at the same time also end at the same time when a gateway
+            // restarts.
             guard end.bornAt >= suspicion.endedAt else { return }
             guard isAlike(suspicion.served, end.served) else {
                 self.suspicion = end
@@ -61,11 +66,13 @@ struct ConnectionEndurance: Sendable, Hashable {
         }
     }
 
-    /// Whether another connection is opened ahead, when each of those that take requests may be
-    /// given as many more as `remaining` says.
+    /// Returns whether another connection should be opened ahead of time.
     ///
-    /// The next one must stand when the present one is spent: it is opened when that has served
-    /// half.
+    /// `remaining` has, for each connection that takes requests, the number of requests that it may
+    /// still be given.
+    ///
+    /// The next connection must be ready when the current one is used up, so it is opened when that
+    /// one has served half of its allowance.
     static func wantsSuccessor(remaining: some Collection<Int>, allowance: Int) -> Bool {
         guard !remaining.isEmpty else { return false }
         let total = remaining.reduce(0) { $0 + min($1, allowance) }
@@ -74,7 +81,7 @@ struct ConnectionEndurance: Sendable, Hashable {
 
     private mutating func confirm(_ learned: Int, by end: End, at now: MonotonicInstant) {
         guard allowance(at: now) == nil else {
-            // Before its time: the gateway allows less than it did.
+            // The end came within the allowance, so the gateway allows less than before.
             believe(min(learned, end.served), at: now)
             return
         }
@@ -88,7 +95,7 @@ struct ConnectionEndurance: Sendable, Hashable {
         suspicion = nil
     }
 
-    /// Whether the number is believed, or on trial for not too long.
+    /// Whether the number is in use, or on trial for not too long.
     private func isRemembered(at now: MonotonicInstant) -> Bool {
         believedUntil.map { now.duration(since: $0) <= Self.longestLesson } ?? false
     }
@@ -97,7 +104,7 @@ struct ConnectionEndurance: Sendable, Hashable {
         now.duration(since: end.endedAt) > Self.longestLesson
     }
 
-    /// Whether the smaller is three quarters of the larger or more.
+    /// Whether the smaller number is at least three quarters of the larger one.
     private func isAlike(_ one: Int, _ other: Int) -> Bool {
         4 * min(one, other) >= 3 * max(one, other)
     }

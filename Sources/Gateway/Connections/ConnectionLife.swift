@@ -1,31 +1,33 @@
-/// Why a connection takes nothing new.
+/// Why a connection takes no new requests.
 package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
-    /// It never came to be.
+    /// It could not be opened.
     case connectFailed = "it could not be opened"
-    /// The gateway is closing it: a GOAWAY was heard, or libcurl wanted a second socket.
+    /// The gateway is closing it: it sent a GOAWAY, or libcurl wanted a second socket.
     case closing = "the gateway is closing it"
     /// The peer closed its side.
     case peerClosed = "the gateway closed it"
-    /// A transfer ended in an error that is the whole connection's.
+    /// A transfer ended in an error that concerns the whole connection.
     case broken = "it is broken"
     /// Several requests were not answered, and their streams stay open at the gateway.
     case unanswered = "several requests were not answered"
-    /// Nothing was answered for so long that no request is waiting any more.
+    /// Nothing was answered for so long that no request waits any longer.
     case silent = "nothing was answered for too long"
-    /// An answer said so (expired token, shutdown, idle timeout …).
+    /// An answer asked for another connection (expired token, shutdown, idle timeout …).
     case refused = "the gateway wants another one"
-    /// The gateway has ended others after little more than it has served.
+    /// It has served almost as many requests as the gateway lets a connection serve.
     case spent = "it has served as many as the gateway lets one serve"
-    /// It has lived long enough; a new one sees new addresses.
+    /// It has reached its maximum age.
+    ///
+    /// A new connection sees new addresses.
     case aged = "it has lived long enough"
     /// It was not needed.
     case idle = "it was not needed"
-    /// The credential that it belongs to has been replaced.
+    /// Its credential has been replaced.
     case credentialReplaced = "its credential was replaced"
     /// The gateway room is shutting down.
     case shuttingDown = "the relay is shutting down"
 
-    /// Whether the gateway, or the way to it, ended it, and not the relay.
+    /// Whether the gateway or the network ended it, and not the relay.
     var isGateways: Bool {
         switch self {
         case .connectFailed, .closing, .peerClosed, .broken, .unanswered, .silent, .refused: true
@@ -33,7 +35,7 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether the gateway said goodbye, so that it need not be waited for long.
+    /// Whether the gateway announced the end, so that a long wait is useless.
     var isGoodbye: Bool {
         switch self {
         case .connectFailed, .closing, .peerClosed, .broken: true
@@ -43,66 +45,72 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The same, as the cause of an attempt's end.
+    /// The same cause for the end of an attempt.
     var cause: PushCause { PushCause(rawValue) }
 }
 
 /// The life of one connection: connecting, probing, open, draining.
 ///
-/// A connection is one TCP connection and never another. It begins with one request alone, because
-/// APNs allows a single stream until it has seen a valid provider token and libcurl does not wait
-/// for the gateway's settings; the first accepted request opens it to the full width.
+/// A connection is exactly one TCP connection. It begins with a single request, because APNs allows
+/// only one stream until it has seen a valid provider token, and libcurl does not wait for the
+/// gateway's settings. The first accepted request opens the connection to its full width.
 struct ConnectionLife: Sendable, Hashable {
-    /// Where the connection stands.
+    /// The state of the connection.
     enum State: Sendable, Hashable {
-        /// TCP and TLS are on their way; the first request waits for them.
+        /// TCP and TLS are being set up.
+        ///
+        /// The first request waits for them.
         case connecting
-        /// One request at a time until one is accepted.
+        /// It takes one request at a time, until one is accepted.
         case probing
-        /// The full width.
+        /// It takes requests up to the full width.
         case open
-        /// Nothing new; what is open finishes.
+        /// It takes no new requests, and finishes the open ones.
         case draining(RetirementCause)
     }
 
-    /// What a clock tick asks for.
+    /// The action that a clock tick requires.
     enum TickAction: Sendable, Hashable {
         /// Nothing.
         case none
-        /// Nothing is open and nothing will be: close it.
+        /// Close it: no request is open, and none will be.
         case close
-        /// It answers nothing: close it, and what is open has an unknown outcome.
+        /// Close it, because it answers nothing.
+        ///
+        /// The outcomes of its open requests are unknown.
         case drop(RetirementCause)
     }
 
-    /// How a request on it ended.
+    /// How a request on the connection ended.
     enum Ending: Sendable, Hashable {
         /// The gateway accepted.
         case accepted
         /// The gateway refused.
         case refused(ConnectionVerdict)
-        /// No answer within the request's time.
+        /// There was no answer within the request's time.
         case timedOut
-        /// An error that concerns this request alone.
+        /// There was an error that concerns only this request.
         case failed
-        /// It was taken back before it was written.
+        /// The request was taken back before it was written.
         case withdrawn
-        /// An error that concerns the connection.
+        /// There was an error that concerns the connection.
         case broke(RetirementCause)
     }
 
     private(set) var state = State.connecting
     private(set) var openRequests = 0
     private(set) var answered: UInt64 = 0
-    /// How many requests it was given.
+    /// The number of requests that it was given.
     private(set) var handedOver = 0
-    /// How many it may be given in all, as far as that is known.
+    /// The total number of requests that it may be given, if that is known.
     private(set) var allowance: Int?
-    /// When it stopped taking requests because the gateway was ending it, in the midst of work.
+    /// The time when it stopped taking requests because the gateway was ending it while it was in
+    /// use.
     private var endedAt: MonotonicInstant?
     private var lastAnswer: MonotonicInstant?
-    /// Whether nothing was answered for the length of the watchdog: it takes nothing new until
-    /// something is.
+    /// Whether nothing was answered for as long as the watchdog allows.
+    ///
+    /// It takes no new requests until something is.
     private(set) var isSuspect = false
     private var hasAccepted = false
     private var isBlamed = false
@@ -118,7 +126,7 @@ struct ConnectionLife: Sendable, Hashable {
         self.bounds = bounds
     }
 
-    /// How many more requests it takes when `width` may be open at once.
+    /// Returns how many more requests it takes when `width` requests may be open at once.
     func vacancies(width: Int) -> Int {
         guard !isSuspect else { return 0 }
         return switch state {
@@ -136,22 +144,24 @@ struct ConnectionLife: Sendable, Hashable {
     /// Whether new requests may be given to it, now or when it has room.
     var takesRequests: Bool { isUsable && !isSuspect }
 
-    /// Whether nothing may come of what is open: nothing is answered any more, or the gateway said
-    /// goodbye before it had accepted anything.
+    /// Whether its open requests may fail: nothing is answered any more, or the gateway announced
+    /// the end before it had accepted anything.
     var isDoubtful: Bool { isSuspect || state == .draining(.closing) && !hasAccepted }
 
-    /// Whether the gateway is ending it: that it is silent then is no sign of a slow one.
+    /// Whether the gateway is ending it.
+    ///
+    /// Silence is then no sign of a slow gateway.
     var isEnding: Bool {
         if case .draining(let cause) = state { cause.isGoodbye } else { false }
     }
 
-    /// Whether it is on its way to its full width.
+    /// Whether it has not reached its full width yet.
     var isRamping: Bool { !isSuspect && (state == .connecting || state == .probing) }
 
-    /// How many more requests it may be given before it is replaced.
+    /// The number of requests that it may still be given before it is replaced.
     var remaining: Int { allowance.map { max(0, $0 - handedOver) } ?? .max }
 
-    /// Sets how many requests it may be given in all.
+    /// Sets the total number of requests that it may be given.
     mutating func allow(_ requests: Int?) {
         allowance = requests
         retireIfSpent()
@@ -161,12 +171,12 @@ struct ConnectionLife: Sendable, Hashable {
         if state == .open, remaining == 0 { retire(.spent) }
     }
 
-    /// How long nothing has been open on it at `now`.
+    /// Returns how long no request has been open on it at `now`.
     func idleTime(at now: MonotonicInstant) -> Duration {
         openRequests > 0 ? .zero : now.duration(since: lastProgress)
     }
 
-    /// A request was handed to it.
+    /// Notes that a request was handed to it.
     mutating func handOver(at now: MonotonicInstant) {
         precondition(isUsable, "handed a request to a connection that is draining")
         if openRequests == 0 { lastProgress = now }
@@ -175,14 +185,14 @@ struct ConnectionLife: Sendable, Hashable {
         retireIfSpent()
     }
 
-    /// TLS is up: a request is about to be written.
+    /// Notes that TLS is established, and a request is about to be written.
     mutating func establish(at now: MonotonicInstant) {
         guard state == .connecting else { return }
         state = .probing
         lastProgress = now
     }
 
-    /// A request ended.
+    /// Notes that a request ended.
     mutating func finish(_ ending: Ending, at now: MonotonicInstant) {
         precondition(openRequests > 0, "ended a request that was not open")
         openRequests -= 1
@@ -208,29 +218,33 @@ struct ConnectionLife: Sendable, Hashable {
         }
     }
 
-    /// The gateway accepted a request that did not end as an answer.
+    /// Notes that the gateway accepted a request whose transfer did not end as an answer.
     mutating func noteAccepted() {
         hasAccepted = true
         answered += 1
     }
 
-    /// The gateway takes no more on this one: it said so, `now`, or libcurl would need another
-    /// socket.
+    /// Notes at `now` that the gateway takes no more requests on it: the gateway said so, or
+    /// libcurl would need another socket.
     mutating func closing(at now: MonotonicInstant) {
         guard isUsable else { return }
         noteEnd(.closing, at: now)
         retire(.closing)
-        // It answers what it has taken: that has its time from now on.
+        // It still answers the requests that it has taken, and their time begins now.
         lastProgress = now
     }
 
-    /// Takes nothing new from now on; the first cause stays, except that a peer that has closed is
-    /// waited for only briefly.
+    /// Stops taking new requests.
+    ///
+    /// The first cause stays, except that a connection whose peer has closed its side gets only a
+    /// short wait.
     mutating func retire(_ cause: RetirementCause) {
         if isUsable || cause == .peerClosed { state = .draining(cause) }
     }
 
-    /// The peer closed its side, `now`; what was sent before may still arrive.
+    /// Notes at `now` that the peer closed its side.
+    ///
+    /// What was sent before may still arrive.
     mutating func peerClosed(at now: MonotonicInstant) {
         guard state != .draining(.peerClosed) else { return }
         noteEnd(.peerClosed, at: now)
@@ -238,9 +252,10 @@ struct ConnectionLife: Sendable, Hashable {
         lastProgress = now
     }
 
-    /// The gateway ends it, unless it takes nothing more anyway.
+    /// Notes an end by the gateway, unless the connection takes no more requests anyway.
     ///
-    /// An end long after the last answer is one of idleness and says nothing about a number.
+    /// An end long after the last answer is due to idleness, and says nothing about a number of
+    /// requests.
     private mutating func noteEnd(_ cause: RetirementCause, at now: MonotonicInstant) {
         guard isUsable, cause.isGoodbye, hasAccepted, let lastAnswer,
             now.duration(since: lastAnswer) < bounds.watchdog
@@ -248,15 +263,16 @@ struct ConnectionLife: Sendable, Hashable {
         endedAt = now
     }
 
-    /// The end that the gateway made of it while it was at work, or `nil` if there was none.
+    /// The end of the connection by the gateway while it was in use, or `nil` if there was none.
     var gatewaysEnd: ConnectionEndurance.End? {
         endedAt.map {
             ConnectionEndurance.End(served: Int(clamping: answered), bornAt: bornAt, endedAt: $0)
         }
     }
 
-    /// Whether it counts as a failure, which it does once: the gateway ended it, and accepted
-    /// nothing on it.
+    /// Returns whether it counts as a failure: the gateway ended it, and accepted nothing on it.
+    ///
+    /// It counts only once.
     mutating func blame() -> Bool {
         guard case .draining(let cause) = state, cause.isGateways, !hasAccepted, !isBlamed
         else { return false }
@@ -264,8 +280,9 @@ struct ConnectionLife: Sendable, Hashable {
         return true
     }
 
-    /// What is to be done at `now`, if nothing may be answered for as long as `silence` while
-    /// requests are open.
+    /// Returns the action that is required at `now`.
+    ///
+    /// `silence` is how long nothing may be answered while requests are open.
     mutating func tick(at now: MonotonicInstant, tolerating silence: Duration) -> TickAction {
         guard openRequests > 0 else {
             if isSuspect { retire(.silent) }
@@ -281,12 +298,12 @@ struct ConnectionLife: Sendable, Hashable {
         return .none
     }
 
-    /// How long nothing may be answered in the present state.
+    /// Returns how long nothing may be answered in the current state.
     private func patience(_ silence: Duration) -> Duration {
         switch state {
         case .connecting: bounds.connecting + bounds.watchdog
         case .draining(.peerClosed): bounds.farewell
-        // One that is known to be slow is so with what it has taken, too.
+        // A gateway that is known to be slow is also slow with the requests that it has taken.
         case .draining(.closing) where silence > bounds.watchdog: silence
         case .draining(let cause) where cause.isGoodbye: min(bounds.watchdog, bounds.draining)
         case .probing, .open, .draining: silence
@@ -301,21 +318,23 @@ struct ConnectionLife: Sendable, Hashable {
     }
 }
 
-/// The times of a connection's life.
+/// The times in the life of a connection.
 struct ConnectionBounds: Sendable, Hashable {
-    /// For TCP and TLS together.
+    /// The longest time for TCP and TLS together.
     var connecting: Duration = .seconds(10)
-    /// Nothing answered for so long while requests are open: the connection takes nothing new.
+    /// The time without any answer, while requests are open, after which the connection takes no
+    /// new requests.
     var watchdog: Duration = .seconds(15)
-    /// For one request, from its hand-over to the answer.
+    /// The longest time for one request, from its hand-over to the answer.
     var answer: Duration = .seconds(60)
-    /// Nothing answered for so long by a gateway that said goodbye: it is not waited for.
+    /// The longest wait without any answer for a gateway that announced the end.
     var draining: Duration = .seconds(5)
     /// The same after the peer closed its side.
     var farewell: Duration = .milliseconds(250)
-    /// After that it is replaced, so that new addresses are seen.
+    /// The age at which a connection is replaced, so that new addresses are seen.
     var maximumAge: Duration = .seconds(12 * 3600)
-    /// Requests without an answer before it is replaced: libcurl 7.88 does not reset their
-    /// streams, so that the gateway's places leak.
+    /// The number of requests without an answer after which it is replaced.
+    ///
+    /// libcurl 7.88 does not reset their streams, so the gateway's stream slots leak.
     var toleratedTimeouts = 3
 }

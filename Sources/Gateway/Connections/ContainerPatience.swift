@@ -1,28 +1,31 @@
 import RelayModel
 
-/// Which containers of a pool wait a moment, because the gateway could not take what was sent for
-/// them: each for itself, though they share the connections.
+/// The containers of a pool that wait a moment, because the gateway could not take their requests.
 ///
-/// What the gateway asks for beyond that is told to the caller, who can show it and end it.
+/// Each waits separately, although they share the connections.
+///
+/// A longer time that the gateway asks for is reported to the caller, who can show it and end it.
 struct ContainerPatience: Sendable {
     private var backOffs: [ContainerKey: PoolBackOff] = [:]
     private var held: [ContainerKey: [WaitingPush]] = [:]
     private(set) var heldCount = 0
 
-    /// What must wait longer than that is the caller's to retry.
+    /// The longest wait here.
+    ///
+    /// If the wait is longer, the caller must retry.
     static let longestHold = Duration.seconds(2)
 
-    /// What becomes of a request now.
+    /// The verdict on a request.
     enum Verdict: Sendable, Hashable {
-        /// It goes.
+        /// The request may go.
         case go
-        /// It waits a moment.
+        /// The request waits a moment.
         case hold
-        /// It waits longer than is worth holding it.
+        /// The wait is too long to hold the request.
         case giveBack(PushCause)
     }
 
-    /// What becomes of a request of `container` at `now`.
+    /// Returns the verdict on a request of `container` at `now`.
     func verdict(on container: ContainerKey, at now: MonotonicInstant) -> Verdict {
         guard !backOffs.isEmpty, let backOff = backOffs[container] else { return .go }
         let pause = backOff.remaining(at: now)
@@ -30,8 +33,9 @@ struct ContainerPatience: Sendable {
         return pause > Self.longestHold ? .giveBack(backOff.cause(pausing: pause)) : .hold
     }
 
-    /// The gateway could not take a request of `container` at `now`; returns the pause, if it is a
-    /// new one.
+    /// Notes that the gateway could not take a request of `container` at `now`.
+    ///
+    /// Returns the pause, if it is a new one.
     mutating func fail(
         _ container: ContainerKey, cause: PushCause, at now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
@@ -42,31 +46,31 @@ struct ContainerPatience: Sendable {
         return isNews ? backOff.remaining(at: now) : nil
     }
 
-    /// The gateway accepted a request of `container` at `now`.
+    /// Notes that the gateway accepted a request of `container` at `now`.
     mutating func succeed(_ container: ContainerKey, at now: MonotonicInstant) {
         guard !backOffs.isEmpty, backOffs[container]?.remaining(at: now) == .zero else { return }
         backOffs[container] = nil
     }
 
-    /// Keeps a request until its container's wait is over.
+    /// Holds a request until its container's wait is over.
     mutating func hold(_ waiting: WaitingPush) {
         held[waiting.request.container, default: []].append(waiting)
         heldCount += 1
     }
 
-    /// Takes out what need not wait any more.
+    /// Takes out the requests that need not wait any longer.
     mutating func release(at now: MonotonicInstant) -> [WaitingPush] {
         guard heldCount > 0 else { return [] }
         return held.keys.filter { verdict(on: $0, at: now) == .go }.flatMap { takeHeld($0) }
     }
 
-    /// Forgets a container's wait, and takes out what was held for it.
+    /// Forgets a container's wait, and takes out the requests that were held for it.
     mutating func forget(_ container: ContainerKey) -> [WaitingPush] {
         backOffs[container] = nil
         return takeHeld(container)
     }
 
-    /// Takes out everything that is held.
+    /// Takes out all requests that are held.
     mutating func removeAll() -> [WaitingPush] {
         held.keys.flatMap { takeHeld($0) }
     }
@@ -77,7 +81,7 @@ struct ContainerPatience: Sendable {
         return waiting
     }
 
-    /// When something that is held may go.
+    /// The time when a held request may go.
     var wakesAt: MonotonicInstant? {
         held.keys.compactMap { backOffs[$0]?.resumesAt }.min()
     }

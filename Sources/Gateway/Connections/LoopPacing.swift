@@ -1,21 +1,21 @@
-/// How long the gateway's thread rests between two turns.
+/// The rest of the gateway's thread between two turns.
 ///
-/// A turn has a price of its own: a wake-up, reading, writing, and the gateway's work for a small
-/// packet. Where requests and answers trickle in quickly one by one, a turn a millisecond lets
-/// several travel together; where they pour, or come rarely, there is nothing to wait for. A
-/// gateway that takes its time is asked less often: what a rest adds is little beside its latency.
+/// A turn has a fixed cost: a wake-up, reading, writing, and the gateway's work for a small packet.
+/// If requests and answers come in quick succession one by one, a turn each millisecond lets
+/// several travel together. If they come in bulk or rarely, there is nothing to wait for. A slow
+/// gateway is read less often, because a rest adds little to its latency.
 struct LoopPacing: Sendable, Hashable {
-    /// The shortest and the longest time between two turns where requests trickle.
+    /// The shortest and the longest time between two turns when requests come one by one.
     static let interval = Duration.milliseconds(1)...Duration.milliseconds(2)
-    /// The part of a gateway's latency that a turn may take.
+    /// The divisor of the gateway's latency that gives the time between two turns.
     static let part = 20
-    /// The requests that must have started and ended in one turn for the turn to be a good one.
+    /// The number of requests that must have started and ended in a turn for it to be a good one.
     static let goodTurn = 8
 
-    /// The rest before waiting for events, `elapsed` after the last one.
+    /// Returns the rest before waiting for events, `elapsed` after the last one.
     ///
-    /// `open` requests are open, and `moved` started or ended in this turn. With many open, a good
-    /// turn ends an eighth of them; where answers take their time, only the time counts.
+    /// `open` requests are open, and `moved` started or ended in this turn. If many are open, a
+    /// good turn ends an eighth of them. If the gateway is slow, only the time counts.
     static func rest(
         open: Int, moved: Int, elapsed: Duration, latency: Duration
     ) -> Duration {
@@ -25,12 +25,12 @@ struct LoopPacing: Sendable, Hashable {
     }
 }
 
-/// How long a pool's gateway takes to answer: an average that forgets.
+/// The latency of a pool's gateway, as a moving average.
 struct AnswerLatency: Sendable, Hashable {
-    /// The average; zero before the first answer.
+    /// The average, or zero before the first answer.
     private(set) var average = Duration.zero
 
-    /// An answer came after `latency`.
+    /// Adds the latency of an answer.
     mutating func note(_ latency: Duration) {
         average = average == .zero ? latency : average + (latency - average) / 16
     }

@@ -1,17 +1,17 @@
-/// A moment of the clock that never goes back, as the gateway's thread reads it once a turn.
+/// A moment of the monotonic clock, which the gateway's thread reads once a turn.
 struct MonotonicInstant: Sendable, Hashable, Comparable {
-    /// Nanoseconds since some moment of the past.
+    /// The nanoseconds since an arbitrary moment in the past.
     var nanoseconds: UInt64
 
-    /// This moment moved by `duration`, which must not be negative.
+    /// Returns this moment moved by `duration`, which must not be negative.
     func advanced(by duration: Duration) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: nanoseconds + duration.wholeNanoseconds)
     }
 
-    /// The time since some moment of the past.
+    /// The time since that arbitrary moment in the past.
     var sinceBeginning: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
 
-    /// The time from `earlier` to this moment; zero if `earlier` is later.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is later.
     func duration(since earlier: MonotonicInstant) -> Duration {
         .nanoseconds(Int64(nanoseconds - min(nanoseconds, earlier.nanoseconds)))
     }

@@ -1,31 +1,35 @@
-/// When something that failed may be tried again: a pool's connecting, or a container's sending.
+/// The back-off after failures of a pool's connecting, or of a container's sending.
 struct PoolBackOff: Sendable, Hashable {
     /// The first step.
     static let base = Duration.milliseconds(500)
-    /// The longest step: what waits longer is the caller's to retry.
+    /// The longest step.
+    ///
+    /// If a wait is longer, the caller must retry.
     static let cap = Duration.seconds(30)
 
     private(set) var failures = 0
     private(set) var resumesAt: MonotonicInstant?
     private(set) var cause: PushCause = ""
 
-    /// How long connecting must still wait at `now`; zero if it need not.
+    /// Returns the remaining wait at `now`, or zero if there is none.
     func remaining(at now: MonotonicInstant) -> Duration {
         resumesAt?.duration(since: now) ?? .zero
     }
 
-    /// Why requests come back meanwhile, which must wait for `pause`.
+    /// Returns the cause for requests that come back because they would have to wait for `pause`.
     func cause(pausing pause: Duration) -> PushCause {
         let wait = "trying again in \(pause.wholeMilliseconds) ms"
         return PushCause(
             cause.reason, detail: cause.detail.isEmpty ? wait : "\(cause.detail); \(wait)")
     }
 
-    /// It failed at `now`; returns whether the next attempt is later than it was.
+    /// Notes a failure at `now`.
     ///
-    /// The wait is spread over the upper half of its step, so that many pools that lost the same
-    /// gateway do not come back in the same instant. Failures during a wait are the same trouble:
-    /// they do not add to it.
+    /// Returns whether this begins a new wait.
+    ///
+    /// The wait is drawn from the upper half of its step, so that many pools that lost the same
+    /// gateway do not come back at the same instant. Failures during a wait belong to the same
+    /// problem, and do not extend it.
     @discardableResult
     mutating func fail(
         cause: PushCause, at now: MonotonicInstant,
@@ -40,9 +44,9 @@ struct PoolBackOff: Sendable, Hashable {
         return true
     }
 
-    /// The gateway accepted something at `now`.
+    /// Notes that the gateway accepted something at `now`.
     ///
-    /// During a wait that says nothing: it was on its way before.
+    /// During a wait this says nothing, because the request was already on its way.
     mutating func succeed(at now: MonotonicInstant) {
         guard failures > 0, remaining(at: now) == .zero else { return }
         self = PoolBackOff()

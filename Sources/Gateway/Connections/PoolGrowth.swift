@@ -1,15 +1,17 @@
-/// When a pool opens a further connection.
+/// Decides when a pool opens a further connection.
 ///
-/// The first is opened at once. Another one costs the gateway a handshake and looks like an attack
-/// if it is short-lived, so all must have been full for a while first.
+/// The first one is opened at once. Another one costs the gateway a handshake, and looks like an
+/// attack if it is short-lived. So all connections must first have been full for a while.
 struct PoolGrowth: Sendable, Hashable {
     /// How long all connections must have been full.
     static let patience = Duration.milliseconds(100)
 
     private var fullSince: MonotonicInstant?
 
-    /// Whether to open another connection at `now`, when requests wait and of the `maximum`
-    /// connections `usable` take requests now or later, `ramping` of them not yet at full width.
+    /// Returns whether to open another connection at `now`, when requests wait.
+    ///
+    /// Of at most `maximum` connections, `usable` take requests now or later, and `ramping` of
+    /// these have not reached their full width.
     mutating func opens(
         usable: Int, ramping: Int = 0, maximum: Int, at now: MonotonicInstant
     ) -> Bool {
@@ -27,7 +29,7 @@ struct PoolGrowth: Sendable, Hashable {
         return true
     }
 
-    /// Some connection has a place free, or nothing waits.
+    /// Notes that a connection has a free place, or that nothing waits.
     mutating func relax() {
         fullSince = nil
     }

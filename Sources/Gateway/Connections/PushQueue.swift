@@ -4,24 +4,26 @@ import RelayModel
 /// A request that waits for a place on a connection.
 struct WaitingPush: Sendable {
     var request: PushRequest
-    /// How often a connection gave it back unwritten.
+    /// The number of times that a connection gave it back unwritten.
     var moves = 0
 }
 
-/// The requests of one pool that wait: visible before background, containers in turns.
+/// The waiting requests of one pool.
 ///
-/// Background pushes are not starved: after sixteen visible ones a background one goes.
+/// Visible pushes go before background pushes, and containers take turns.
+///
+/// Background pushes are not starved: after sixteen visible pushes a background push goes.
 struct PushQueue: Sendable {
     private var visible = FairLane()
     private var background = FairLane()
     private var visibleInARow = 0
 
-    /// How many visible ones may go before a background one that waits.
+    /// The number of visible pushes that may go before a waiting background push.
     static let visibleRun = 16
 
     var count: Int { visible.count + background.count }
     var isEmpty: Bool { visible.count == 0 && background.count == 0 }
-    /// Whether something waits whose container is not held.
+    /// Whether a request waits whose container is not held.
     var isReady: Bool { visible.isReady || background.isReady }
 
     mutating func append(_ waiting: WaitingPush) {
@@ -31,7 +33,9 @@ struct PushQueue: Sendable {
         }
     }
 
-    /// Puts back what a connection did not write; it goes before its container's others.
+    /// Puts back a request that a connection did not write.
+    ///
+    /// It goes before the others of its container.
     mutating func prepend(_ waiting: WaitingPush) {
         switch waiting.request.notification.pushType {
         case .alert: visible.prepend(waiting)
@@ -39,8 +43,10 @@ struct PushQueue: Sendable {
         }
     }
 
-    /// Takes out the next one; a container of which `holds` says so is passed over, and keeps its
-    /// place until ``release(_:)``.
+    /// Takes out the next request.
+    ///
+    /// A container for which `holds` returns `true` is skipped, and its requests keep their places
+    /// until ``release(_:)``.
     mutating func popFirst(unless holds: (ContainerKey) -> Bool = { _ in false }) -> WaitingPush? {
         let isBackgroundsTurn = visibleInARow >= Self.visibleRun || !visible.isReady
         if isBackgroundsTurn, let first = background.popFirst(unless: holds) {
@@ -54,18 +60,18 @@ struct PushQueue: Sendable {
         return first
     }
 
-    /// Lets a container that was held take its turns again.
+    /// Lets a container that was held take turns again.
     mutating func release(_ container: ContainerKey) {
         visible.release(container)
         background.release(container)
     }
 
-    /// Takes a container's requests out.
+    /// Takes out all requests of a container.
     mutating func remove(_ container: ContainerKey) -> [WaitingPush] {
         visible.remove(container) + background.remove(container)
     }
 
-    /// Takes everything out.
+    /// Takes out all requests.
     mutating func removeAll() -> [WaitingPush] {
         var all: [WaitingPush] = []
         all.reserveCapacity(count)
@@ -76,12 +82,13 @@ struct PushQueue: Sendable {
     }
 }
 
-/// One urgency of a queue: a line for each container, and the containers in turns.
+/// The requests of one kind in a queue: a line for each container, with the containers taking
+/// turns.
 private struct FairLane: Sendable {
     private var lines: [Deque<WaitingPush>] = []
     private var places: [ContainerKey: Int] = [:]
     private var turns: Deque<Int> = []
-    /// Lines that were passed over, because their containers were held.
+    /// The lines that were skipped because their containers were held.
     private var held: Set<Int> = []
     private(set) var count = 0
 

@@ -1,30 +1,33 @@
 import RelayModel
 
-/// How long a gateway may answer nothing on a connection while requests are open, before the
-/// connection is given up and what was open is sent again.
+/// How long a gateway may answer nothing on a connection while requests are open.
 ///
-/// Nobody can tell a gateway that has stopped from one that is slow. So it begins with the least,
-/// by which one that has stopped is found in time; each connection that is given up doubles it, and
-/// a slow answer keeps it at twice the answer's time: a slow gateway is waited for from then on.
+/// After that, the connection is given up, and its open requests are sent again.
+///
+/// A gateway that has stopped looks like a slow one. So the tolerance begins with the minimum,
+/// which finds a stopped gateway in time. Each connection that is given up doubles it. A slow
+/// answer keeps it at twice the answer's latency, so a slow gateway is waited for from then on.
 struct SilenceTolerance: Sendable, Hashable {
     private let least: Duration
     private let most: Duration
-    /// What is tolerated now.
+    /// The current tolerance.
     private(set) var current: Duration
 
-    /// Begins with `least`.
+    /// Creates a tolerance that begins with `least`.
     init(least: Duration, most: Duration) {
         self.least = least
         self.most = max(least, most)
         current = least
     }
 
-    /// A connection was given up after `silence`; of several that were, each brings the same.
+    /// Notes that a connection was given up after `silence`.
+    ///
+    /// Several at once have the same effect as one.
     mutating func giveUp(after silence: Duration) {
         current = min(max(current, silence * 2), most)
     }
 
-    /// The gateway answered after `latency`.
+    /// Notes that the gateway answered after `latency`.
     mutating func answer(after latency: Duration) {
         let wish = latency * 2
         if wish <= least, current == least { return }

@@ -1,11 +1,12 @@
 import RelayModel
 
-/// How many requests of each container are open in a pool, and may be while others send too.
+/// The number of open requests of each container in a pool, and its limit while other containers
+/// send too.
 ///
-/// A connection's streams are worked one after the other, at the gateway and in the machine: what
-/// one container has open beyond what is worked on only makes another's push late. So beside others
-/// it has as many open as its answers stay quick with (``PushPace``); alone it has what the
-/// connections hold.
+/// The gateway and the connection work on streams one after the other. Requests of one container
+/// beyond those that are worked on only delay the pushes of others. So while others send, a
+/// container may have as many requests open as still get quick answers (``PushPace``). A container
+/// that is alone may fill the connections.
 struct StreamShares: Sendable {
     private struct Share {
         var pace: PushPace
@@ -15,31 +16,32 @@ struct StreamShares: Sendable {
     private let most: Int
     private var shares: [ContainerKey: Share] = [:]
 
-    /// Beside others no container has more than `most` requests open.
+    /// Creates shares by which no container has more than `most` requests open while others send.
     init(most: Int) {
         self.most = most
     }
 
-    /// Whether a further request of the container must wait, beside others, for the end of one that
-    /// is open.
+    /// Returns whether a further request of the container must wait, while others send, for the end
+    /// of an open one.
     func holds(_ container: ContainerKey) -> Bool {
         guard let pace = shares[container]?.pace else { return false }
         return pace.room == 0 && pace.open > 0
     }
 
-    /// A request of the container is handed to a connection.
+    /// Notes that a request of the container is handed to a connection.
     mutating func begin(_ container: ContainerKey, at now: MonotonicInstant) {
         shares[container, default: Share(pace: PushPace(most: most), seen: now)].pace.begin()
         shares[container]?.seen = now
     }
 
-    /// A request that was open has ended, or was given back by its connection; `latency` is zero
-    /// if it says nothing about the gateway.
+    /// Notes that an open request has ended, or was given back by its connection.
+    ///
+    /// `latency` is zero if it says nothing about the gateway.
     mutating func end(_ container: ContainerKey, after latency: Duration) {
         shares[container]?.pace.end(after: latency)
     }
 
-    /// Forgets those that had nothing open for long.
+    /// Forgets containers that have had no open request for a long time.
     mutating func sweep(at now: MonotonicInstant) {
         shares = shares.filter {
             $0.value.pace.open > 0
