@@ -1,59 +1,66 @@
 import CCurl
 
-/// How the gateway refused the stream of a request, which proves that it did not process it (RFC
-/// 9113 §8.7).
+/// How the gateway refused the stream of a request.
+///
+/// A refusal proves that the gateway did not process the request (RFC 9113 §8.7).
 enum StreamRefusal: Sendable, Hashable {
-    /// It did not.
+    /// The gateway did not refuse it.
     case none
-    /// It reset this stream (REFUSED_STREAM): it takes fewer at a time.
+    /// The gateway reset this stream (REFUSED_STREAM): it takes fewer at a time.
     case stream
-    /// It takes no more on the connection, and the stream is beyond the last one (GOAWAY).
+    /// The gateway takes no more requests on the connection, and the stream is beyond the last one
+    /// (GOAWAY).
     case goodbye
-    /// Nobody knows: libcurl's HTTP/2 library cannot be listened to.
+    /// This is unknown, because libcurl's HTTP/2 library cannot be observed.
     case unheard
 
-    /// Whether it is proven that the request was not processed.
+    /// Whether it proves that the request was not processed.
     var isProof: Bool { self == .stream || self == .goodbye }
 }
 
-/// What the end of one transfer means, judged by libcurl's code and what is known beside it.
+/// The meaning of the end of one transfer, judged by libcurl's code and additional evidence.
 ///
-/// libcurl answers whether a transfer worked; a sender must know whether the request can have been
-/// processed. The line is whether libcurl was about to write it (`CURLOPT_PREREQFUNCTION`).
+/// libcurl reports whether a transfer worked. A sender must know whether the request can have been
+/// processed, which depends on whether libcurl was about to write it (`CURLOPT_PREREQFUNCTION`).
 struct TransferVerdict: Sendable, Hashable {
-    /// What becomes of the request.
+    /// What happened to the request.
     enum Fate: Sendable, Hashable {
         /// There is an answer with a status.
         case answered
-        /// Its status says that it was accepted, although the answer did not come to its end.
+        /// The status says that the request was accepted, although the answer is incomplete.
         case accepted
-        /// It was not processed, and this connection will not do it: give it to another one.
+        /// The request was not processed, and this connection will not process it.
+        ///
+        /// Give it to another one.
         case moveOn
-        /// It was certainly not processed.
+        /// The request was certainly not processed.
         case notSent
-        /// It may have been processed.
+        /// The request may have been processed.
         case unknown
     }
 
-    /// What becomes of the request.
+    /// What happened to the request.
     var fate: Fate
-    /// What becomes of the connection; meaningless for ``Fate/answered``.
+    /// How the request ended for the connection.
+    ///
+    /// It is meaningless for ``Fate/answered``.
     var ending: ConnectionLife.Ending
-    /// Whether the gateway takes fewer requests at a time than are open: it refused or reset a
-    /// stream, and not the whole connection.
+    /// Whether the gateway takes fewer requests at a time than are open.
+    ///
+    /// It refused or reset a stream, and not the whole connection.
     var isCrowded: Bool
 
     /// What is known about a transfer that ended.
     struct Evidence: Sendable, Hashable {
-        /// libcurl's code.
+        /// The result code of libcurl.
         var code: UInt32
-        /// Whether libcurl was about to write this request, or did.
+        /// Whether libcurl was about to write this request, or wrote it.
         var isPlaced: Bool
-        /// Whether any request was ever placed on this connection.
+        /// Whether any request was ever about to be written on this connection.
         var isConnectionEstablished: Bool
-        /// How its stream was refused.
+        /// How the stream of the request was refused.
         var refusal = StreamRefusal.none
-        /// Whether the status that was read says that the gateway accepted it.
+        /// Whether the status that was read says that the gateway accepted the request.
         var isAccepted = false
     }
 
@@ -71,8 +78,8 @@ struct TransferVerdict: Sendable, Hashable {
         case (CURLE_HTTP2_STREAM, true):
             (fate, ending) = (.unknown, .failed)
         case (CURLE_COULDNT_CONNECT, true):
-            // The gateway closed the connection, libcurl wanted to send it again on a second
-            // socket, and was not given one.
+            // The gateway closed the connection. libcurl wanted to send the request again on a
+            // second socket, and got none.
             (fate, ending) = (.unknown, .broke(.closing))
         case (_, true):
             (fate, ending) = (.unknown, .broke(.broken))
@@ -92,19 +99,22 @@ struct TransferVerdict: Sendable, Hashable {
         case .stream: true
         case .goodbye: false
         case .none: code == CURLE_HTTP2_STREAM
-        // It may have been a refusal or the connection's end; few at a time are safe.
+        // It may have been a refusal or the end of the connection. Fewer at a time are safe.
         case .unheard: code == CURLE_HTTP2_STREAM || code == CURLE_COULDNT_CONNECT
         }
     }
 }
 
-/// libcurl's codes in words, for causes that people read.
+/// The meanings of libcurl's codes, for causes that people read.
 enum TransferCause {
-    /// What `code` means; `detail` is libcurl's own text, where it left one: addresses, times.
+    /// Returns the meaning of `code`.
     ///
-    /// On a connection that stood, libcurl says that it could not connect when the gateway takes no
-    /// more (GOAWAY): it would go to a second socket then. Of a stream that `isRefused` it says
-    /// that it was reset, or the same where it is not told otherwise.
+    /// `detail` is libcurl's own text with addresses and times, if there is one.
+    ///
+    /// On an established connection, libcurl reports that it could not connect if the gateway takes
+    /// no more requests (GOAWAY), because it would then use a second socket. For a refused stream
+    /// (`isRefused`) it reports a reset, or the same error if its HTTP/2 library cannot be
+    /// observed.
     static func text(
         code: UInt32, isEstablished: Bool, isRefused: Bool = false, detail: String
     ) -> PushCause {

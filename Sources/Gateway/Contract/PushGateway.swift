@@ -4,21 +4,23 @@ package import RelayModel
 package struct PushRequest: Sendable, Hashable {
     /// The caller's number for this attempt, echoed by its completion.
     package var ticket: UInt64
-    /// The identity of the delivery, the same for every attempt (APNs: the `apns-id`).
+    /// The ID of the delivery, which is the same for each attempt (APNs: the `apns-id`).
     package var deliveryID: DeliveryID
-    /// Whose credential is used, and with whom the connection is shared fairly.
+    /// The container whose credential is used.
+    ///
+    /// Containers that share a connection share it fairly.
     package var container: ContainerKey
-    /// Which of the gateway's environments issued ``token``.
+    /// The gateway environment that issued ``token``.
     package var environment: GatewayEnvironment
     /// The gateway's address of the device.
     package var token: DeviceToken
-    /// What the device gets.
+    /// The push notification.
     package var notification: PushNotification
-    /// The kind of gateway that it goes by.
+    /// The kind of gateway that sends it.
     package var gateway: GatewayKind = .apns
-    /// Whose device it is, for gateways that find it by its name.
+    /// The user and the device, for gateways that find the device by its ID.
     package var recipient: PushRecipient?
-    /// The registration that it goes to, which may end while the request waits.
+    /// The registration of the device, which may end while the request waits.
     package var registration: JudgedRegistration?
 
     package init(
@@ -34,27 +36,29 @@ package struct PushRequest: Sendable, Hashable {
     }
 }
 
-/// A device's registration, as it was judged when a push to it was handed over.
+/// The registration of a device, as it was judged when a push to it was handed over.
 package struct JudgedRegistration: Sendable, Hashable {
-    /// The registry's number of the device.
+    /// The serial of the device in the registry.
     package var serial: UInt64
-    /// How many registrations had ended by then.
+    /// The number of registrations that had ended by then.
     package var ends: UInt64
 
-    /// One of which nobody asks again until it is said when it was judged.
+    /// Creates a registration.
+    ///
+    /// Without `ends`, it is not checked again.
     package init(serial: UInt64, ends: UInt64 = .max) {
         self.serial = serial
         self.ends = ends
     }
 }
 
-/// Whose device a push is for, and which change owes it.
+/// The user and the device that a push is for, and the change that owes it.
 package struct PushRecipient: Sendable, Hashable {
     /// The user.
     package var owner: UserID
     /// The device.
     package var deviceID: DeviceID
-    /// The change.
+    /// The position of the change.
     package var position: LogPosition
 
     package init(owner: UserID, deviceID: DeviceID, position: LogPosition) {
@@ -68,12 +72,15 @@ package struct PushRecipient: Sendable, Hashable {
 ///
 /// "No" and "we do not know" are different answers: mixing them loses notifications.
 package enum PushOutcome: Sendable, Hashable {
-    /// The gateway took the notification; whether the device shows it is not known to anybody.
+    /// The gateway accepted the notification.
+    ///
+    /// Whether the device shows it is unknown.
     case accepted
-    /// The gateway answered, and said no; or it could not be asked for want of a credential.
+    /// The gateway refused it, or could not be asked because there is no usable credential.
     case refused(GatewayRefusal)
-    /// The request may have been processed and the answer is lost: send it again with the same
-    /// delivery ID.
+    /// The request may have been processed, and the answer is lost.
+    ///
+    /// Send it again with the same delivery ID.
     case unknown(cause: PushCause)
     /// The request was certainly not processed: it was never written, or there is no connection.
     case notSent(cause: PushCause)
@@ -81,12 +88,15 @@ package enum PushOutcome: Sendable, Hashable {
 
 /// Why an attempt ended without an answer.
 ///
-/// What is told apart and what is counted are two things: the reasons are few, so that dead letters
-/// can be found by theirs.
+/// The reason is separate from the details. There are few reasons, so that dead letters can be
+/// found by them.
 package struct PushCause: Sendable, Hashable, CustomStringConvertible, ExpressibleByStringLiteral {
-    /// What happened, the same text for the same kind of thing.
+    /// What happened.
+    ///
+    /// The text is the same for the same kind of fault.
     package var reason: String
-    /// What differs from one time to the next (addresses, times, libcurl's own words), or empty.
+    /// The details that differ from one time to the next (addresses, times, libcurl's own text), or
+    /// empty.
     package var detail: String
 
     package init(_ reason: String, detail: String = "") {
@@ -100,10 +110,10 @@ package struct PushCause: Sendable, Hashable, CustomStringConvertible, Expressib
 
     /// The device's registration ended while the request waited for a connection.
     ///
-    /// Whether it is sent at all is to be judged anew; the gateway has nothing to do with it.
+    /// Whether it is sent at all must be decided again. The gateway is not at fault.
     package static let registrationEnded = PushCause("the device's registration has ended")
 
-    /// Both parts, for people.
+    /// The reason and the detail, for a human reader.
     package var description: String { detail.isEmpty ? reason : "\(reason): \(detail)" }
 }
 
@@ -111,9 +121,11 @@ package struct PushCause: Sendable, Hashable, CustomStringConvertible, Expressib
 package struct PushCompletion: Sendable, Hashable {
     /// The caller's number from the request.
     package var ticket: UInt64
-    /// How it ended.
+    /// How the attempt ended.
     package var outcome: PushOutcome
-    /// The time from the hand-over to a connection until the end; zero if it never got there.
+    /// The time from the hand-over to a connection until the end.
+    ///
+    /// Zero if the request never got to one.
     package var latency: Duration
 
     package init(ticket: UInt64, outcome: PushOutcome, latency: Duration = .zero) {
@@ -123,29 +135,29 @@ package struct PushCompletion: Sendable, Hashable {
     }
 }
 
-/// Takes the ends of attempts, in batches, once for every ticket, in any order.
+/// Takes the ends of attempts in batches: one end for each ticket, in any order.
 ///
-/// It is called on the gateway's own thread and must return quickly; it must not call the gateway.
+/// It is called on the gateway's own thread and must return quickly. It must not call the gateway.
 package typealias PushCompletionSink = @Sendable ([PushCompletion]) -> Void
 
 /// A remote push provider.
 package protocol PushGateway: Sendable {
-    /// Hands over attempts, which end in the sink that was given at creation.
+    /// Hands over attempts, whose ends go to the sink that was given at creation.
     ///
     /// It never blocks and never suspends. Visible pushes go before background ones, and the
     /// containers that share a credential take turns.
     func send(_ requests: [PushRequest])
 
-    /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest
-    /// as unknown or not sent.
+    /// Stops taking requests, lets the open ones finish within `bound`, and reports the rest as
+    /// unknown or not sent.
     ///
-    /// Once nothing has been answered for as long as `silence` it waits no longer: somebody else
-    /// may wait for the end. Every ticket has been completed when it returns.
+    /// It stops waiting once nothing has been answered for `silence`, because another task may be
+    /// waiting for the end. When it returns, every ticket has been completed.
     func shutDown(within bound: Duration, silence: Duration) async
 }
 
 extension PushGateway {
-    /// The same, and waits for answers for as long as `bound`.
+    /// Does the same, and waits for answers for as long as `bound`.
     package func shutDown(within bound: Duration) async {
         await shutDown(within: bound, silence: bound)
     }

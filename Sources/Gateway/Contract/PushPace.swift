@@ -1,23 +1,24 @@
-/// How many pushes of one container beside others, or of ranges, are underway at once.
+/// How many pushes of one container while others send, or of ranges, are with the gateway at once.
 ///
-/// What is with a gateway beyond what it works on only waits there, and whatever comes next waits
-/// behind it: a huge fan-out would make every other push late. So the width follows the latency, as
-/// TCP Vegas lets its window (Brakmo and Peterson 1995): it grows while answers take less than
-/// about twice as long as the quickest, and shrinks when they take longer. How long the quickest
-/// takes is felt for anew from time to time, as BBR does, with few pushes on their way.
+/// Pushes beyond those that the gateway works on only wait there, and all later ones wait behind
+/// them: a huge fan-out would delay every other push. So the width follows the latency, as the
+/// window of TCP Vegas does (Brakmo and Peterson 1995). It grows while answers take less than about
+/// twice the shortest latency, and shrinks when they take longer. The shortest latency is measured
+/// again from time to time, as in BBR, with few pushes on their way.
 package struct PushPace: Sendable {
-    /// The narrowest width, and that at which the quickest answer is felt for.
+    /// The minimum width, which is also the width at which the shortest latency is measured.
     static let least = 16
     /// The width at the beginning.
     package static let first = 64
-    /// A latency below this is no sign of waiting, however quick the quickest was.
+    /// The part of a latency that is never taken for waiting, however short the shortest latency
+    /// was.
     static let slack = Duration.milliseconds(2)
-    /// How many adjustments pass before the quickest answer is measured anew.
+    /// The number of adjustments after which the shortest latency is measured again.
     static let adjustmentsBetweenProbes = 64
 
     private let most: Int
     package private(set) var width: Int
-    /// How many were handed over and have not ended.
+    /// The number of pushes that were handed over and have not ended.
     package private(set) var open = 0
     private var quickest: Duration?
     private var total = Duration.zero
@@ -25,25 +26,27 @@ package struct PushPace: Sendable {
     private var adjustments = 0
     private var widthBeforeProbe: Int?
 
-    /// Never more than `most` at once.
+    /// Creates a pace with at most `most` pushes at once.
     package init(most: Int) {
         precondition(most > 0)
         self.most = most
         width = min(Self.first, most)
     }
 
-    /// How many more may be handed to the gateway.
+    /// The number of pushes that may still be handed to the gateway.
     package var room: Int { max(0, width - open) }
 
-    /// Pushes that were handed over.
+    /// Notes that pushes were handed over.
     package mutating func begin(_ count: Int = 1) {
         open += count
     }
 
-    /// One has ended; `latency` is zero if it never got to a connection, and says nothing then.
+    /// Notes that one push has ended.
+    ///
+    /// `latency` is zero if it never got to a connection. Then it says nothing.
     package mutating func end(after latency: Duration) {
         open = max(0, open - 1)
-        // While it is felt for, what stood in line before does not count.
+        // While the shortest latency is measured, pushes that were queued before do not count.
         guard latency > .zero, widthBeforeProbe == nil || open < Self.least else { return }
         quickest = min(latency, quickest ?? latency)
         total += latency

@@ -1,6 +1,6 @@
 package import RelayModel
 
-/// A text that no description, log or error shows.
+/// A text that is never shown in a description, log or error.
 package struct ConcealedText: Sendable, Hashable, CustomStringConvertible,
     CustomDebugStringConvertible, CustomReflectable
 {
@@ -12,15 +12,15 @@ package struct ConcealedText: Sendable, Hashable, CustomStringConvertible,
         revealed = text
     }
 
-    /// Never the text.
+    /// A placeholder for the text.
     package var description: String { "concealed" }
-    /// Never the text.
+    /// A placeholder for the text.
     package var debugDescription: String { description }
-    /// Never the text.
+    /// A mirror without the text.
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What a container shows to the gateway.
+/// The credential of a container at the gateway.
 package enum GatewayCredential: Sendable, Hashable {
     /// A key that signs provider tokens.
     case signingKey(SigningKey)
@@ -39,7 +39,7 @@ package enum GatewayCredential: Sendable, Hashable {
         /// Creates a key, or returns `nil` if an identifier is not 1 to 64 ASCII letters and
         /// digits.
         ///
-        /// Whether the PEM text can be read is found out when the first token is signed.
+        /// Whether the PEM text can be read is only checked when the first token is signed.
         package init?(teamID: String, keyID: String, privateKeyPEM: ConcealedText) {
             guard Self.isIdentifier(teamID), Self.isIdentifier(keyID) else { return nil }
             self.teamID = teamID
@@ -81,10 +81,10 @@ package enum GatewayCredential: Sendable, Hashable {
     }
 }
 
-/// Finds the credential of a container for one of the gateway's environments.
+/// Returns the credential of a container for one of the gateway's environments.
 ///
 /// It is called on the gateway's own thread when a container is first seen and after
-/// ``CurlPushGateway/credentialChanged(for:)``; it must answer from memory. `nil` means that the
-/// container has none, and its requests come back as not sent.
+/// ``CurlPushGateway/credentialChanged(for:)``. It must answer from memory. `nil` means that the
+/// container has none, and its requests are refused for want of a credential.
 package typealias CredentialSource =
     @Sendable (ContainerKey, GatewayEnvironment) -> GatewayCredential?

@@ -2,51 +2,55 @@ import RelayModel
 
 /// Decides which provider token is used and when a new one is minted.
 ///
-/// APNs refuses a token that is older than an hour, and refuses to see more than one new token in
-/// twenty minutes; it counts by team, over all of a sender's machines and restarts. So the last two
-/// tokens are held: when one cannot be shown any more, the other may still be good.
+/// APNs refuses a token that is older than an hour, and accepts at most one new token in twenty
+/// minutes. It counts by team, over all of a sender's machines and restarts. So the last two tokens
+/// are kept: if one can no longer be used, the other may still be good.
 struct ProviderTokenLife: Sendable, Hashable {
-    /// What to do for the next request.
+    /// The step for the next request.
     enum Step: Sendable, Hashable {
-        /// Show this token.
+        /// Use this token.
         case use(ProviderTokenRecord, generation: Int)
-        /// Sign a token that claims to be of that moment.
+        /// Sign a token with this time of issue.
         case mint(issuedAt: Timestamp)
-        /// No token can be shown, and none may be minted before that moment.
+        /// No token can be used, and none may be minted before this time.
         case wait(until: Timestamp)
     }
 
-    /// What "expired" turns out to mean.
+    /// The meaning of a refusal as expired.
     enum ExpiryVerdict: Sendable, Hashable {
-        /// The request carried a token that has been replaced meanwhile.
+        /// The request had a token that has been replaced meanwhile.
         case alreadyRenewed
-        /// The next step shows another one.
+        /// The next step uses another token.
         case renewing
-        /// The token is only `age` old by this machine's clock: either the gateway errs, or the
-        /// clock; another one must not be minted yet.
+        /// The token is only `age` old by this machine's clock.
+        ///
+        /// Either the gateway or the clock is wrong, and no new token may be minted yet.
         case tooYoung(age: Duration)
     }
 
-    /// Renewed at this age, give or take ``renewalSpread``.
+    /// The age at which a token is renewed, plus or minus ``renewalSpread``.
     static let renewalAge = Duration.seconds(50 * 60)
-    /// Spreads the renewals of many keys.
+    /// The spread of the renewals, so that many keys are not renewed at once.
     static let renewalSpread = Duration.seconds(3 * 60)
-    /// Not minted more often than that (APNs: 429 TooManyProviderTokenUpdates).
+    /// The shortest time between two mintings (APNs: 429 TooManyProviderTokenUpdates).
     static let mintingInterval = Duration.seconds(20 * 60)
-    /// Older ones are refused (APNs: 403 ExpiredProviderToken), with a minute to spare.
+    /// The age from which on a token is refused (APNs: 403 ExpiredProviderToken), with a minute to
+    /// spare.
     static let usableAge = Duration.seconds(59 * 60)
     /// How far tokens are dated back, so that a clock slightly ahead does no harm.
     static let backdating = Duration.seconds(5)
-    /// A token dated further ahead than that comes from a clock that has been set back since.
+    /// The limit of a token's date in the future.
+    ///
+    /// A later date comes from a clock that was set back since.
     static let futureTolerance = Duration.seconds(60)
 
-    /// A token that may be shown.
+    /// A token that may be used.
     private struct Held: Sendable, Hashable {
         let record: ProviderTokenRecord
         let generation: Int
-        /// The age from which on it is shown only if there is no other way.
+        /// The age from which on it is used only if there is no other way.
         var renewsAtAge: Duration
-        /// Whether the gateway has called it expired.
+        /// Whether the gateway has refused it as expired.
         var isDead = false
 
         func isUsable(at now: Timestamp) -> Bool {
@@ -61,13 +65,13 @@ struct ProviderTokenLife: Sendable, Hashable {
         var use: Step { .use(record, generation: generation) }
     }
 
-    /// The one that is shown before the other.
+    /// The token that is tried before the other.
     private var current: Held?
     private var other: Held?
     private var mintsNotBefore: Timestamp?
     private var lastGeneration = 0
 
-    /// What to do for a request at `now`.
+    /// Returns the step for a request at `now`.
     func step(at now: Timestamp) -> Step {
         if let fresh = held.first(where: { $0.isFresh(at: now) }) { return fresh.use }
         guard let opening = minting(after: now) else {
@@ -76,8 +80,9 @@ struct ProviderTokenLife: Sendable, Hashable {
         return held.first { $0.isUsable(at: now) }?.use ?? .wait(until: opening)
     }
 
-    /// Takes a token that was just minted, or one that was kept from before a restart; returns its
-    /// generation.
+    /// Adopts a token that was just minted, or one from before a restart.
+    ///
+    /// Returns its generation.
     @discardableResult
     mutating func adopt(
         _ record: ProviderTokenRecord, using generator: inout some RandomNumberGenerator
@@ -91,7 +96,7 @@ struct ProviderTokenLife: Sendable, Hashable {
         return lastGeneration
     }
 
-    /// The gateway called the token of `generation` expired, at `now`.
+    /// Notes that the gateway refused the token of `generation` as expired, at `now`.
     mutating func refuseAsExpired(generation: Int, at now: Timestamp) -> ExpiryVerdict {
         guard let refused = held.first(where: { $0.generation == generation }) else {
             return .alreadyRenewed
@@ -104,8 +109,10 @@ struct ProviderTokenLife: Sendable, Hashable {
         return .renewing
     }
 
-    /// The gateway has seen too many tokens, at `now`: the older one is used as long as it lasts,
-    /// then the one that was too early, which has become old enough by then.
+    /// Notes at `now` that the gateway has seen too many tokens.
+    ///
+    /// The older token is used as long as it lasts. After that, the one that came too early is
+    /// used, which has become old enough by then.
     mutating func refuseAsTooMany(generation: Int, at now: Timestamp) {
         guard held.contains(where: { $0.generation == generation }) else { return }
         mintsNotBefore = now.advanced(by: Self.mintingInterval)
@@ -117,9 +124,9 @@ struct ProviderTokenLife: Sendable, Hashable {
 
     private var held: [Held] { [current, other].compactMap(\.self) }
 
-    /// From when on a token may be minted, if that is after `now`.
+    /// Returns the time from which on a token may be minted, if that is after `now`.
     ///
-    /// What is further away than the interval comes from a clock that has been set back since.
+    /// A time that is further away than the interval comes from a clock that was set back since.
     private func minting(after now: Timestamp) -> Timestamp? {
         guard let mintsNotBefore, now < mintsNotBefore,
             mintsNotBefore.duration(since: now) <= Self.mintingInterval

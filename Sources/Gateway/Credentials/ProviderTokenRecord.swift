@@ -1,10 +1,10 @@
 package import RelayModel
 
-/// A provider token with its age, as it is kept across restarts.
+/// A provider token with its time of issue, as it is stored across restarts.
 ///
 /// The gateway counts tokens for each team, so a restart must not mint another one.
 package struct ProviderTokenRecord: Sendable, Hashable {
-    /// For which key and environment a token counts.
+    /// The key and the environment for which a token is valid.
     package struct Key: Sendable, Hashable {
         /// The team.
         package var teamID: String
@@ -20,11 +20,11 @@ package struct ProviderTokenRecord: Sendable, Hashable {
         }
     }
 
-    /// For which key and environment it counts.
+    /// The key and the environment for which the token is valid.
     package var key: Key
-    /// The token as it stands behind `bearer`.
+    /// The token as it follows `bearer` in the header.
     package var token: ConcealedText
-    /// The moment it claims to have been issued (its `iat`).
+    /// The time of issue that the token claims (its `iat`).
     package var issuedAt: Timestamp
 
     package init(key: Key, token: ConcealedText, issuedAt: Timestamp) {
@@ -34,12 +34,12 @@ package struct ProviderTokenRecord: Sendable, Hashable {
     }
 }
 
-/// Where provider tokens are kept across restarts.
+/// The store of provider tokens across restarts.
 ///
-/// Both closures are called on the gateway's own thread, about once an hour for each key; they
-/// must return quickly.
+/// Both closures are called on the gateway's own thread, about once an hour for each key. They must
+/// return quickly.
 package struct ProviderTokenStore: Sendable {
-    /// Finds the last token that was kept.
+    /// Returns the last token that was kept.
     package var load: @Sendable (ProviderTokenRecord.Key) -> ProviderTokenRecord?
     /// Keeps a token that was just minted.
     package var keep: @Sendable (ProviderTokenRecord) -> Void
@@ -52,6 +52,6 @@ package struct ProviderTokenStore: Sendable {
         self.keep = keep
     }
 
-    /// Keeps nothing: every start mints a token.
+    /// A store that keeps nothing, so every start mints a token.
     package static let none = ProviderTokenStore(load: { _ in nil }, keep: { _ in })
 }

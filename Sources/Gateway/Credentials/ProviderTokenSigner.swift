@@ -23,7 +23,7 @@ struct ProviderTokenSigner: Sendable {
         }
     }
 
-    /// A token that claims to be of `issuedAt`.
+    /// Returns a token with the time of issue `issuedAt`.
     func sign(issuedAt: Timestamp) throws(KeyError) -> ConcealedText {
         let header: JSONValue = ["alg": "ES256", "kid": .string(key.keyID)]
         let claims: JSONValue = [
@@ -39,9 +39,10 @@ struct ProviderTokenSigner: Sendable {
             })
     }
 
-    /// Whether `token` was signed with this key.
+    /// Returns whether `token` was signed with this key.
     ///
-    /// A key that was mended keeps its identifier, and what the wrong one signed is still kept.
+    /// A key that was corrected keeps its ID, and a token signed with the wrong key may still be
+    /// stored.
     func hasSigned(_ token: ConcealedText) -> Bool {
         guard let parts = CompactJWS(token.revealed), let bytes = Base64.decode(parts.signature),
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes)

@@ -2,25 +2,26 @@ import CCurl
 import RelayModel
 
 extension GatewayCredential.ClientCertificate {
-    /// Why a file is of no use as a client certificate.
+    /// Why a file cannot be used as a client certificate.
     package enum Fault: Error, Sendable, Hashable {
-        /// Not a file of its kind, or enciphered in a way that is not known here.
+        /// The file is not of its kind, or is encrypted in an unknown way.
         case unreadable
-        /// The passphrase does not open it.
+        /// The passphrase is wrong.
         case wrongPassphrase
-        /// It holds no certificate together with its own private key.
+        /// The file has no certificate with a matching private key.
         case incomplete
-        /// To work out its keys from the passphrase takes too long.
+        /// Deriving the keys from the passphrase takes too long.
         case tooDear
     }
 
-    /// Reads the file as a connection would, long before there is one, and turns a PKCS#12 file
-    /// into PEM.
+    /// Reads the file as a connection would, long before there is one, and converts a PKCS#12 file
+    /// to PEM.
     ///
-    /// Files that keychains wrote for years (RC2, 3DES) are read too, which libcurl alone cannot.
-    /// Where libcurl uses another TLS library than OpenSSL the certificate is returned as it is.
+    /// It also reads files with the ciphers that keychains used for years (RC2, 3DES), which
+    /// libcurl alone cannot. If libcurl uses another TLS library than OpenSSL, the certificate is
+    /// returned unchanged.
     ///
-    /// - Throws: what is wrong with the file.
+    /// - Throws: The fault of the file.
     package func unpacked() throws(Fault) -> GatewayCredential.ClientCertificate {
         let bytes = Base64.decode(self.bytes.revealed) ?? []
         switch packing {

@@ -2,27 +2,29 @@ import CCurl
 
 /// One TCP connection for its whole life: a multi handle that is allowed a single socket.
 ///
-/// libcurl would otherwise reconnect without a ramp and send requests again without a word. It
-/// lives on the gateway's thread; closing it is final.
+/// Otherwise libcurl would reconnect without a ramp, and silently send requests again. A connection
+/// belongs to the gateway's thread, and closing it is final.
 final class CurlConnection {
-    /// Numbers the connections of a gateway in the order of their births.
+    /// The number of the connection, in the order in which a gateway's connections are created.
     let number: UInt64
-    /// Where it stands.
+    /// The life of the connection.
     var life: ConnectionLife
-    /// The places that it has used and may use again.
+    /// The transfers that it has used and may use again.
     var free: [CurlTransfer] = []
-    /// Why requests cannot be written over it although it stands.
+    /// Why requests cannot be written over the connection although it is established.
     private(set) var objection: PushCause?
-    /// Whether TLS was up and a request admitted.
+    /// Whether TLS was established and a request admitted.
     private(set) var isEstablished = false
-    /// Whether any answer was seen to come over HTTP/2.
+    /// Whether any answer came over HTTP/2.
     var isKnownAsHTTP2 = false
 
     private let multi: UnsafeMutableRawPointer
     private let poll: Int32
     private unowned let owner: any TransferOwner
     private var timerAt: MonotonicInstant?
-    /// The transfers that libcurl has; each knows its place in the row.
+    /// The transfers that libcurl has.
+    ///
+    /// Each one knows its index here.
     private var open: [CurlTransfer] = []
     private var watches: [SocketWatch] = []
     private var streams: [curl_socket_t] = []
@@ -67,7 +69,7 @@ final class CurlConnection {
         curl_multi_add_handle(multi, transfer.easy)
     }
 
-    /// Lets libcurl act on what happened to a socket, and reports the transfers that ended.
+    /// Lets libcurl handle events of a socket, and reports the transfers that ended.
     func act(on socket: Int32, flags: Int32, at now: MonotonicInstant) {
         clock = now
         let isStream = streams.contains(socket)
@@ -91,7 +93,7 @@ final class CurlConnection {
         _ = runTimer()
     }
 
-    /// When libcurl's timer is due.
+    /// The time when libcurl's timer is due.
     var wakesAt: MonotonicInstant? { timerAt }
 
     /// Takes `transfer` back from libcurl before it has ended.
@@ -100,8 +102,9 @@ final class CurlConnection {
         curl_multi_remove_handle(multi, transfer.easy)
     }
 
-    /// Closes the socket and gives everything back; all transfers must have ended or been
-    /// abandoned.
+    /// Closes the socket and frees everything.
+    ///
+    /// All transfers must have ended or been abandoned.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -110,7 +113,8 @@ final class CurlConnection {
         for watch in watches where watch.applied != 0 { ccurl_poll_forget(poll, watch.socket) }
         watches.removeAll()
         curl_multi_cleanup(multi)
-        // What that read is no other connection's.
+        // Discards a GOAWAY that the cleanup read, so that no other connection takes it for its
+        // own.
         _ = ccurl_take_goodbye()
     }
 
@@ -137,7 +141,7 @@ final class CurlConnection {
             if code == CURLE_OK { endings.answers += 1 } else { endings.errors += 1 }
             owner.transferEnded(transfer, code: code.rawValue, on: self)
         }
-        // While streams are open libcurl keeps what it is given until they have ended.
+        // After a GOAWAY, libcurl would hold new requests back until the open streams have ended.
         if ccurl_take_goodbye() != 0 { life.closing(at: clock) }
         return endings
     }
@@ -152,24 +156,27 @@ final class CurlConnection {
 
 // MARK: - Reading
 
-/// How the transfers of a call ended.
+/// The numbers of transfers that ended in a call.
 private struct Endings {
     var answers = 0
     var errors = 0
 }
 
 extension CurlConnection {
-    /// Below this many open transfers, visiting all of them is cheap.
+    /// The number of open transfers below which visiting all of them is cheap.
     private static let crowd = 8
-    /// A call of libcurl's timer looks only at what was due when it began.
+    /// The maximum number of timer calls for one reading.
+    ///
+    /// A call of libcurl's timer handles only what was due when it began.
     private static let laps = 4
 
-    /// Reads what has arrived by visiting one transfer; returns whether answers came of it, and
-    /// nothing else.
+    /// Reads what has arrived by visiting one transfer.
     ///
-    /// Told that a socket is readable, libcurl visits every transfer of the connection, with a
-    /// system call each. One of them reads everything, and libcurl then marks those that got an
-    /// answer. Pausing and resuming is how a single transfer is told to look.
+    /// Returns whether there were answers, and no errors.
+    ///
+    /// When libcurl is told that a socket is readable, it visits every transfer of the connection,
+    /// with a system call for each. A single transfer can read everything, and libcurl then marks
+    /// those that got an answer. Pausing and resuming a transfer makes only that one read.
     private func readThroughOne() -> Bool {
         guard open.count >= Self.crowd, let reader = open.last, reader.isPlaced else {
             return false
@@ -187,31 +194,33 @@ extension CurlConnection {
     }
 }
 
-/// Whoever wants to know that a transfer ended.
+/// The owner of transfers, which is told when they end.
 protocol TransferOwner: AnyObject {
-    /// `transfer` ended with libcurl's `code`; its answer can be read during the call.
+    /// Handles that `transfer` ended with libcurl's `code`.
+    ///
+    /// Its answer can be read during the call.
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection)
-    /// The connection stands.
+    /// Notes that the connection is established.
     func connectionEstablished(_ connection: CurlConnection)
-    /// Whether `request`, which is about to be written, is still to be sent.
+    /// Returns whether `request`, which is about to be written, is still to be sent.
     func wants(_ request: PushRequest) -> Bool
 }
 
 /// A socket that libcurl wants watched.
 private struct SocketWatch {
     var socket: curl_socket_t
-    /// What libcurl wants, as flags for the poll.
+    /// The events that libcurl wants, as flags for the poll.
     var wanted: Int32
-    /// What the poll was told; 0 if it does not know the socket.
+    /// The events that the poll was told, or 0 if it does not know the socket.
     var applied: Int32
-    /// Whether a closed peer has been seen, so that it need not be told again and again.
+    /// Whether a closed peer has been seen, so that the poll need not report it again and again.
     var isMuted = false
 }
 
 // MARK: - Sockets
 
 extension CurlConnection {
-    /// Tells the poll what libcurl wants, once a turn instead of once a request.
+    /// Tells the poll which events libcurl wants, once a turn instead of once a request.
     func applyWatches() {
         for index in watches.indices where watches[index].wanted != watches[index].applied {
             let watch = watches[index]
@@ -221,7 +230,7 @@ extension CurlConnection {
         }
     }
 
-    /// Lets go what was held back, so that a turn's requests travel in few packets.
+    /// Sends the data that was held back, so that the requests of a turn travel in few packets.
     func uncork() {
         guard isCorked else { return }
         isCorked = false
@@ -234,9 +243,10 @@ extension CurlConnection {
         for stream in streams { ccurl_socket_cork(stream, 1) }
     }
 
-    /// Decides whether `transfer` may be written, when the connection stands.
+    /// Decides whether `transfer` may be written, when the connection is established.
     ///
-    /// Of a gateway that takes few at a time the others wait within libcurl until then.
+    /// If the gateway takes few streams at a time, the other transfers wait within libcurl until
+    /// then.
     func admit(_ transfer: CurlTransfer) -> Bool {
         guard stands(transfer) else { return false }
         guard let waiting = transfer.waiting, owner.wants(waiting.request) else {
@@ -266,7 +276,9 @@ extension CurlConnection {
         }
     }
 
-    /// Opens the one socket. (Several addresses may be tried until one answers.)
+    /// Opens the only socket.
+    ///
+    /// Until one address answers, several may be tried.
     static let openSocket: ccurl_open_function = { place, _, address in
         guard let place, let address else { return curl_socket_t(-1) }
         let connection = Unmanaged<CurlConnection>.fromOpaque(place).takeUnretainedValue()
@@ -290,14 +302,14 @@ extension CurlConnection {
         return 0
     }
 
-    /// Makes the kernel find a dead peer.
+    /// Makes the kernel detect a dead peer.
     static let guardSocket: ccurl_sockopt_function = { _, socket, _ in
         ccurl_socket_guard(
             socket, UInt32(SocketGuard.userTimeout.wholeMilliseconds), SocketGuard.probes)
         return Int32(CURL_SOCKOPT_OK)
     }
 
-    /// Notes what libcurl wants watched.
+    /// Notes which events libcurl wants.
     private static let watchSocket: ccurl_socket_function = { _, socket, what, place, _ in
         guard let place else { return 0 }
         let connection = Unmanaged<CurlConnection>.fromOpaque(place).takeUnretainedValue()
@@ -305,7 +317,7 @@ extension CurlConnection {
         return 0
     }
 
-    /// Notes when libcurl wants to be called.
+    /// Notes when libcurl's timer is due.
     private static let setTimer: ccurl_timer_function = { _, milliseconds, place in
         guard let place else { return 0 }
         let connection = Unmanaged<CurlConnection>.fromOpaque(place).takeUnretainedValue()
@@ -322,7 +334,8 @@ extension CurlConnection {
                 watches.append(SocketWatch(socket: socket, wanted: 0, applied: 0))
                 return watches.count - 1
             }()
-        // While nothing is open libcurl does not look, but a peer that goes away is worth knowing.
+        // While nothing is open, libcurl does not watch the socket, but the relay wants to know if
+        // the peer goes away.
         var wanted: Int32 =
             streams.contains(socket) && !watches[index].isMuted ? CCURL_HANGUP : 0
         if what != CURL_POLL_REMOVE {
@@ -338,10 +351,12 @@ extension CurlConnection {
     }
 }
 
-/// How the kernel finds a peer that is gone: after 10 s of silence it asks twice, 4 s apart, and
-/// data that nobody acknowledges for 15 s ends the connection.
+/// The settings by which the kernel detects a dead peer.
 ///
-/// All of it stays below the 20 s within which a half-open connection must be found.
+/// After 10 s of silence it probes twice, 4 s apart. Data that is not acknowledged for 15 s ends
+/// the connection.
+///
+/// All of these stay below the 20 s within which a half-open connection must be detected.
 enum SocketGuard {
     static let idleSeconds = 10
     static let probeSeconds = 4

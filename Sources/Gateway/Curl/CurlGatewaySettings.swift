@@ -1,13 +1,15 @@
 package import RelayModel
 
-/// Where a gateway is reached: an `https` URL without a path.
+/// The address of a gateway: an `https` URL without a path.
 package struct GatewayEndpoint: Sendable, Hashable, CustomStringConvertible {
     /// The URL, without a slash at its end.
     package let url: String
 
-    /// Reads `https://host` or `https://host:port`, or returns `nil` for anything else.
+    /// Parses `https://host` or `https://host:port`.
     ///
-    /// Plain `http` is not spoken: a provider token must not cross a network in the clear.
+    /// Returns `nil` for anything else.
+    ///
+    /// Plain `http` is not allowed, because a provider token must not cross a network unencrypted.
     package init?(_ text: String) {
         var rest = text[...]
         guard rest.hasPrefix("https://") else { return nil }
@@ -26,7 +28,9 @@ package struct GatewayEndpoint: Sendable, Hashable, CustomStringConvertible {
         self.url = url
     }
 
-    /// APNs for `environment`; 2197 is its port for networks that filter 443.
+    /// Returns the endpoint of APNs for `environment`.
+    ///
+    /// 2197 is its port for networks that filter 443.
     package static func apns(
         _ environment: GatewayEnvironment, port: APNsPort = .https
     ) -> GatewayEndpoint {
@@ -40,9 +44,9 @@ package struct GatewayEndpoint: Sendable, Hashable, CustomStringConvertible {
 
     /// The ports of APNs.
     package enum APNsPort: Int, Sendable, Hashable, CaseIterable {
-        /// As for any HTTPS.
+        /// The usual port of HTTPS.
         case https = 443
-        /// For networks that filter the other one.
+        /// The port for networks that filter 443.
         case alternative = 2197
     }
 
@@ -50,47 +54,52 @@ package struct GatewayEndpoint: Sendable, Hashable, CustomStringConvertible {
     package var description: String { url }
 }
 
-/// How ``CurlPushGateway`` reaches the gateway, and how much it asks of it.
+/// The settings of ``CurlPushGateway``: where the gateway is, and how much it is asked.
 package struct CurlGatewaySettings: Sendable {
-    /// Where devices of the development environment are reached.
+    /// The endpoint for devices of the development environment.
     package var development = GatewayEndpoint.apns(.development)
-    /// Where devices of the production environment are reached.
+    /// The endpoint for devices of the production environment.
     package var production = GatewayEndpoint.apns(.production)
     /// A file of PEM certificates that replaces the system's trusted ones.
     package var caFile: String?
-    /// A proxy's URL, which may hold a password.
+    /// The URL of a proxy, which may contain a password.
     ///
-    /// Without it there is none, whatever the process's variables say.
+    /// Without it no proxy is used, whatever the process's environment variables say.
     package var proxy: ConcealedText?
-    /// The most connections for one credential and environment, 1 or more.
+    /// The maximum number of connections for one credential and environment, 1 or more.
     package var connectionsPerCredential = 4
-    /// The most requests open at once on one connection, 1 to 1000.
+    /// The maximum number of requests that are open at once on one connection, 1 to 1000.
     ///
-    /// APNs allows 1000. One connection is filled before another is opened, so that a gateway 50 ms
-    /// away needs a second one beyond 10,000 pushes a second.
+    /// APNs allows 1000. One connection is filled before another one is opened. So a gateway that
+    /// is 50 ms away needs a second one beyond 10,000 pushes a second.
     package var streamsPerConnection = 500
-    /// The most requests that wait for one credential and environment; more come back as not sent.
+    /// The maximum number of requests that wait for one credential and environment.
+    ///
+    /// Further ones come back as not sent.
     package var maximumWaiting = 4 * Limits.maximumDeliveriesInFlight
-    /// For name, TCP and TLS together.
+    /// The longest time for name resolution, TCP and TLS together.
     package var connectTimeout = Duration.seconds(10)
-    /// For one request, from its hand-over to a connection to the answer.
+    /// The longest time for one request, from its hand-over to a connection to the answer.
     ///
-    /// A gateway that takes half a minute is slow, not dead (``SilenceTolerance``).
+    /// A gateway that takes half a minute is slow, but not dead (``SilenceTolerance``).
     package var requestTimeout = Duration.seconds(60)
-    /// A connection that answers nothing for so long while requests are open takes no new ones, and
-    /// is given up unless the gateway is known to be slow (``SilenceTolerance``).
+    /// The time without any answer, while requests are open, after which a connection takes no new
+    /// requests.
     ///
-    /// It is below the 20 s within which a half-open connection must be found.
+    /// It is then given up unless the gateway is known to be slow (``SilenceTolerance``).
+    ///
+    /// It is below the 20 s within which a half-open connection must be detected.
     package var watchdog = Duration.seconds(15)
     /// The age at which a connection is replaced.
     package var maximumConnectionAge = Duration.seconds(12 * 3600)
-    /// After that a connection that nothing needed is closed, the last one of its pool ten times
-    /// later.
+    /// The time after which an unused connection is closed.
+    ///
+    /// The last one of its pool is closed after ten times as long.
     package var idleTimeout = Duration.seconds(360)
 
     package init() {}
 
-    /// Where `environment`'s devices are reached.
+    /// Returns the endpoint for devices of `environment`.
     package func endpoint(for environment: GatewayEnvironment) -> GatewayEndpoint {
         switch environment {
         case .development: development

@@ -1,11 +1,11 @@
 import CCurl
 
-/// The headers that many requests have in common, as libcurl wants them.
+/// The headers that many requests have in common, in the form that libcurl needs.
 ///
-/// Each request puts its own few in front. A list lives as long as the last transfer that uses it,
-/// which outlives a change of the provider token.
+/// Each request puts its own few headers in front. A list lives as long as the last transfer that
+/// uses it, even if the provider token changes.
 final class CurlHeaders {
-    /// What the list was made for.
+    /// The values for which the list was made.
     struct Key: Hashable {
         var topic: String
         var pushType: String
@@ -16,7 +16,9 @@ final class CurlHeaders {
     let key: Key
     private(set) var list: UnsafeMutablePointer<curl_slist>?
 
-    /// Makes the list; `bearer` is the provider token, `nil` with a client certificate.
+    /// Creates the list.
+    ///
+    /// `bearer` is the provider token, or `nil` with a client certificate.
     init(_ key: Key, bearer: ConcealedText?) {
         self.key = key
         if let bearer { append("authorization: bearer \(bearer.revealed)") }
@@ -38,7 +40,7 @@ final class CurlHeaders {
 
 /// Lets the transfers of one pool resume each other's TLS sessions on new connections.
 ///
-/// It is used on the gateway's thread alone and therefore has no locks.
+/// It is only used on the gateway's thread, and therefore needs no locks.
 final class CurlSessionShare {
     let share: UnsafeMutableRawPointer?
 
@@ -48,7 +50,7 @@ final class CurlSessionShare {
     }
 
     deinit {
-        // Every transfer that uses it has been released before: they hold this object.
+        // All transfers that use it were released before, because they hold this object.
         if let share { curl_share_cleanup(share) }
     }
 }

@@ -1,7 +1,7 @@
 import CCurl
 import RelayModel
 
-/// What all transfers of one pool have in common.
+/// The settings that all transfers of one pool have in common.
 struct TransferSetup {
     var endpoint: GatewayEndpoint
     var certificate: GatewayCredential.ClientCertificate?
@@ -9,30 +9,30 @@ struct TransferSetup {
     var share: CurlSessionShare
 }
 
-/// One place for a request: an easy handle with its buffers, used again and again.
+/// One slot for a request: an easy handle with its buffers, which are used again and again.
 ///
-/// It lives on the gateway's thread. Options are set once; a request changes only path, headers
-/// and body, all of them in buffers that stay where they are.
+/// It belongs to the gateway's thread. Most options are set once. A request only changes path,
+/// headers and body, which are in buffers that stay where they are.
 final class CurlTransfer {
     /// The easy handle.
     let easy: UnsafeMutableRawPointer
     /// The request that is open, or `nil`.
     private(set) var waiting: WaitingPush?
-    /// When it was handed over.
+    /// The time when the request was handed over.
     private(set) var startedAt = MonotonicInstant(nanoseconds: 0)
-    /// Whether libcurl was about to write it.
+    /// Whether libcurl was about to write the request.
     private(set) var isPlaced = false
-    /// Whether nobody wanted it sent any more when libcurl was about to write it.
+    /// Whether the request was no longer wanted when libcurl was about to write it.
     private(set) var isWithdrawn = false
-    /// Whether the answer is longer than what is kept of it, and was not read to its end.
+    /// Whether the answer is longer than the kept part, and was not read to its end.
     private(set) var isCut = false
-    /// How the gateway refused the stream of the request that was taken out last.
+    /// How the gateway refused the stream of the request that was last unloaded.
     private(set) var refusal = StreamRefusal.none
     /// The connection whose sockets it uses.
     private(set) var connection: CurlConnection?
-    /// Its place among the open transfers of its connection.
+    /// Its index among the open transfers of its connection.
     var seat = 0
-    /// The headers that it shares with others.
+    /// The headers that it shares with other transfers.
     private(set) var headers: CurlHeaders?
 
     private let share: CurlSessionShare
@@ -43,12 +43,15 @@ final class CurlTransfer {
     private var answerCount = 0
     private let problem = UnsafeMutablePointer<CChar>.allocate(capacity: problemCapacity)
 
-    /// An answer's body is a short JSON text; what is longer is a proxy's, and its beginning is
-    /// enough. (It is less than `CCURL_ANSWER_LIMIT`, so that a longer one is seen to be cut.)
+    /// The number of bytes of an answer's body that are kept.
+    ///
+    /// The gateway's bodies are short JSON texts. A longer one comes from a proxy, and its
+    /// beginning is enough. The number is less than `CCURL_ANSWER_LIMIT`, so that a longer body is
+    /// detected as cut.
     private static let answerCapacity = 1024
     private static let problemCapacity = Int(CURL_ERROR_SIZE)
 
-    /// Creates a place, or returns `nil` if memory is short.
+    /// Creates a transfer, or returns `nil` if memory is short.
     init?(_ setup: TransferSetup) {
         guard let easy = curl_easy_init() else { return nil }
         self.easy = easy
@@ -66,7 +69,7 @@ final class CurlTransfer {
         problem.deallocate()
     }
 
-    /// Makes ready to carry `waiting` over `connection`.
+    /// Prepares to carry `waiting` over `connection`.
     func load(
         _ waiting: WaitingPush, headers: CurlHeaders, over connection: CurlConnection,
         at now: MonotonicInstant, wall: Timestamp
@@ -90,12 +93,12 @@ final class CurlTransfer {
         _ = ccurl_easy_set_pointer(easy, CURLOPT_POSTFIELDS, body.text)
     }
 
-    /// Notes that the request is not to be sent any more.
+    /// Notes that the request must no longer be sent.
     func withdraw() {
         isWithdrawn = true
     }
 
-    /// Takes the request out when it has ended.
+    /// Takes the request out after it has ended.
     func unload() -> WaitingPush? {
         defer { waiting = nil }
         refusal = takeRefusal()
@@ -110,12 +113,12 @@ final class CurlTransfer {
         }
     }
 
-    /// Lets go of a connection that is gone.
+    /// Releases a connection that is closed.
     func unbind() {
         connection = nil
     }
 
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     var status: Int {
         var value = 0
         _ = ccurl_easy_get_long(easy, CURLINFO_RESPONSE_CODE, &value)
@@ -132,20 +135,21 @@ final class CurlTransfer {
         return value == CURL_HTTP_VERSION_2_0
     }
 
-    /// How long the gateway asks to be left alone; six hours at most, which newer releases of
-    /// libcurl hold themselves.
+    /// How long the gateway asks to be left alone, at most six hours.
+    ///
+    /// Newer releases of libcurl have the same limit.
     var retryAfter: Duration? {
         var seconds: Int64 = 0
         _ = ccurl_easy_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)
         return seconds > 0 ? .seconds(min(seconds, 6 * 3_600)) : nil
     }
 
-    /// The body of the answer, as far as it is kept.
+    /// The kept part of the answer's body.
     var answerBody: [UInt8] {
         Array(UnsafeBufferPointer(start: answer, count: answerCount))
     }
 
-    /// libcurl's own words about an error, without line ends.
+    /// libcurl's own text about an error, without line breaks.
     var problemText: String {
         String(cString: problem).split(whereSeparator: \.isNewline).joined(separator: " ")
     }
@@ -229,13 +233,14 @@ extension CurlTransfer {
         }
         transfer.answerCount += kept
         // libcurl 7.88 does not notice the end of an answer that is longer than its buffer. The
-        // status is known; so the transfer ends here.
+        // status is known, so the transfer ends here.
         transfer.isCut = kept < size * count
         return transfer.isCut ? 0 : size * count
     }
 
-    /// Runs when the connection stands and the request is about to be written; from here on its
-    /// outcome can be unknown.
+    /// Runs when the connection is established and the request is about to be written.
+    ///
+    /// From here on its outcome can be unknown.
     private static let prepareToWrite: ccurl_prereq_function = { place, _, _, _, _ in
         guard let place else { return CURL_PREREQFUNC_ABORT }
         let transfer = Unmanaged<CurlTransfer>.fromOpaque(place).takeUnretainedValue()

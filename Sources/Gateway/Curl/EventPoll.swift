@@ -1,8 +1,8 @@
 import CCurl
 
-/// Waits for sockets and for the wake event, and tells the time.
+/// Waits for sockets and for the wake event, and reads the clock.
 ///
-/// The gateway's thread speaks to the kernel through nothing else.
+/// The gateway's thread waits, and reads the monotonic clock, only through this type.
 final class EventPoll {
     /// The descriptor that sockets are registered with.
     var descriptor: Int32 { wake.poll }
@@ -25,7 +25,7 @@ final class EventPoll {
         events.deallocate()
     }
 
-    /// Waits for at most `milliseconds` and calls `body` for what happened to sockets.
+    /// Waits for at most `milliseconds`, and calls `body` for each event of a socket.
     func wait(milliseconds: Int, _ body: (Event) -> Void) {
         let limit = Int32(min(milliseconds, 60_000))
         let count = ccurl_poll_wait(descriptor, events, Int32(Self.capacity), limit)
@@ -42,26 +42,28 @@ final class EventPoll {
         }
     }
 
-    /// The monotonic clock.
+    /// The time of the monotonic clock.
     static var now: MonotonicInstant {
         MonotonicInstant(nanoseconds: ccurl_monotonic_nanoseconds())
     }
 
-    /// Rests without listening.
+    /// Rests without watching for events.
     static func rest(_ duration: Duration) {
         ccurl_pause(duration.wholeNanoseconds)
     }
 }
 
-/// Wakes the gateway's thread from any other; it also owns the poll that the thread waits on.
+/// Wakes the gateway's thread from any other thread.
+///
+/// It also owns the poll on which that thread waits.
 final class WakeEvent: Sendable {
-    /// How the poll names the event.
+    /// The key of the event in the poll.
     static let key = UInt64.max
 
     private let descriptor: Int32
     let poll: Int32
 
-    /// Returns `nil` if the process has no descriptor left.
+    /// Creates the event, or returns `nil` if the process has no descriptor left.
     init?() {
         descriptor = ccurl_wake_create()
         poll = ccurl_poll_create()

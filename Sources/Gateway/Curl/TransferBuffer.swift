@@ -1,7 +1,7 @@
 import CCurl
 import RelayModel
 
-/// Bytes at a fixed place, ended by a zero, that grow when they must.
+/// A zero-terminated buffer of bytes, which grows when it must and otherwise stays in place.
 final class TransferBuffer {
     private(set) var text: UnsafeMutablePointer<CChar>
     private(set) var count = 0
@@ -22,7 +22,7 @@ final class TransferBuffer {
         bytes.withUnsafeBufferPointer { append($0) }
     }
 
-    /// Replaces the bytes by two texts in a row.
+    /// Replaces the bytes by two texts, one after the other.
     func write(_ first: StaticString, _ second: String) {
         clear()
         append(UnsafeBufferPointer(start: first.utf8Start, count: first.utf8CodeUnitCount))
@@ -77,7 +77,7 @@ final class TransferBuffer {
     }
 }
 
-/// The headers that are one request's own, in front of those that it shares.
+/// The headers of one request alone, in front of those that it shares with others.
 final class OwnHeaders {
     private let identity = TransferBuffer(capacity: 64)
     private let expiration = TransferBuffer(capacity: 48)
@@ -99,7 +99,7 @@ final class OwnHeaders {
         identity.write("apns-id: ", request.deliveryID.uuid)
         add(identity)
         if let moment = request.notification.expiration {
-            // APNs reads 0 as "once, now", which is what a moment in the past means.
+            // APNs reads 0 as "try once, now", which is what a time in the past means.
             expiration.write("apns-expiration: ", String(moment <= now ? 0 : moment.seconds))
             add(expiration)
         }
@@ -109,7 +109,7 @@ final class OwnHeaders {
         }
     }
 
-    /// The list: these, then `shared`'s.
+    /// Returns the list of these headers, followed by those of `shared`.
     func list(before shared: CurlHeaders) -> UnsafeMutablePointer<curl_slist> {
         for index in 0..<count {
             nodes[index].next = index + 1 < count ? nodes + index + 1 : shared.list

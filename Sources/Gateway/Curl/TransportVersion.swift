@@ -1,24 +1,28 @@
 import CCurl
 
-/// The libraries that carry pushes, as they are loaded; the caller logs them at start.
+/// The versions of the loaded libraries that carry pushes.
+///
+/// The caller logs them at the start.
 package struct TransportVersion: Sendable, Hashable, CustomStringConvertible {
     /// libcurl's version, for instance `7.88.1`.
     package let curl: String
-    /// The TLS library's, for instance `OpenSSL/3.0.17`.
+    /// The TLS library's version, for instance `OpenSSL/3.0.17`.
     package let tls: String
-    /// The HTTP/2 library's, or `nil` if libcurl was built without one.
+    /// The HTTP/2 library's version, or `nil` if libcurl was built without one.
     package let http2: String?
     /// libcurl's version as `0xXXYYZZ`.
     let number: UInt32
-    /// What an operator should know about these versions, or `nil`.
+    /// A warning about these versions for the operator, or `nil`.
     package let warning: String?
 
-    /// The versions in a row.
+    /// The versions in one line.
     package var description: String {
         "libcurl \(curl), \(tls), nghttp2 \(http2 ?? "missing")"
     }
 
-    /// What is loaded now; asking for it prepares libcurl, once.
+    /// The versions that are loaded.
+    ///
+    /// The first access initialises libcurl.
     package static let loaded = TransportVersion(reading: ())
 
     private init(reading: Void) {
@@ -32,7 +36,9 @@ package struct TransportVersion: Sendable, Hashable, CustomStringConvertible {
             http2: hasHTTP2 ? info.nghttp2_version.map { String(cString: $0) } ?? "unknown" : nil)
     }
 
-    /// Judges versions; `number` is libcurl's as `0xXXYYZZ`.
+    /// Creates a value and judges its versions.
+    ///
+    /// `number` is libcurl's version as `0xXXYYZZ`.
     init(curl: String, number: UInt32, tls: String, http2: String?) {
         self.curl = curl
         self.number = number
@@ -51,7 +57,8 @@ package struct TransportVersion: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension TransportVersion {
-    /// Checks that the loaded libcurl speaks HTTP/2 and tells when a request is written (7.80).
+    /// Checks that the loaded libcurl supports HTTP/2, and reports when a request is about to be
+    /// written (since 7.80).
     func validate() throws(GatewaySetupError) {
         guard http2 != nil else { throw .unusableLibrary("libcurl was built without HTTP/2") }
         guard number >= 0x075000 else {

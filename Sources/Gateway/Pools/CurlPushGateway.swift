@@ -4,15 +4,15 @@ package import RelayModel
 /// APNs, or anything that speaks its provider API, over libcurl.
 ///
 /// One thread owns all connections. Requests go in through a mailbox and come out as batches of
-/// completions; nothing of libcurl is visible from outside. Connections are opened when the first
-/// request of a credential comes, are ramped, watched, and replaced for as long as the gateway
-/// lives. A gateway that is released without ``shutDown(within:)`` closes at once, and what was
-/// open is reported as unknown.
+/// completions. Nothing of libcurl is visible from outside. Connections are opened for the first
+/// request of a credential. They are ramped, watched, and replaced for as long as the gateway
+/// exists. A gateway that is released without ``shutDown(within:)`` closes at once, and reports
+/// open requests as unknown.
 package final class CurlPushGateway: PushGateway {
     private let mailbox: GatewayMailbox
     private let sink: PushCompletionSink
 
-    /// The libraries that are loaded.
+    /// The versions of the loaded libraries.
     package static var version: TransportVersion { .loaded }
 
     /// Starts the gateway's thread.
@@ -43,8 +43,9 @@ package final class CurlPushGateway: PushGateway {
         mailbox.post(.atOnce)
     }
 
-    /// Hands over attempts; after ``shutDown(within:)`` they are completed as not sent before this
-    /// returns.
+    /// Hands over attempts.
+    ///
+    /// After ``shutDown(within:)`` they are completed as not sent before this method returns.
     package func send(_ requests: [PushRequest]) {
         guard !requests.isEmpty, !mailbox.post(requests) else { return }
         sink(
@@ -55,21 +56,22 @@ package final class CurlPushGateway: PushGateway {
             })
     }
 
-    /// Lets `container` ask for its credential again, also for what waits.
+    /// Looks up the credential of `container` again, also for requests that wait.
     ///
-    /// Connections of a credential that no container uses any more finish what is open and are
-    /// closed.
+    /// Connections of a credential that no container uses any more finish their open requests and
+    /// are closed.
     package func credentialChanged(for container: ContainerKey) {
         mailbox.post(changed: container)
     }
 
-    /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest;
-    /// gives up what is open once nothing has been answered for `silence`.
+    /// Stops taking requests, lets the open ones finish within `bound`, and reports the rest.
+    ///
+    /// Gives up open requests once nothing has been answered for `silence`.
     package func shutDown(within bound: Duration, silence: Duration) async {
         mailbox.post(.within(bound, silence: silence))
         await mailbox.ended()
     }
 
-    /// How much waits and is open, as of the last second.
+    /// The numbers of waiting and open requests, at most about a second old.
     package var gauge: GatewayGauge { mailbox.gauge }
 }
