@@ -1,8 +1,8 @@
 import RelayModel
 
-/// What the pools of one gateway share: time, chance, the poll, and the results of a turn.
+/// What the pools of one gateway share: clocks, randomness, the poll, and the results of a turn.
 ///
-/// It lives on the gateway's thread.
+/// It belongs to the gateway's thread.
 final class GatewayContext {
     let settings: CurlGatewaySettings
     let poll: EventPoll
@@ -11,13 +11,13 @@ final class GatewayContext {
     let hasEnded: @Sendable (JudgedRegistration) -> Bool
     private let observer: @Sendable (GatewayEvent) -> Void
 
-    /// The moment of this turn.
+    /// The time of this turn.
     var now: MonotonicInstant
-    /// Chance, for back-off and renewal.
+    /// The source of randomness, for back-off and renewal.
     var generator: AnyGenerator
-    /// The ends of this turn.
+    /// The ends of attempts in this turn.
     private(set) var completions: [PushCompletion] = []
-    /// Whether several containers send, through whatever pool.
+    /// The containers that sent recently, through any pool.
     var contention = Contention()
     private var moved = 0
     /// The number of the newest connection.
@@ -45,20 +45,22 @@ final class GatewayContext {
     /// Counts a transfer that started or ended.
     func countMove() { moved += 1 }
 
-    /// How many transfers started or ended since the last call.
+    /// Returns how many transfers started or ended since the last call.
     func takeMoved() -> Int {
         defer { moved = 0 }
         return moved
     }
 
-    /// Takes the ends of this turn out.
+    /// Takes the ends of this turn.
     func takeCompletions() -> [PushCompletion] {
         guard !completions.isEmpty else { return [] }
         defer { completions = [] }
         return completions
     }
 
-    /// The number of a new connection; 32 bits of it fit beside a socket's.
+    /// Returns the number of a new connection.
+    ///
+    /// It has 32 bits, which fit beside a socket in a key of the poll.
     func nextConnectionNumber() -> UInt64 {
         newestConnection = (newestConnection + 1) & 0xFFFF_FFFF
         return newestConnection
@@ -67,7 +69,7 @@ final class GatewayContext {
     func observe(_ event: GatewayEvent) { observer(event) }
 }
 
-/// A generator of any kind, to be passed where a concrete one is expected.
+/// A generator of any kind, for functions that expect a concrete one.
 struct AnyGenerator: RandomNumberGenerator {
     private var generator: any RandomNumberGenerator
 

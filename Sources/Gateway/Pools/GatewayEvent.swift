@@ -1,54 +1,62 @@
 package import RelayModel
 
-/// Something in the life of the gateway's connections that a log or a metric wants to know.
+/// An event in the life of the gateway's connections, for logs and metrics.
 package enum GatewayEvent: Sendable, Hashable {
-    /// A connection stands, and its first request is about to be written.
+    /// A connection is established, and its first request is about to be written.
     case connected(GatewayPoolName, connection: UInt64)
-    /// A connection takes nothing new; `answered` requests were answered on it.
+    /// A connection takes no new requests.
+    ///
+    /// `answered` requests were answered on it.
     case retired(
         GatewayPoolName, connection: UInt64, cause: RetirementCause, age: Duration,
         answered: UInt64)
-    /// A connection could not be opened, or the credential was refused; the next attempt is made
-    /// no sooner than after `pause`.
+    /// A connection could not be opened, or the gateway refused the credential or a container's
+    /// request.
+    ///
+    /// The next attempt is made after `pause` at the earliest.
     case backingOff(GatewayPoolName, cause: String, pause: Duration)
     /// A provider token was minted.
     case mintedProviderToken(ProviderTokenRecord.Key)
-    /// A provider token was taken over from before a restart.
+    /// A provider token from before a restart is used again.
     case reusedProviderToken(ProviderTokenRecord.Key, age: Duration)
-    /// The gateway calls a token expired, also on a fresh connection, that is only `age` old by
-    /// this machine's clock.
+    /// The gateway refuses a token as expired, also on a fresh connection, although it is only
+    /// `age` old by this machine's clock.
     case clockIsWrong(ProviderTokenRecord.Key, age: Duration)
-    /// The gateway's limit of streams was met: the requests that may be open on a connection now.
+    /// The gateway's limit of streams was met.
+    ///
+    /// `width` requests may now be open on a connection.
     case widthChanged(GatewayPoolName, width: Int)
-    /// The gateway was seen to end connections after a number of requests: for a while they are
-    /// replaced after so many, before it does.
+    /// The gateway was seen to end connections after a number of requests.
+    ///
+    /// For a while, connections are replaced after `requests` requests, before the gateway ends
+    /// them.
     case allowanceChanged(GatewayPoolName, requests: Int)
 }
 
-/// Names a pool of connections for logs: the endpoint and who connects, without any secret.
+/// The name of a pool of connections for logs: the endpoint and the credential, without any secret.
 package struct GatewayPoolName: Sendable, Hashable, CustomStringConvertible {
-    /// Which of the gateway's environments.
+    /// The gateway environment.
     package let environment: GatewayEnvironment
     /// The endpoint's URL.
     package let endpoint: GatewayEndpoint
-    /// Team and key, or "certificate".
+    /// The team and the key, or "certificate".
     package let credential: String
 
-    /// The parts in a row.
+    /// The parts in one line.
     package var description: String {
         "\(endpoint) \(environment.rawValue) \(credential)"
     }
 }
 
-/// What the gateway's thread is doing, for metrics.
+/// The load of the gateway's thread, for metrics.
 package struct GatewayGauge: Sendable, Hashable {
-    /// Requests that wait for a place on a connection.
+    /// The number of requests that wait for a place on a connection.
     package var waiting = 0
-    /// Requests that are open.
+    /// The number of requests that are open.
     package var open = 0
-    /// Connections that are not closed.
+    /// The number of connections that are not closed.
     package var connections = 0
 
-    /// Creates the gauge of a gateway that does nothing.
+    /// Creates the gauge of an idle gateway.
     package init() {}
 }

@@ -1,15 +1,19 @@
 import RelayModel
 
-/// The gateway's thread: takes requests, moves sockets, hands back ends, until it is told to stop.
+/// The gateway's thread.
 ///
-/// Everything that it owns lives on this thread alone.
+/// It takes requests, moves bytes through sockets, and reports ends of attempts, until it is told
+/// to stop.
+///
+/// Everything that it owns is used on this thread alone.
 final class GatewayLoop {
     private let mailbox: GatewayMailbox
     private let context: GatewayContext
     private let credentials: CredentialSource
     private let sink: PushCompletionSink
     private var pools: [PoolKey: GatewayPool] = [:]
-    /// Pools whose credential nobody uses any more, while they finish what is open.
+    /// The pools whose credential no container uses any more, while they finish their open
+    /// requests.
     private var leaving: [GatewayPool] = []
     private var routes: [Route: GatewayPool] = [:]
     private var lastRoute: (route: Route, pool: GatewayPool)?
@@ -18,11 +22,11 @@ final class GatewayLoop {
     private var sweptAt: MonotonicInstant
     private var restedAt: MonotonicInstant
 
-    /// When the end comes, whatever is open then.
+    /// The time of the end, whatever is open then.
     private struct ClosingBound {
         let last: MonotonicInstant
         let silence: Duration
-        /// When something was answered last.
+        /// The time of the last answer.
         var answeredAt: MonotonicInstant
 
         var comesAt: MonotonicInstant { min(last, answeredAt.advanced(by: silence)) }
@@ -38,9 +42,9 @@ final class GatewayLoop {
         var environment: GatewayEnvironment
     }
 
-    /// How often pools without work are looked at.
+    /// The time between two checks of pools without work.
     private static let sweep = Duration.seconds(1)
-    /// How often pools with work are looked at when nothing happens.
+    /// The time between two checks of pools with work when nothing happens.
     private static let patrol = Duration.milliseconds(100)
 
     init(
@@ -55,7 +59,7 @@ final class GatewayLoop {
         restedAt = context.now
     }
 
-    /// Runs until the mailbox says that the gateway is to end and everything has ended.
+    /// Runs until the mailbox says that the gateway must end, and everything has ended.
     func run() {
         while !hasEnded {
             turn()
@@ -80,15 +84,15 @@ final class GatewayLoop {
         report()
         sweepIfDue()
         for pool in busy { pool.settleSockets() }
-        // Where nothing is open any more, nothing would wake it before the next patrol.
+        // If nothing is open any more, no event would wake the thread before the next patrol.
         guard !hasEnded else { return }
         pause()
         wait()
-        // Before the next turn's sending: somebody waits for these.
+        // Reported before the next turn sends, because callers wait for these ends.
         report()
     }
 
-    /// Rests, if that lets more requests travel together.
+    /// Rests if that lets more requests travel together.
     private func pause() {
         let now = EventPoll.now
         let rest = LoopPacing.rest(
@@ -141,7 +145,7 @@ final class GatewayLoop {
                 return
             }
         }
-        // A connection that nothing is open on: its peer has gone away, or says so.
+        // No request is open on the connection. Its peer has gone away, or announces it.
         for pool in everyPool {
             for connection in pool.connections where connection.number == event.connection {
                 connection.act(on: event.socket, flags: event.flags, at: context.now)
@@ -205,7 +209,9 @@ extension GatewayLoop {
         }
     }
 
-    /// Leads `container` to its present credential; what waits for the former one goes with it.
+    /// Routes `container` to its current credential.
+    ///
+    /// The requests that wait for the former one move with it.
     private func lead(_ container: ContainerKey) {
         lastRoute = nil
         for (route, pool) in routes where route.container == container {
@@ -218,8 +224,9 @@ extension GatewayLoop {
         }
     }
 
-    /// Pools that no route leads to take nothing more, finish what is open and go, their key with
-    /// them.
+    /// Closes pools that no route leads to.
+    ///
+    /// They take no more requests, finish the open ones, and are then released with their keys.
     private func closeForsakenPools() {
         let used = Set(routes.values.map(ObjectIdentifier.init))
         for (key, pool) in pools where !used.contains(ObjectIdentifier(pool)) {

@@ -1,12 +1,12 @@
 import RelayModel
 import Synchronization
 
-/// What other threads have for the gateway's thread.
+/// The messages of other threads for the gateway's thread.
 ///
-/// A lock, not an actor: putting in and taking out are a few instructions, and a caller must not
-/// be able to suspend between.
+/// A lock and not an actor, because posting and taking are a few instructions, and a caller must
+/// not suspend in between.
 final class GatewayMailbox: Sendable {
-    /// What was put in since the last look.
+    /// The messages since the last look.
     struct Mail: Sendable {
         var batches: [[PushRequest]] = []
         var changedContainers: [ContainerKey] = []
@@ -15,11 +15,12 @@ final class GatewayMailbox: Sendable {
         var isEmpty: Bool { batches.isEmpty && changedContainers.isEmpty && closing == nil }
     }
 
-    /// How the gateway is to end.
+    /// How the gateway must end.
     enum Closing: Sendable, Hashable {
-        /// Open requests may finish within the bound, as long as some are answered now and then.
+        /// Open requests may finish within the bound, as long as answers come at least every
+        /// `silence`.
         case within(Duration, silence: Duration)
-        /// Nobody is left to care.
+        /// No caller needs the results any more.
         case atOnce
     }
 
@@ -39,17 +40,21 @@ final class GatewayMailbox: Sendable {
         self.wake = wake
     }
 
-    /// Puts requests in, or returns `false` if the gateway takes no more.
+    /// Posts requests.
+    ///
+    /// Returns `false` if the gateway takes no more.
     func post(_ batch: [PushRequest]) -> Bool {
         put { $0.batches.append(batch) }
     }
 
-    /// Puts in that a container's credential is another one now.
+    /// Posts that the credential of a container has changed.
     func post(changed container: ContainerKey) {
         _ = put { $0.changedContainers.append(container) }
     }
 
-    /// Puts in that the gateway is to end; nothing is taken after it.
+    /// Posts that the gateway must end.
+    ///
+    /// Nothing is taken after that.
     func post(_ closing: Closing) {
         let signals = state.withLock { state in
             guard !state.isClosing else { return false }
@@ -72,10 +77,10 @@ final class GatewayMailbox: Sendable {
         return isTaken
     }
 
-    /// Takes everything out, and lets the event be signalled again.
+    /// Takes all messages, and lets the event be signalled again.
     ///
-    /// The event must have been cleared before, not after: what is put in between would be slept
-    /// over.
+    /// The event must be cleared before this call and not after it. Otherwise the thread would
+    /// sleep although a message was posted in between.
     func take() -> Mail {
         state.withLock { state in
             defer {
@@ -86,13 +91,13 @@ final class GatewayMailbox: Sendable {
         }
     }
 
-    /// What the thread is doing, as it last said.
+    /// The load of the thread, as it last reported it.
     var gauge: GatewayGauge {
         get { state.withLock { $0.gauge } }
         set { state.withLock { $0.gauge = newValue } }
     }
 
-    /// The thread has ended: everybody who waited goes on.
+    /// Notes that the thread has ended, and resumes the waiting callers.
     func end() {
         let waiters = state.withLock { state in
             state.hasEnded = true

@@ -39,7 +39,8 @@ extension GatewayPool {
                 answered: connection.life.answered))
     }
 
-    /// The gateway has ended a connection: perhaps it does so after as many requests.
+    /// Learns from a connection that the gateway ended, which may happen after as many requests
+    /// again.
     private func learn(from life: ConnectionLife) {
         guard let end = life.gatewaysEnd else { return }
         let before = endurance.allowance(at: context.now)
@@ -51,7 +52,9 @@ extension GatewayPool {
         for connection in connections { connection.life.allow(allowance) }
     }
 
-    /// Connections that were opened for a crowd go when it has gone, the oldest one much later.
+    /// Retires idle connections that were opened for a burst.
+    ///
+    /// The oldest one is retired much later.
     func retireIdle() {
         var patience = context.settings.idleTimeout * 10
         for connection in connections where connection.life.isUsable {

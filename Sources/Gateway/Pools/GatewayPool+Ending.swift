@@ -12,7 +12,7 @@ extension GatewayPool: TransferOwner {
 
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection) {
         guard let waiting = transfer.unload() else { return }
-        // What was not read to its end was answered all the same.
+        // A request whose answer was cut was answered all the same.
         let result = transfer.isCut ? 0 : code
         context.countMove()
         connection.free.append(transfer)
@@ -128,11 +128,11 @@ extension GatewayPool: TransferOwner {
         }
     }
 
-    /// How often a request is given to another connection unprocessed.
+    /// The maximum number of times that an unprocessed request is moved to another connection.
     private static let maximumMoves = 8
 
-    /// A connection that the gateway ended without a single accepted push makes the pool wait
-    /// before the next: short-lived ones look like an attack.
+    /// Makes the pool wait before the next connection if the gateway ended this one without
+    /// accepting a push: short-lived connections look like an attack.
     func noteFailure(of connection: CurlConnection, _ cause: PushCause) {
         guard connection.life.blame() else { return }
         backAway(cause)
@@ -146,7 +146,9 @@ extension GatewayPool: TransferOwner {
         context.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
-    /// What waits for `container` waits a moment longer; the others of the credential go on.
+    /// Makes the requests of `container` wait a moment longer.
+    ///
+    /// The other containers of the credential go on.
     private func leaveAlone(_ container: ContainerKey, _ cause: PushCause) {
         let pause = patience.fail(
             container, cause: cause, at: context.now, using: &context.generator)

@@ -1,10 +1,10 @@
 import RelayModel
 
-/// The connections of one credential in one of the gateway's environments, and what waits for
+/// The connections of one credential in one gateway environment, and the requests that wait for
 /// them.
 ///
-/// APNs binds a connection to the first team that it sees, so credentials never share one. The
-/// pool lives on the gateway's thread; decisions are in its parts, which are values.
+/// APNs binds a connection to the first team that it sees, so credentials never share a connection.
+/// The pool belongs to the gateway's thread. Its decisions are made by its parts, which are values.
 final class GatewayPool {
     let name: GatewayPoolName
     let credential: GatewayCredential
@@ -17,24 +17,24 @@ final class GatewayPool {
     var latency = AnswerLatency()
     var tolerance: SilenceTolerance
     private var growth = PoolGrowth()
-    /// How many requests the gateway lets a connection serve.
+    /// The number of requests that the gateway lets a connection serve, as learned.
     var endurance = ConnectionEndurance()
-    /// When the next connection may be opened.
+    /// The back-off before the next connection.
     var connecting = PoolBackOff()
-    /// Whose requests wait a moment.
+    /// The containers whose requests wait a moment.
     var patience = ContainerPatience()
     var transfers: [CurlTransfer] = []
     var stock: [CurlTransfer] = []
     private var headers: [CurlHeaders.Key: CurlHeaders] = [:]
     private var lastHeaders: CurlHeaders?
-    /// Those that are not closed.
+    /// The connections that are not closed.
     var connections: [CurlConnection] = []
-    /// Whether nothing may be added any more.
+    /// Whether no request may be added any more.
     private(set) var isClosing = false
 
     /// Creates a pool.
     ///
-    /// - Throws: an error that says what is wrong with the signing key.
+    /// - Throws: An error that says what is wrong with the signing key.
     init(
         _ credential: GatewayCredential, environment: GatewayEnvironment, context: GatewayContext
     ) throws(ProviderTokenSigner.KeyError) {
@@ -60,14 +60,16 @@ final class GatewayPool {
             most: context.settings.requestTimeout + context.settings.watchdog)
     }
 
-    /// How many requests wait.
+    /// The number of requests that wait.
     var waiting: Int { queue.count + patience.heldCount }
-    /// How many requests are open.
+    /// The number of requests that are open.
     var open: Int { connections.reduce(0) { $0 + $1.life.openRequests } }
-    /// Whether there is nothing left that could end.
+    /// Whether nothing is left that could end.
     var isSpent: Bool { isClosing && waiting == 0 && connections.isEmpty }
 
-    /// Takes a request, or completes it at once if too many wait.
+    /// Takes a request.
+    ///
+    /// If too many wait, completes it at once.
     func add(_ request: PushRequest) {
         guard !isClosing, waiting < context.settings.maximumWaiting else {
             let cause =
@@ -82,7 +84,7 @@ final class GatewayPool {
         enqueue(WaitingPush(request: request))
     }
 
-    /// Lets a request wait for a place, or for its container's moment.
+    /// Makes a request wait for a place, or for the end of its container's pause.
     func enqueue(_ waiting: WaitingPush) {
         switch patience.verdict(on: waiting.request.container, at: context.now) {
         case .go: queue.append(waiting)
@@ -91,19 +93,19 @@ final class GatewayPool {
         }
     }
 
-    /// A request that was open has ended, or its connection gave it back.
+    /// Notes that an open request has ended, or that its connection gave it back.
     func noteEnd(of request: PushRequest, after latency: Duration = .zero) {
         streams.end(request.container, after: latency)
         queue.release(request.container)
     }
 
-    /// Whether the container's next request waits until one of its own has ended.
+    /// Returns whether the container's next request waits until one of its open ones has ended.
     private func holds(_ container: ContainerKey) -> Bool {
         streams.holds(container)
             && context.contention.isContended(by: container, at: context.now.sinceBeginning)
     }
 
-    /// Hands over what there is room for.
+    /// Hands over the requests for which there is room.
     func dispatch() {
         for waiting in patience.release(at: context.now) { queue.append(waiting) }
         guard queue.isReady else {
@@ -129,7 +131,7 @@ final class GatewayPool {
         }
     }
 
-    /// Whether those that take requests are soon spent.
+    /// Returns whether the connections that take requests have almost used up their allowance.
     private func wantsSuccessor(usable: Int) -> Bool {
         guard let allowance = endurance.allowance(at: context.now),
             usable < 2 * context.settings.connectionsPerCredential
@@ -138,14 +140,17 @@ final class GatewayPool {
         return ConnectionEndurance.wantsSuccessor(remaining: remaining, allowance: allowance)
     }
 
-    /// Whether nothing can be handed over now; what would wait too long is completed.
+    /// Returns whether no request can be handed over now.
+    ///
+    /// Completes the requests that would wait too long.
     private func mustWait(usable: Int, pause: Duration) -> Bool {
         guard usable == 0, pause > .zero else { return false }
         if pause > ContainerPatience.longestHold { failWaiting(connecting.cause(pausing: pause)) }
         return true
     }
 
-    /// Lets time pass: finds dead connections, closes finished ones, replaces old ones.
+    /// Handles the passing of time: detects dead connections, closes finished ones, replaces old
+    /// ones.
     func tick() {
         let silence = tolerance.current
         for connection in connections {
@@ -163,13 +168,14 @@ final class GatewayPool {
         retireIdle()
     }
 
-    /// When something happens without an event: libcurl's timers, and what can be handed over.
+    /// The time at which something happens without an event: libcurl's timers, and requests that
+    /// can be handed over.
     var wakesAt: MonotonicInstant? {
         if queue.isReady, vacant() != nil { return context.now }
         return (connections.map(\.wakesAt) + [patience.wakesAt]).compactMap(\.self).min()
     }
 
-    /// Ends the turn: lets packets go and tells the poll what to watch.
+    /// Ends the turn: sends the data that was held back, and tells the poll what to watch.
     func settleSockets() {
         for connection in connections {
             connection.uncork()
@@ -177,19 +183,19 @@ final class GatewayPool {
         }
     }
 
-    /// Somebody has looked at the settings of `container`: what failed is tried again at once.
+    /// Tries again at once what failed, because the settings of `container` were looked at.
     func tryAnew(_ container: ContainerKey) {
         connecting = PoolBackOff()
         authority.acquit()
         for waiting in patience.forget(container) { queue.append(waiting) }
     }
 
-    /// Takes out what waits for `container`.
+    /// Takes out the requests of `container` that wait.
     func withdraw(_ container: ContainerKey) -> [PushRequest] {
         (queue.remove(container) + patience.forget(container)).map(\.request)
     }
 
-    /// Takes nothing more, completes what waits, lets what is open finish.
+    /// Takes no more requests, completes those that wait, and lets the open ones finish.
     func close(_ cause: RetirementCause) {
         isClosing = true
         failWaiting(cause.cause)
@@ -207,7 +213,7 @@ final class GatewayPool {
 // MARK: - Handing over
 
 extension GatewayPool {
-    /// Hands over as long as there is room.
+    /// Hands over requests as long as there is room.
     private func fill() {
         let proof: PoolAuthority.Proof
         let wall = context.wallClock()
@@ -231,10 +237,11 @@ extension GatewayPool {
         }
     }
 
-    /// The oldest connection with a place free, or one that needs a request to open itself.
+    /// Returns the oldest connection with a free place, or one that needs a request in order to
+    /// open.
     ///
-    /// One after the other is filled, not all alike: what travels together costs less, and those
-    /// that are not needed any more can go.
+    /// One connection after the other is filled, and not all alike, because requests that travel
+    /// together cost less, and connections that are no longer needed can be closed.
     func vacant() -> CurlConnection? {
         var oldest: CurlConnection?
         for connection in connections where connection.life.vacancies(width: width.current) > 0 {
@@ -250,7 +257,7 @@ extension GatewayPool {
     ) {
         if let fault = waiting.request.notification.faultForAPNs() {
             let row = ReasonTable.apns.row(status: fault.status, reason: fault.reason)
-            // No gateway said so: there is no status.
+            // No gateway answered, so there is no status.
             let refusal = GatewayRefusal(
                 status: 0, reason: fault.reason, reaction: row.reaction,
                 urgency: row.urgency, explanation: "not sent: \(row.meaning)")

@@ -1,19 +1,23 @@
 package import RelayModel
 
-/// The world as the gateway sees it: clocks, chance, credentials, and who is told what.
+/// The gateway's dependencies: clocks, randomness, credentials, and observers.
 package struct GatewayWorld: Sendable {
-    /// Finds credentials.
+    /// Returns the credentials.
     package var credentials: CredentialSource
     /// The wall clock, for provider tokens.
     package var wallClock: @Sendable () -> Timestamp
-    /// Chance.
+    /// The source of randomness.
     package var generator: any RandomNumberGenerator & Sendable
-    /// Where provider tokens are kept.
+    /// The store of provider tokens.
     package var tokenStore: ProviderTokenStore
-    /// Says whether a registration has ended since it was judged; asked for each push on the
-    /// gateway's thread, right before it goes to a connection.
+    /// Returns whether a registration has ended since it was judged.
+    ///
+    /// It is called for each push on the gateway's thread, immediately before the push goes to a
+    /// connection.
     package var hasEnded: @Sendable (JudgedRegistration) -> Bool
-    /// Is told what happens to connections, on the gateway's thread; it must return quickly.
+    /// Receives events of connections, on the gateway's thread.
+    ///
+    /// It must return quickly.
     package var observer: @Sendable (GatewayEvent) -> Void
 
     package init(

@@ -1,28 +1,29 @@
 import RelayModel
 
-/// In whose name a pool sends: a provider token that is renewed in time, or a certificate.
+/// The credential with which a pool sends: a provider token that is renewed in time, or a
+/// certificate.
 struct PoolAuthority {
-    /// What stands behind `bearer`; `token` is `nil` with a certificate.
+    /// The token for the `authorization` header, which is `nil` with a certificate.
     struct Proof {
         var token: ConcealedText?
         var generation: Int
     }
 
-    /// What a refused token comes to.
+    /// The result of judging a refusal.
     struct Judgement {
         var reaction: GatewayReaction
         var remark: String?
         var trialAfter: Duration?
     }
 
-    /// Why nothing can be shown.
+    /// Why there is no token.
     enum Lack: Error, Sendable, Hashable {
         /// The signing key cannot sign.
         case key(ProviderTokenSigner.KeyError)
-        /// The gateway takes no new token for so long.
+        /// The gateway takes no new token for this time.
         case minting(Duration)
 
-        /// The same, as the cause of an attempt's end.
+        /// The same cause for the end of an attempt.
         var cause: PushCause {
             switch self {
             case .key(let error): PushCause(error.description)
@@ -42,7 +43,7 @@ struct PoolAuthority {
 
     /// Prepares `credential` for `environment`.
     ///
-    /// - Throws: an error that says what is wrong with the signing key.
+    /// - Throws: An error that says what is wrong with the signing key.
     init(
         _ credential: GatewayCredential, environment: GatewayEnvironment
     ) throws(ProviderTokenSigner.KeyError) {
@@ -57,7 +58,9 @@ struct PoolAuthority {
         }
     }
 
-    /// The proof for a request at `now`; mints a token if it must.
+    /// Returns the proof for a request at `now`.
+    ///
+    /// Mints a token if necessary.
     mutating func proof(
         at now: Timestamp, _ context: GatewayContext
     ) throws(Lack) -> Proof {
@@ -88,7 +91,7 @@ struct PoolAuthority {
         }
     }
 
-    /// What a refusal by `row` comes to, of a request that showed the token of `generation` on the
+    /// Judges a refusal by `row` of a request that showed the token of `generation` on the
     /// connection with the number `connection`.
     mutating func judge(
         _ row: ReasonRow, generation: Int, connection: UInt64, _ context: GatewayContext
@@ -113,7 +116,7 @@ struct PoolAuthority {
         trial.judge(row, connection: connection, newest: context.newestConnection)
     }
 
-    /// The gateway accepted something in this name.
+    /// Notes that the gateway accepted a push with this credential.
     mutating func acquit() {
         trial.acquit()
     }
@@ -126,8 +129,8 @@ struct PoolAuthority {
         case .alreadyRenewed, .renewing:
             return Judgement(reaction: row.reaction)
         case .tooYoung(let age):
-            // One machine of the gateway may err, and a connection that called a token expired goes
-            // on to do so: the same token is shown to another one first.
+            // A single machine of the gateway may be wrong, and a connection that refused a token
+            // as expired goes on to do so. So the same token is tried on another connection first.
             let reaction = tried(row, connection, context)
             guard reaction != row.reaction else {
                 return Judgement(reaction: .retryOnFreshConnection)
