@@ -69,6 +69,7 @@ package struct Follower: ~Copyable {
     /// is left to ranges. A change whose conditions take more than `mostSteps` steps is set aside.
     /// A dear change is judged by `beside`, if given, while other containers write too. `now` tells
     /// when an entry was set aside. `clock` measures the waits for a full disk or a locked file.
+    /// `pulse` is told what is worked, and `metrics` what is counted.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(),
@@ -377,8 +378,7 @@ package struct Follower: ~Copyable {
     ///
     /// A claim is durable before anything is sent.
     ///
-    /// - Returns: All fired once subscriptions. They end after this change, whichever change fires
-    ///   them.
+    /// - Returns: All fired once subscriptions, which end after this change in any case.
     mutating func claimOnce(
         _ fired: inout [UInt64], at position: LogPosition, of container: ContainerKey
     ) async throws -> [UInt64] {

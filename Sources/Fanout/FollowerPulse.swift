@@ -26,6 +26,7 @@ package final class FollowerPulse: Sendable {
         /// The number of entries that took too long for the log's turn, and were judged beside it.
         package var dear = 0
 
+        /// Creates the work on the entries of a container.
         package init(entries: Int = 0, time: Duration = .zero, dear: Int = 0) {
             self.entries = entries
             self.time = time

@@ -31,7 +31,7 @@ package struct JudgedChange: Sendable {
 
     /// The maximum number of fired subscriptions that are named.
     ///
-    /// Nobody reads more of one change.
+    /// No reader needs more for one change.
     package static let mostNamed = 100
 
     /// The position of the change in the log.

@@ -127,7 +127,7 @@ package struct RangeWorker: ~Copyable {
                     member.version.subscription, serial: member.version.serial,
                     to: member.devices, badges)
             }
-            // Nobody observes them here, and a range may have many.
+            // No observer is told of them here, and a range may have many.
             _ = fanout.takeSuppressed()
             let inbox = fanout.takeInbox()
             if !inbox.isEmpty {

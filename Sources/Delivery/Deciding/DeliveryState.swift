@@ -177,8 +177,7 @@ struct DeliveryState: ~Copyable, Sendable {
         return admission
     }
 
-    /// Remembers the deliveries that wait from before the start, which are superseded by newer
-    /// ones.
+    /// Remembers the deliveries that wait since before the start, for superseding older ones.
     mutating func recall(_ waiting: [Retry]) {
         for retry in waiting { rules.remember(retry.delivery.delivery) }
     }

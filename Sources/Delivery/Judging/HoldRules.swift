@@ -37,9 +37,9 @@ package struct HoldRules: Sendable {
 
     /// Returns what holds `delivery` back at `now`, or `nil` if nothing does.
     ///
-    /// The longest kind of hold is checked first. A silent push disturbs nobody, so quiet hours do
-    /// not hold it. A delivery that was attempted before, or already stands for others, is not put
-    /// into another digest.
+    /// The longest kind of hold is checked first. A silent push does not disturb its recipient, so
+    /// quiet hours do not hold it. A delivery that was attempted before, or already stands for
+    /// others, is not put into another digest.
     package mutating func hold(
         on delivery: OwedDelivery, attempts: UInt16 = 0, at now: Timestamp
     ) -> Hold? {

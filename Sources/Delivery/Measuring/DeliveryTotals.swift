@@ -17,7 +17,7 @@ package struct DeliveryTotals: Sendable, Hashable {
     /// The times from the change to the acceptance, of deliveries that did not have to wait.
     package private(set) var delays = LatencyBuckets()
 
-    /// Creates zero counts.
+    /// Creates counts that all begin at zero.
     package init() {}
 
     /// Counts the latency of an answer.

@@ -6,7 +6,7 @@ package struct LatencyBuckets: Sendable, Hashable {
 
     private var counts: [UInt32]
 
-    /// Creates an empty histogram.
+    /// Creates a histogram in which nothing is counted yet.
     package init() {
         counts = Array(repeating: 0, count: Self.count)
     }

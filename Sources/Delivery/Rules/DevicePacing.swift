@@ -6,7 +6,7 @@ import Storage
 ///
 /// Apple asks for no more than two or three background pushes an hour, and throttles the device
 /// beyond that. The limit does not apply to the courier, whose pushes cost a device nothing. A push
-/// that must wait gets a reserved slot, so that it waits only once.
+/// that must wait gets a reserved place, so that it waits only once.
 struct DevicePacing: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -24,7 +24,7 @@ struct DevicePacing: Sendable {
     private var holds: [Key: Timestamp] = [:]
     /// The time when the budget of a device is full again.
     private var wholeAt: [Key: Timestamp] = [:]
-    /// The deliveries that already had a slot.
+    /// The deliveries that already had a place.
     ///
     /// A restart forgets the budgets, and these too.
     private var reserved: RecentMemory<DeliveryID, Void>
@@ -66,11 +66,11 @@ struct DevicePacing: Sendable {
         return nil
     }
 
-    /// Reserves a slot for `delivery`, which is about to be sent.
+    /// Reserves a place for `delivery`, which is about to be sent.
     ///
     /// Returns its time, or `nil` if the delivery may go at once.
     ///
-    /// A delivery takes one slot, however often it is sent. `reason` is why it waited before, if it
+    /// A delivery takes one place, however often it is sent. `reason` is why it waited before, if it
     /// did.
     mutating func reserve(
         _ delivery: Delivery, waitingFor reason: WaitReason?, at now: Timestamp

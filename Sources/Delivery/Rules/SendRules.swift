@@ -125,7 +125,7 @@ struct SendRules: Sendable {
     /// that end it whatever the state of the gateway: it expired, its token is dead, it was
     /// withdrawn, or a newer delivery supersedes it. Last come the reasons to wait, beginning with
     /// those of the recipient. The budget of the device is checked at the end, because only a
-    /// delivery that is about to be sent may take a slot in it.
+    /// delivery that is about to be sent may take a place in it.
     mutating func decide(
         on delivery: OwedDelivery, _ past: DeliveryPast, _ withdrawal: Withdrawal?,
         at now: Timestamp

@@ -5,7 +5,8 @@ package import Storage
 ///
 /// A push that finds no place is told together with the following ones, and takes the first place
 /// that becomes free. Until it has, no other push takes one. The memory holds the lines that were
-/// used last. All other counting places are durable, and its owner adds them before it asks.
+/// used last. Other places that still count are durable, and the owner of the memory adds them
+/// before it asks for a place.
 package struct ThrottleMemory: Sendable {
     private struct Line {
         /// The last pushes, oldest first.

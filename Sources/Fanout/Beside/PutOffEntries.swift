@@ -74,7 +74,7 @@ struct PutOffEntries {
             && (changes >= mostChanges || entries >= Self.mostEntries || bytes >= Self.mostBytes)
     }
 
-    /// The first entry of each container that is not worked yet.
+    /// The position of the first entry that is not worked yet, by container.
     var first: [ContainerKey: LogPosition] { lines.mapValues(\.judged) }
 
     /// Whether entries of a container must wait.

@@ -169,7 +169,8 @@ extension Subscription {
     /// Whether its pushes are silent, so that one silent push to a device stands for those of other
     /// subscriptions fired by the same change.
     ///
-    /// Not if its pushes may be held back, because the others would then be held back with it.
+    /// This does not apply if its pushes may be held back, because the others would then be held
+    /// back with it.
     var isMerged: Bool { !notificationInfo.isVisible && !kindness.isHolding }
 }
 
@@ -179,5 +180,6 @@ package struct SuppressedDevice: Sendable, Hashable {
     package let position: LogPosition
     /// The subscription that would have notified the device.
     package let subscriptionID: SubscriptionID
+    /// The device.
     package let deviceID: DeviceID
 }

@@ -36,6 +36,7 @@ package struct DeviceFacts: Sendable {
     /// Whether some ranges of the change are still to be worked.
     package var isInRanges = false
 
+    /// Creates facts about a device of which nothing is known.
     package init() {}
 }
 

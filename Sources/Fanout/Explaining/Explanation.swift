@@ -180,6 +180,7 @@ package struct ExplainedDevice: Sendable {
         case cannotTell
     }
 
+    /// The device.
     package let id: DeviceID
     /// The serial of the device version that the change may notify, or of the last version there
     /// was.

@@ -121,7 +121,7 @@ package struct PredicateCost: Sendable, Hashable {
 /// Equal conditions count once, because the index evaluates them once. Conditions that are found by
 /// a key that few changes have do not count: they only cost the changes that they are about.
 ///
-/// Concurrency: a lock. The follower writes, and saves read.
+/// Concurrency: a lock. The follower writes, and requests that save subscriptions read.
 package final class ConditionLedger: Sendable {
     /// One account, in comparisons for each change, or in bytes.
     private struct Account {
@@ -195,7 +195,7 @@ package final class ConditionLedger: Sendable {
 
     private let accounts = Mutex<Accounts>(Accounts())
 
-    /// Creates an empty ledger.
+    /// Creates a ledger in which nothing is entered yet.
     init() {}
 
     /// Returns the comparisons that changes of `recordType` are expected to cost beyond what they

@@ -105,9 +105,9 @@ struct ContainerState: Sendable {
         try updateRules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
     }
 
-    /// Does the same for the stored text of a change.
+    /// Adds the serials of the subscriptions that the stored text of a change fires.
     ///
-    /// Returns whether the text could be judged without reading it into a change.
+    /// Returns whether the text could be judged without decoding the change.
     func matches(
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
         into serials: inout [UInt64], erring: inout [UInt64]

@@ -2,7 +2,7 @@ package import Matching
 package import RelayModel
 import Synchronization
 
-/// The indexes of all containers, for saves and for the operator.
+/// The indexes of all containers, for requests that save subscriptions, and for the operator.
 ///
 /// The follower adds and edits them. Any caller may query them.
 package final class IndexDirectory: Sendable {

@@ -21,7 +21,7 @@ struct RecordHeap: Sendable {
     /// Whether so much is dead that the heap should be packed.
     var isSparse: Bool { deadBytes > Self.smallest && deadBytes > bytes.count / 2 }
 
-    /// Creates an empty heap.
+    /// Creates a heap that has no records yet.
     init() {}
 
     /// Loads a heap from a snapshot.

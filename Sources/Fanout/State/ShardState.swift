@@ -94,7 +94,8 @@ package struct ShardState: Sendable {
         directory?.underWay.enter(position, of: container)
     }
 
-    /// Notes the same for everything that was loaded, of all containers.
+    /// Notes that everything that was loaded up to `position`, of all containers, is in the
+    /// accounts.
     func noteLoaded(_ position: LogPosition) {
         directory?.underWay.enterAll(upTo: position)
     }

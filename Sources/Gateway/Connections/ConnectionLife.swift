@@ -45,7 +45,7 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The same cause for the end of an attempt.
+    /// The cause as that of the end of an attempt.
     var cause: PushCause { PushCause(rawValue) }
 }
 
@@ -329,12 +329,12 @@ struct ConnectionBounds: Sendable, Hashable {
     var answer: Duration = .seconds(60)
     /// The longest wait without any answer for a gateway that announced the end.
     var draining: Duration = .seconds(5)
-    /// The same after the peer closed its side.
+    /// The longest wait without any answer after the peer closed its side.
     var farewell: Duration = .milliseconds(250)
     /// The age at which a connection is replaced, so that new addresses are seen.
     var maximumAge: Duration = .seconds(12 * 3600)
     /// The number of requests without an answer after which it is replaced.
     ///
-    /// libcurl 7.88 does not reset their streams, so the gateway's stream slots leak.
+    /// libcurl 7.88 does not reset their streams, so the gateway's places for streams leak.
     var toleratedTimeouts = 3
 }

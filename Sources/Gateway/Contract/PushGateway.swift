@@ -157,7 +157,7 @@ package protocol PushGateway: Sendable {
 }
 
 extension PushGateway {
-    /// Does the same, and waits for answers for as long as `bound`.
+    /// Shuts the gateway down, and waits for answers for as long as `bound`.
     package func shutDown(within bound: Duration) async {
         await shutDown(within: bound, silence: bound)
     }

@@ -9,7 +9,7 @@ struct TransferSetup {
     var share: CurlSessionShare
 }
 
-/// One slot for a request: an easy handle with its buffers, which are used again and again.
+/// One place for a request: an easy handle with its buffers, which are used again and again.
 ///
 /// It belongs to the gateway's thread. Most options are set once. A request only changes path,
 /// headers and body, which are in buffers that stay where they are.

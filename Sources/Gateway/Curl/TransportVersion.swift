@@ -57,7 +57,7 @@ package struct TransportVersion: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension TransportVersion {
-    /// Checks that the loaded libcurl supports HTTP/2, and reports when a request is about to be
+    /// Checks that the loaded libcurl supports HTTP/2, and can report when a request is about to be
     /// written (since 7.80).
     func validate() throws(GatewaySetupError) {
         guard http2 != nil else { throw .unusableLibrary("libcurl was built without HTTP/2") }

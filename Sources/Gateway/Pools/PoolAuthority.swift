@@ -23,7 +23,7 @@ struct PoolAuthority {
         /// The gateway takes no new token for this time.
         case minting(Duration)
 
-        /// The same cause for the end of an attempt.
+        /// The cause as that of the end of an attempt.
         var cause: PushCause {
             switch self {
             case .key(let error): PushCause(error.description)
