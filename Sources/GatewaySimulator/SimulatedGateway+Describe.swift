@@ -5,11 +5,11 @@
 #endif
 
 extension SimulatedGateway {
-    /// A push whole, for people: what became of it, its headers, and its payload a member on each
-    /// line.
+    /// Returns a readable description of a push: its answer, its headers, and its payload with one
+    /// member a line.
     ///
-    /// The signature of the provider token is left out, so that the text cannot be used to push;
-    /// the device token is shown, because the reader wants to know who got the push.
+    /// The signature of the provider token is left out, so that the text cannot be used to push.
+    /// The device token is shown, because the reader wants to know which device got the push.
     public static func describe(_ push: ReceivedPush) -> String {
         var lines = [
             "push \(push.number) on connection \(push.connection), stream \(push.stream): "
@@ -26,7 +26,7 @@ extension SimulatedGateway {
         return lines.joined(separator: "\n")
     }
 
-    /// An answer in a few words.
+    /// Returns an answer in a few words.
     public static func describe(_ answer: GatewayAnswer) -> String {
         switch answer {
         case .accept: "200, accepted"
@@ -50,7 +50,7 @@ extension SimulatedGateway {
         return printable(header.value[...dot]) + "…"
     }
 
-    /// `text` without control characters, which a terminal would obey.
+    /// Replaces control characters in `text`, which a terminal would interpret.
     private static func printable(_ text: some StringProtocol) -> String {
         var printable = ""
         for scalar in text.unicodeScalars {

@@ -12,10 +12,9 @@ import Synchronization
 
 /// A push gateway on this machine that behaves as APNs does, and misbehaves on request.
 ///
-/// It speaks HTTP/2 over TLS with certificates of its own, checks what APNs checks and answers with
-/// APNs' statuses and reasons, raises the stream limit only after the first push with a valid
-/// provider token, plays scripts of refusals, delays and faults, and records everything it
-/// received.
+/// It speaks HTTP/2 over TLS with its own certificates. It checks what APNs checks and answers with
+/// APNs' statuses and reasons. It raises the stream limit only after the first push with a valid
+/// provider token. It plays scripts of refusals, delays and faults, and records every push.
 ///
 /// ```swift
 /// let gateway = try await SimulatedGateway.start()
@@ -25,14 +24,14 @@ import Synchronization
 /// await gateway.stop()
 /// ```
 public final class SimulatedGateway: Sendable {
-    /// The port that is listened on.
+    /// The port that the gateway listens on.
     public let port: Int
     /// The certificate authority that a sender must trust, as PEM.
     public let caCertificatePEM: String
 
     private let listener: any Channel
     private let connections: OpenConnections
-    /// How a gateway behaves.
+    /// The configuration of a gateway.
     public typealias Configuration = SimulatedGatewayConfiguration
 
     private let ledger: GatewayLedger
@@ -50,7 +49,8 @@ public final class SimulatedGateway: Sendable {
         port = listener.localAddress?.port ?? 0
     }
 
-    /// Makes or loads certificates, writes the authority's to `configuration.caFile`, and listens.
+    /// Makes or loads certificates, writes the authority's certificate to `configuration.caFile`,
+    /// and listens.
     ///
     /// - Throws: An error of the system if the address is taken or a file cannot be written.
     public static func start(
@@ -58,7 +58,8 @@ public final class SimulatedGateway: Sendable {
     ) async throws
         -> SimulatedGateway
     {
-        // The true time, not the configuration's: senders judge certificates by their own clock.
+        // The real time, not the configuration's clock: senders judge certificates by their own
+        // clock.
         let authority = try CertificateAuthority.load(
             from: configuration.certificates, host: configuration.host, now: MachineClock.now(),
             lifetime: configuration.certificateLifetime)
@@ -77,7 +78,8 @@ public final class SimulatedGateway: Sendable {
                 }
             }
             .bind(host: configuration.host, port: configuration.port).get()
-        // Not before: where another one has the address, its senders trust what the file holds.
+        // Only now that the address is bound: if another gateway had it, its senders would trust
+        // the certificate that the file holds already.
         do {
             if let caFile = configuration.caFile { try authority.writeCA(to: caFile) }
         } catch {
@@ -89,14 +91,15 @@ public final class SimulatedGateway: Sendable {
             caCertificatePEM: authority.caCertificatePEM)
     }
 
-    /// Stops listening and closes all connections; pushes without an answer do not get one.
+    /// Stops listening and closes all connections.
+    ///
+    /// Pushes without an answer do not get one.
     public func stop() async {
         try? await listener.close()
         await connections.closeAll()
     }
 
-    /// Stops the connections that are open, as a restart of the gateway would; it goes on
-    /// listening.
+    /// Closes the open connections, as a restart of the gateway would, and continues to listen.
     public func closeConnections() async {
         await connections.closeAll()
     }
@@ -105,12 +108,12 @@ public final class SimulatedGateway: Sendable {
 // MARK: - What it answers
 
 extension SimulatedGateway {
-    /// Plays `script` from its beginning, instead of the one before.
+    /// Replaces the script and plays `script` from its beginning.
     public func play(_ script: AnswerScript) {
         judge.replaceScript(script)
     }
 
-    /// Sets what is known of a device token; `nil` forgets it.
+    /// Sets the standing of a device token; `nil` forgets it.
     public func setStanding(_ standing: DeviceStanding?, of deviceToken: String) {
         judge.setStanding(standing, of: deviceToken)
     }
@@ -119,36 +122,36 @@ extension SimulatedGateway {
 // MARK: - What it received
 
 extension SimulatedGateway {
-    /// What was counted since the start.
+    /// The counts since the start.
     public var totals: GatewayTotals { ledger.totals }
 
-    /// The pushes so far in the order of arrival, the last `recordCapacity` of them.
+    /// The last `recordCapacity` pushes, in the order of arrival.
     public var pushes: [ReceivedPush] { ledger.pushes }
 
-    /// The streams that were opened beyond the limit, in order.
+    /// The last `recordCapacity` streams that were opened beyond the limit, in order.
     public var streamLimitViolations: [StreamLimitViolation] { ledger.violations }
 
-    /// What was counted for an `apns-id` whose pushes are still kept.
+    /// Returns the counts of an `apns-id`, as far as its pushes are kept.
     public func tally(of apnsID: String) -> PushTally {
         ledger.tally(of: apnsID)
     }
 
-    /// Waits until `count` pushes have arrived since the start, and returns those that are kept of
-    /// the first `count`.
+    /// Waits until `count` pushes have arrived since the start, and returns those of the first
+    /// `count` that are still kept.
     ///
-    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, or `CancellationError` if the task is
     ///   cancelled.
     public func pushes(count: Int, within limit: Duration) async throws -> [ReceivedPush] {
         _ = try await totals(within: limit) { $0.received >= count }
         return pushes.filter { $0.number <= count }
     }
 
-    /// Waits until `condition` holds for the totals, and returns those for which it did.
+    /// Waits until `condition` holds for the totals, and returns the totals for which it did.
     ///
-    /// `condition` is called at each change, under a lock: it must be quick and must not ask the
-    /// gateway anything.
+    /// `condition` is called at each change, under a lock. It must be quick and must not call the
+    /// gateway.
     ///
-    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, or `CancellationError` if the task is
     ///   cancelled.
     public func totals(
         within limit: Duration, until condition: @escaping @Sendable (GatewayTotals) -> Bool
@@ -166,7 +169,7 @@ extension SimulatedGateway {
             certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))
         tls.applicationProtocols = ["h2"]
         tls.minimumTLSVersion = .tlsv12
-        // FIN follows close_notify after this time at the latest; senders need not answer it.
+        // Senders need not answer close_notify: the socket closes after this time at the latest.
         tls.shutdownTimeout = .milliseconds(100)
         return try NIOSSLContext(configuration: tls)
     }
@@ -189,8 +192,10 @@ extension SimulatedGateway {
         try pipeline.addHandler(connection)
     }
 
-    /// The settings that APNs was seen to send, and no guards of the library's own: they would end
-    /// connections for what a test does on purpose.
+    /// The settings that APNs has been observed to send.
+    ///
+    /// The library's own guards are relaxed, because they would end connections for what a test
+    /// does on purpose.
     private static func connectionConfiguration(
         _ configuration: Configuration
     ) -> NIOHTTP2Handler.ConnectionConfiguration {
@@ -225,11 +230,11 @@ extension SimulatedGateway {
     }
 }
 
-/// The connections that are open, so that they can be closed.
+/// The open connections, kept so that they can be closed.
 private final class OpenConnections: Sendable {
     private let channels = Mutex<[ObjectIdentifier: any Channel]>([:])
 
-    /// Takes a connection in, until it is closed.
+    /// Adds a connection, and removes it again when it closes.
     func insert(_ channel: any Channel) {
         let key = ObjectIdentifier(channel)
         channels.withLock { $0[key] = channel }
@@ -238,7 +243,7 @@ private final class OpenConnections: Sendable {
         }
     }
 
-    /// Closes all, and waits until they are.
+    /// Closes all connections and waits until they are closed.
     func closeAll() async {
         let open = channels.withLock { Array($0.values) }
         for channel in open { channel.close(promise: nil) }

@@ -1,25 +1,27 @@
-/// One step of a script: an answer, when it is given, and how often.
+/// One step of a script: an answer, its delay, and how often it is given.
 public struct ScriptedAnswer: Sendable, Hashable {
-    /// What is accounted of a push that got this answer.
+    /// How a push that gets this answer is counted.
     public enum Accounting: String, Sendable, Hashable, CaseIterable {
-        /// As ``GatewayAnswer/isAcceptedByDefault`` says.
+        /// As ``GatewayAnswer/isAcceptedByDefault`` says for the answer.
         case byAnswer
-        /// The gateway has taken the push on, whatever it answered.
+        /// The push counts as accepted, whatever the gateway answered.
         case accepted
-        /// The gateway has not taken the push on.
+        /// The push does not count as accepted.
         case notAccepted
     }
 
-    /// What is done.
+    /// The answer that the gateway gives.
     public var answer: GatewayAnswer
-    /// How often, at least 1; `nil` is forever.
+    /// How often the step applies, at least 1; `nil` means without limit.
     public var times: Int?
-    /// How long the answer takes: drawn evenly from this range.
+    /// The range that the delay of the answer is drawn from, evenly distributed.
     public var delay: ClosedRange<Duration>
-    /// Whether the push counts as accepted.
+    /// How a push that gets this answer is counted.
     public var accounting: Accounting
 
-    /// Without `times` the answer is given forever, and without `delay` at once.
+    /// Creates a step.
+    ///
+    /// By default, the answer is given without limit and at once.
     public init(
         _ answer: GatewayAnswer, times: Int? = nil, delay: ClosedRange<Duration> = .zero ... .zero,
         accounting: Accounting = .byAnswer
@@ -40,72 +42,79 @@ public struct ScriptedAnswer: Sendable, Hashable {
     }
 }
 
-/// Which pushes a rule of a script is about, and which of them share its steps.
+/// The pushes that a rule of a script applies to, and which of them share its steps.
 public enum ScriptScope: Sendable, Hashable {
-    /// All pushes, one sequence of steps for all of them together.
+    /// All pushes, which share one sequence of steps.
     case all
-    /// All pushes to this device token, hexadecimal in lower case.
+    /// All pushes to this device token, in lower-case hexadecimal digits.
     case device(String)
-    /// All pushes, with the steps from the first for each device token.
+    /// All pushes; each device token goes through the steps from the first.
     case eachDevice
-    /// All pushes, with the steps from the first for each `apns-id`: "fail twice, then accept".
+    /// All pushes; each `apns-id` goes through the steps from the first: "fail twice, then accept".
     case eachPush
 }
 
-/// A sequence of steps for some pushes; when its steps are used up, the rule is over for them.
+/// A sequence of steps for some pushes.
+///
+/// The rule no longer applies to them once its steps are used up.
 public struct ScriptRule: Sendable, Hashable {
-    /// Which pushes.
+    /// The pushes that the rule applies to.
     public var scope: ScriptScope
-    /// What they get, in order.
+    /// The steps, in order.
     public var answers: [ScriptedAnswer]
 
-    /// The pushes of `scope` get `answers` one after the other.
+    /// Creates a rule that answers the pushes of `scope` with `answers`, one after the other.
     public init(_ scope: ScriptScope, _ answers: [ScriptedAnswer]) {
         self.scope = scope
         self.answers = answers
     }
 }
 
-/// What a simulated gateway answers instead of accepting.
+/// The answers that a simulated gateway gives instead of accepting every push.
 ///
-/// A push that fails one of APNs' checks is refused for that, and uses up no step. For any other
-/// the first rule decides that is about it and has steps left; without one it is accepted.
+/// A push that fails one of APNs' checks is refused for that reason and uses up no step. Any other
+/// push gets a step of the first rule that applies to it and has steps left. Without such a rule,
+/// it is accepted.
 public struct AnswerScript: Sendable, Hashable {
-    /// The rules, the first that applies decides.
+    /// The rules; the first one that applies decides.
     public var rules: [ScriptRule]
 
-    /// Creates a script; without rules everything is accepted.
+    /// Creates a script.
+    ///
+    /// A script without rules accepts every push.
     public init(_ rules: [ScriptRule] = []) {
         self.rules = rules
     }
 
-    /// Answers every push with the steps of `answers`, then accepts.
+    /// Returns a script that answers all pushes with the steps of `answers`, then accepts.
     public static func all(_ answers: ScriptedAnswer...) -> AnswerScript {
         AnswerScript([ScriptRule(.all, answers)])
     }
 }
 
-/// Plays a script: knows which steps are used up.
+/// Plays a script and keeps track of the steps that are used up.
 struct ScriptPlayer {
-    /// Whose steps are counted.
+    /// Identifies one count of used steps: of a rule, or of a rule and a device or push.
     private enum Counter: Hashable {
         case rule(Int)
         case device(Int, String)
         case push(Int, String)
     }
 
-    /// Counters beyond this are forgotten, all at once: a gateway may run for months.
+    /// The maximum number of counters.
+    ///
+    /// All are reset when it is reached, because a gateway may run for months.
     private static let maximumCounters = 1_000_000
 
     private let script: AnswerScript
     private var used: [Counter: Int] = [:]
 
-    /// Begins `script`.
+    /// Creates a player at the beginning of `script`.
     init(_ script: AnswerScript) {
         self.script = script
     }
 
-    /// The step for a push to `token` with the identifier `apnsID`, which is used up by this.
+    /// Returns the step for a push to `token` with the identifier `apnsID`, and marks it as used.
     mutating func next(token: String, apnsID: String) -> ScriptedAnswer {
         for (index, rule) in script.rules.enumerated() {
             guard let counter = counter(of: rule, at: index, token: token, apnsID: apnsID) else {
@@ -133,7 +142,8 @@ struct ScriptPlayer {
 }
 
 extension ScriptRule {
-    /// The step for the push after `count` others, or `nil` if the steps are used up.
+    /// Returns the step for the push that follows `count` others, or `nil` if all steps are used
+    /// up.
     func step(after count: Int) -> ScriptedAnswer? {
         var remaining = count
         for answer in answers {

@@ -4,32 +4,33 @@
     public import Foundation
 #endif
 
-/// What the gateway does about one push.
+/// The gateway's answer to one push.
 public enum GatewayAnswer: Sendable, Hashable {
     /// Status 200 without a body.
     case accept
     /// A status with a reason, as APNs words it.
     case refuse(GatewayRefusal)
-    /// A status with any body, as a proxy in between would send it.
+    /// A status with any body, such as a proxy between sender and gateway would send.
     case raw(status: Int, contentType: String, body: String)
-    /// Nothing, ever; the connection stays open and other pushes are answered.
+    /// No answer, ever. The connection stays open and other pushes are answered.
     case silence
     /// RST_STREAM instead of an answer.
     case resetStream(StreamReset)
     /// GOAWAY for the whole connection.
     case goAway(GoAway)
-    /// The TCP connection ends without a word of HTTP/2.
+    /// The TCP connection ends without any HTTP/2 frame.
     case closeConnection(ConnectionEnd)
-    /// From now on nothing on this connection is read or answered: a black hole.
+    /// From now on, nothing on this connection is read or answered: a black hole.
     case freezeConnection
-    /// Status 200, and from then on another stream limit, announced by SETTINGS before the answer.
+    /// Status 200, preceded by SETTINGS that announce another stream limit.
     case acceptLimitingStreams(to: Int)
 
-    /// Whether a gateway that answers so has taken the push on, unless a script says otherwise.
+    /// Whether a gateway that gives this answer has accepted the push, unless a script says
+    /// otherwise.
     ///
-    /// A stream that was refused, or that lies beyond a GOAWAY's last stream, was not processed
-    /// (RFC 9113 §§6.8 and 8.7). Behind a reset of another kind or a closed connection, a gateway
-    /// may well have processed it; here it has.
+    /// A stream that was refused, or that is above the last stream of a GOAWAY, was not processed
+    /// (RFC 9113 §§6.8 and 8.7). After another kind of reset or a closed connection, a gateway may
+    /// have processed the push. The simulator counts it as accepted.
     public var isAcceptedByDefault: Bool {
         switch self {
         case .accept, .acceptLimitingStreams, .closeConnection: true
@@ -40,7 +41,7 @@ public enum GatewayAnswer: Sendable, Hashable {
         }
     }
 
-    /// The status that is sent, if one is.
+    /// The HTTP status that is sent; `nil` if none is.
     public var status: Int? {
         switch self {
         case .accept, .acceptLimitingStreams: 200
@@ -59,12 +60,17 @@ public struct GatewayRefusal: Sendable, Hashable {
     public var status: Int
     /// One of APNs' reasons, or any other text.
     public var reason: String
-    /// When the device token became invalid; APNs sends it with 410 only, in milliseconds.
+    /// When the device token became invalid.
+    ///
+    /// APNs sends it in milliseconds, and with status 410 only.
     public var timestamp: Date?
     /// The value of a `retry-after` header, in seconds.
     public var retryAfter: Int?
 
-    /// Without `timestamp` and `retryAfter` the answer has no such member and no such header.
+    /// Creates a refusal.
+    ///
+    /// Without `timestamp` the body has no such member, and without `retryAfter` the answer has no
+    /// such header.
     public init(status: Int, reason: String, timestamp: Date? = nil, retryAfter: Int? = nil) {
         self.status = status
         self.reason = reason
@@ -85,9 +91,9 @@ public struct GatewayRefusal: Sendable, Hashable {
 public enum StreamReset: String, Sendable, Hashable, CaseIterable {
     /// REFUSED_STREAM: the push was not processed and may be sent again at once.
     case refused
-    /// CANCEL: nobody knows.
+    /// CANCEL: the sender cannot know whether the push was processed.
     case cancelled
-    /// INTERNAL_ERROR: nobody knows.
+    /// INTERNAL_ERROR: the sender cannot know whether the push was processed.
     case internalError
 }
 
@@ -101,15 +107,15 @@ public enum ConnectionEnd: String, Sendable, Hashable, CaseIterable {
 
 /// A GOAWAY and what follows it.
 public struct GoAway: Sendable, Hashable {
-    /// Which streams the gateway still takes responsibility for.
+    /// The streams that the gateway still takes responsibility for.
     public enum LastStream: String, Sendable, Hashable, CaseIterable {
-        /// All that were opened so far, that of this push included.
+        /// All streams opened so far, including that of this push.
         case highest
-        /// Those before this push; it and all later ones count as not processed.
+        /// The streams before this push. This push and all later ones count as not processed.
         case beforeThis
     }
 
-    /// What becomes of the connection.
+    /// What happens to the connection after the GOAWAY.
     public enum Ending: String, Sendable, Hashable, CaseIterable {
         /// The open streams are answered, then the connection is closed.
         case drain
@@ -119,26 +125,28 @@ public struct GoAway: Sendable, Hashable {
         case keepOpen
     }
 
-    /// The kinds of error that a GOAWAY can state.
+    /// The error codes that a GOAWAY can carry.
     public enum ErrorCode: String, Sendable, Hashable, CaseIterable {
-        /// NO_ERROR: a planned departure.
+        /// NO_ERROR: a planned shutdown.
         case noError
         /// INTERNAL_ERROR.
         case internalError
-        /// ENHANCE_YOUR_CALM: the sender was too demanding.
+        /// ENHANCE_YOUR_CALM: the sender generates excessive load.
         case enhanceYourCalm
     }
 
-    /// Which streams the gateway still takes responsibility for.
+    /// The streams that the gateway still takes responsibility for.
     public var lastStream: LastStream
-    /// What becomes of the connection.
+    /// What happens to the connection after the GOAWAY.
     public var ending: Ending
     /// The error code.
     public var errorCode: ErrorCode
-    /// The reason in the JSON debug data, as APNs sends it; `nil` for no debug data.
+    /// The reason in the JSON debug data, as APNs sends it; `nil` means no debug data.
     public var reason: String?
 
-    /// Creates a GOAWAY; without arguments the graceful one.
+    /// Creates a GOAWAY.
+    ///
+    /// The defaults describe a graceful one.
     public init(
         lastStream: LastStream = .highest, ending: Ending = .drain,
         errorCode: ErrorCode = .noError, reason: String? = "Shutdown"

@@ -4,33 +4,32 @@
     public import Foundation
 #endif
 
-/// A script as a JSON file states it (`docs/gateway-simulator.md`): rules, and what is known of
-/// devices.
+/// A script read from a JSON file (`docs/gateway-simulator.md`): rules, and the known devices.
 public struct ScriptFile: Sendable, Hashable {
-    /// Where a file is not a script, and what would be one.
+    /// A place where a file is not a valid script, and what is allowed there.
     public struct Fault: Error, Hashable, CustomStringConvertible {
-        /// The place: names of members and numbers of elements from 0, joined by dots.
+        /// The place: names of members and indices of elements (from 0), joined by dots.
         public var place: String
         /// What is wrong, and what is allowed.
         public var problem: String
 
-        /// Both in a sentence.
+        /// The place and the problem in one sentence.
         public var description: String {
             place.isEmpty ? "the script \(problem)" : "the script's '\(place)' \(problem)"
         }
     }
 
-    /// The size of a file, in bytes.
+    /// The maximum size of a file, in bytes.
     public static let maximumBytes = 1 << 20
 
     /// The rules.
     public var script: AnswerScript
-    /// What is known of device tokens.
+    /// The gateway's knowledge of device tokens, by token in lower case.
     public var devices: [String: DeviceStanding]
 
-    /// Reads the text of a file.
+    /// Parses the text of a script file.
     ///
-    /// - Throws: ``Fault`` at the first place that does not fit.
+    /// - Throws: ``Fault`` at the first invalid place.
     public init(json: Data) throws(Fault) {
         guard json.count <= Self.maximumBytes else {
             throw Fault(place: "", problem: "is larger than \(Self.maximumBytes) bytes")
@@ -116,7 +115,7 @@ public struct ScriptFile: Sendable, Hashable {
 }
 
 extension ScriptedAnswer {
-    /// Reads a step of a script file.
+    /// Parses one step of a script file.
     init(_ place: ScriptPlace) throws(ScriptFile.Fault) {
         var members = try ScriptMembers(place.tree, at: place.path)
         let answer = try GatewayAnswer(&members)
@@ -134,7 +133,7 @@ extension GatewayAnswer {
         "freezeConnection", "acceptLimitingStreams",
     ]
 
-    /// Takes an answer out of the members of a step.
+    /// Takes the members of an answer out of those of a step.
     init(_ members: inout ScriptMembers) throws(ScriptFile.Fault) {
         switch try members.word("do", of: Self.words) {
         case "accept": self = .accept
@@ -159,7 +158,7 @@ extension GatewayAnswer {
 }
 
 extension GatewayRefusal {
-    /// Takes a refusal out of the members of a step.
+    /// Takes the members of a refusal out of those of a step.
     init(_ members: inout ScriptMembers) throws(ScriptFile.Fault) {
         self.init(
             status: try members.requiredNumber("status", in: 400...599),
@@ -169,7 +168,7 @@ extension GatewayRefusal {
 }
 
 extension GoAway {
-    /// Takes a GOAWAY out of the members of a step.
+    /// Takes the members of a GOAWAY out of those of a step.
     init(_ members: inout ScriptMembers) throws(ScriptFile.Fault) {
         self.init(
             lastStream: try members.choice("lastStream", LastStream.self) ?? .highest,

@@ -13,7 +13,9 @@ enum ScriptTree: Decodable {
     case bool(Bool)
     case null
 
-    /// Reads a value; numbers must be whole.
+    /// Decodes a value.
+    ///
+    /// Numbers must be whole.
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
@@ -32,26 +34,28 @@ enum ScriptTree: Decodable {
     }
 }
 
-/// A value with its place in the file.
+/// A value and its place in the file.
 struct ScriptPlace {
     /// The value.
     var tree: ScriptTree
-    /// Names and numbers joined by dots.
+    /// Names of members and indices of elements, joined by dots.
     var path: String
 
-    /// A fault at this place.
+    /// Returns a fault at this place.
     func fault(_ problem: String) -> ScriptFile.Fault {
         ScriptFile.Fault(place: path, problem: problem)
     }
 }
 
-/// The members of an object, taken out one by one; what is left in the end is a fault.
+/// The members of an object, taken out one by one.
+///
+/// Members that remain at the end are a fault.
 struct ScriptMembers {
     private var members: [String: ScriptTree]
     private let path: String
     private var known: [String] = []
 
-    /// The members of `tree`, which must be an object.
+    /// Creates the members of `tree`, which must be an object.
     init(_ tree: ScriptTree, at path: String) throws(ScriptFile.Fault) {
         guard case .object(let members) = tree else {
             throw ScriptFile.Fault(place: path, problem: "must be an object")
@@ -60,7 +64,9 @@ struct ScriptMembers {
         self.path = path
     }
 
-    /// Takes a member out; `nil` if there is none, or it is null.
+    /// Takes a member out.
+    ///
+    /// Returns `nil` if it is missing or null.
     mutating func take(_ name: String) -> ScriptPlace? {
         known.append(name)
         guard let tree = members.removeValue(forKey: name) else { return nil }
@@ -68,7 +74,7 @@ struct ScriptMembers {
         return ScriptPlace(tree: tree, path: path(of: name))
     }
 
-    /// Refuses members that nobody has taken.
+    /// Throws a fault if a member is left that was not taken.
     func finish() throws(ScriptFile.Fault) {
         guard let name = members.keys.min() else { return }
         throw ScriptFile.Fault(
@@ -76,7 +82,9 @@ struct ScriptMembers {
             problem: "is unknown here; known are \(known.joined(separator: ", "))")
     }
 
-    /// The elements of a list; none if there is no such member.
+    /// Takes the elements of a list.
+    ///
+    /// Returns none if there is no such member.
     mutating func list(_ name: String) throws(ScriptFile.Fault) -> [ScriptPlace] {
         guard let place = take(name) else { return [] }
         guard case .array(let elements) = place.tree else { throw place.fault("must be a list") }
@@ -85,20 +93,20 @@ struct ScriptMembers {
         }
     }
 
-    /// A text that may be missing.
+    /// Takes a text, or returns `nil` if it is missing.
     mutating func optionalText(_ name: String) throws(ScriptFile.Fault) -> String? {
         guard let place = take(name) else { return nil }
         guard case .string(let text) = place.tree else { throw place.fault("must be a text") }
         return text
     }
 
-    /// A text.
+    /// Takes a required text.
     mutating func text(_ name: String) throws(ScriptFile.Fault) -> String {
         guard let text = try optionalText(name) else { throw missing(name) }
         return text
     }
 
-    /// A list of texts that may be missing.
+    /// Takes a list of texts, or returns `nil` if it is missing.
     mutating func texts(_ name: String) throws(ScriptFile.Fault) -> [String]? {
         guard members[name] != nil else {
             known.append(name)
@@ -112,7 +120,7 @@ struct ScriptMembers {
         return texts
     }
 
-    /// One of some words.
+    /// Takes a required text that must be one of `words`.
     mutating func word(_ name: String, of words: [String]) throws(ScriptFile.Fault) -> String {
         guard let word = try optionalText(name) else { throw missing(name) }
         guard words.contains(word) else {
@@ -123,7 +131,7 @@ struct ScriptMembers {
         return word
     }
 
-    /// One of an enumeration's words, which may be missing.
+    /// Takes the raw value of an enumeration's case, or returns `nil` if it is missing.
     mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ name: String, _ type: Choice.Type
     ) throws(ScriptFile.Fault) -> Choice? {
@@ -134,7 +142,7 @@ struct ScriptMembers {
         return Choice(rawValue: try word(name, of: Choice.allCases.map(\.rawValue)))
     }
 
-    /// A whole number within a range, which may be missing.
+    /// Takes a whole number within `range`, or returns `nil` if it is missing.
     mutating func number(
         _ name: String, in range: ClosedRange<Int>
     ) throws(ScriptFile.Fault) -> Int? {
@@ -142,7 +150,7 @@ struct ScriptMembers {
         return try Self.number(place, in: range)
     }
 
-    /// A whole number within a range.
+    /// Takes a required whole number within `range`.
     mutating func requiredNumber(
         _ name: String, in range: ClosedRange<Int>
     ) throws(ScriptFile.Fault) -> Int {
@@ -150,7 +158,9 @@ struct ScriptMembers {
         return number
     }
 
-    /// A time in milliseconds, or a list of the shortest and the longest; nothing means at once.
+    /// Takes a time in milliseconds, or a list of the shortest and the longest time.
+    ///
+    /// A missing member means zero.
     mutating func milliseconds(
         _ name: String
     ) throws(ScriptFile.Fault) -> ClosedRange<Duration> {
@@ -167,14 +177,14 @@ struct ScriptMembers {
         return .milliseconds(low) ... .milliseconds(high)
     }
 
-    /// A moment in milliseconds since 1970, which may be missing.
+    /// Takes a moment in milliseconds since 1970, or returns `nil` if it is missing.
     mutating func optionalMoment(_ name: String) throws(ScriptFile.Fault) -> Date? {
         try number(name, in: 0...253_402_300_799_999).map {
             Date(timeIntervalSince1970: Double($0) / 1000)
         }
     }
 
-    /// A moment in milliseconds since 1970.
+    /// Takes a required moment in milliseconds since 1970.
     mutating func moment(_ name: String) throws(ScriptFile.Fault) -> Date {
         guard let moment = try optionalMoment(name) else { throw missing(name) }
         return moment

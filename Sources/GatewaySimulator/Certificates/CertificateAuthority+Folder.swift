@@ -9,11 +9,10 @@ import X509
 #endif
 
 extension CertificateAuthority {
-    /// The least time that kept certificates must still be valid for.
+    /// The minimum remaining validity of stored certificates; with less, new ones are made.
     private static let minimumRemainder: TimeInterval = 86_400
 
-    /// Takes the certificates from `source`, where there are any that still serve, or makes new
-    /// ones.
+    /// Loads the certificates from `source` if they are still usable, or else makes new ones.
     ///
     /// - Throws: An error of the file system if the folder or a file cannot be written.
     static func load(

@@ -10,7 +10,7 @@ import X509
 
 /// The certificate authority of one simulated gateway, and the server certificate that it issued.
 ///
-/// The authority's private key is forgotten as soon as it has signed.
+/// The authority's private key is discarded as soon as it has signed.
 struct CertificateAuthority: Sendable {
     /// The authority's certificate as PEM.
     var caCertificatePEM: String
@@ -19,8 +19,10 @@ struct CertificateAuthority: Sendable {
     /// The server's private key as PEM.
     var serverKeyPEM: String
 
-    /// Makes an authority and a certificate for `localhost`, `127.0.0.1`, `::1` and `host`, which
-    /// are valid from an hour before `now` (senders' clocks differ) to `lifetime` after it.
+    /// Creates an authority and a certificate for `localhost`, `127.0.0.1`, `::1` and `host`.
+    ///
+    /// Both are valid from an hour before `now`, because senders' clocks differ, to `lifetime`
+    /// after it, which is at least an hour.
     init(host: String, now: Date, lifetime: Duration) throws {
         let validity =
             now.addingTimeInterval(

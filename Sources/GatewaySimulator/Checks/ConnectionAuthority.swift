@@ -1,15 +1,18 @@
-/// The rules for provider tokens, which belong to a connection: what a team, a key and a token may
-/// do depends on what was seen before.
+/// The rules for the provider tokens of one connection.
+///
+/// APNs ties a connection to its providers: which team, key and token it accepts depends on the
+/// tokens that the connection has used before.
 struct ConnectionAuthority {
-    /// What of a gateway's configuration the rules need.
+    /// The parts of a gateway's configuration that the rules need.
     struct Rules: Sendable {
-        /// Who is believed.
+        /// The providers that the gateway trusts.
         var trust: ProviderTrust
         /// The gateway's environment.
         var environment: SimulatedEnvironment
-        /// How old a token may be, in seconds.
+        /// The maximum age of a token, in seconds.
         var maximumAge: Int64
-        /// How much younger than the one before a new token must be, in seconds; 0 for no rule.
+        /// The minimum time between the issue of a new token and that of its predecessor, in
+        /// seconds; 0 for no rule.
         var minimumUpdateInterval: Int64
         /// How far ahead the provider's clock may be, in seconds.
         var clockTolerance: Int64
@@ -17,9 +20,9 @@ struct ConnectionAuthority {
         var afterExpiredToken: ExpiredTokenPolicy
     }
 
-    /// A token's holder.
+    /// The holder of a provider token.
     struct Provider: Equatable {
-        /// The key.
+        /// The key identifier.
         var keyID: String
         /// The team.
         var teamID: String
@@ -29,7 +32,9 @@ struct ConnectionAuthority {
         var issuedAt: Int64
     }
 
-    /// Distinct tokens that are remembered; a sender has one or two.
+    /// The maximum number of distinct tokens to remember.
+    ///
+    /// A sender uses one or two.
     private static let maximumTokens = 64
 
     private let rules: Rules
@@ -38,14 +43,14 @@ struct ConnectionAuthority {
     private var newestIssue: Int64?
     private var isWedged = false
 
-    /// A new connection.
+    /// Creates the rules of a new connection.
     init(_ rules: Rules) {
         self.rules = rules
     }
 
     /// Judges the value of an `authorization` header at the time `now`, in seconds since 1970.
     ///
-    /// Each distinct token's signature is verified once.
+    /// The signature of each distinct token is verified once.
     mutating func judge(_ authorization: String?, now: Int64) -> Result<Provider, PushFault> {
         guard let token = Self.bearer(authorization) else {
             return .failure(
@@ -113,7 +118,7 @@ struct ConnectionAuthority {
         return .success(provider)
     }
 
-    /// Applies what binds a connection to the providers seen on it.
+    /// Checks a verified token against the providers that the connection has already used.
     private mutating func admit(
         _ provider: Provider, token: String
     ) -> Result<Provider, PushFault> {

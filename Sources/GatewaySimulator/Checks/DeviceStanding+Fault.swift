@@ -1,5 +1,5 @@
 extension DeviceStanding {
-    /// What is wrong with a push to a device of this standing, or `nil`.
+    /// Returns what is wrong with a push to a device of this standing, or `nil`.
     func fault(topic: String) -> PushFault? {
         switch self {
         case .registered(let topics):

@@ -5,7 +5,9 @@ public struct HeaderField: Sendable, Hashable {
     /// The value.
     public var value: String
 
-    /// Takes both as they were received, or as they are to be sent.
+    /// Creates a field.
+    ///
+    /// Name and value stay as they are given.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
@@ -13,7 +15,7 @@ public struct HeaderField: Sendable, Hashable {
 }
 
 extension [HeaderField] {
-    /// The value of the first field `name`, which is given in lower case.
+    /// The value of the first field called `name`, which must be in lower case.
     public subscript(name: String) -> String? {
         first { $0.name == name }?.value
     }

@@ -6,7 +6,7 @@ import Crypto
     import Foundation
 #endif
 
-/// The parts of a provider token: a JSON web token in compact form (RFC 7515) as APNs wants it.
+/// The parts of a provider token: a JSON web token in compact form (RFC 7515), as APNs requires it.
 struct ProviderToken {
     private struct Header: Decodable {
         var alg: String
@@ -22,12 +22,12 @@ struct ProviderToken {
     let keyID: String
     /// The team.
     let teamID: String
-    /// When it was issued, in seconds since 1970.
+    /// When the token was issued, in seconds since 1970.
     let issuedAt: Int64
     private let signedText: ArraySlice<UInt8>
     private let signature: Data
 
-    /// Reads a token, or returns `nil` if it does not have the right form.
+    /// Parses a token, or returns `nil` if it is malformed.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -43,7 +43,7 @@ struct ProviderToken {
         self.signature = signature
     }
 
-    /// Whether `key` made the signature: `r` and `s`, 32 bytes each (RFC 7518 §3.4).
+    /// Returns whether `key` made the signature: `r` and `s`, 32 bytes each (RFC 7518 §3.4).
     func isSigned(by key: P256.Signing.PublicKey) -> Bool {
         guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature)
         else { return false }

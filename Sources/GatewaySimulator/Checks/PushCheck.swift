@@ -1,24 +1,28 @@
-/// APNs' rules for a single push, besides those for provider tokens and devices.
+/// APNs' rules for a single push, except those for provider tokens and devices.
 ///
-/// Method and path come first, then the provider token (a gateway tells strangers nothing), then
-/// the headers, the payload and at last the device.
+/// Method and path are checked first, then the provider token (an unauthenticated sender learns
+/// nothing more), then the headers, the payload, and finally the device.
 struct PushCheck {
-    /// The number of bytes of a collapse identifier (Apple).
+    /// The maximum number of bytes of a collapse identifier (Apple).
     static let maximumCollapseIDBytes = 64
-    /// The number of bytes of a topic; Apple states none, and bundle IDs are far shorter.
+    /// The maximum number of bytes of a topic.
+    ///
+    /// Apple states none; bundle IDs are far shorter.
     static let maximumTopicBytes = 255
-    /// The digits of a device token: an APNs token has 64 today and may grow.
+    /// The maximum number of digits of a device token.
+    ///
+    /// An APNs token has 64 today and may grow.
     static let maximumTokenDigits = 512
 
-    /// The header block, in the order it came.
+    /// The header block, in the order of arrival.
     let headers: [HeaderField]
     /// The bytes of the body.
     let payload: [UInt8]
-    /// Whether `apns-push-type` may be missing.
+    /// What to do about a push without `apns-push-type`.
     let missingPushType: MissingPushTypePolicy
 
-    /// The device token of a path `/3/device/<token>`, whatever it looks like; `nil` for other
-    /// paths.
+    /// Returns the device token of a path `/3/device/<token>` in lower case, valid or not; `nil`
+    /// for other paths.
     static func token(inPath path: String) -> String? {
         let prefix = "/3/device/"
         guard path.hasPrefix(prefix) else { return nil }
@@ -39,7 +43,7 @@ struct PushCheck {
         }
     }
 
-    /// Checks everything that the push says about itself, and returns its topic.
+    /// Checks the headers, the device token and the payload, and returns the topic.
     func checkContent() throws(PushFault) -> String {
         try checkDuplicates()
         try checkToken()
@@ -170,7 +174,7 @@ extension PushCheck {
         }
     }
 
-    /// Whether `text` is 8-4-4-4-12 hexadecimal digits in lower case.
+    /// Returns whether `text` is a UUID: 8-4-4-4-12 hexadecimal digits in lower case.
     static func isCanonicalUUID(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         guard bytes.count == 36 else { return false }

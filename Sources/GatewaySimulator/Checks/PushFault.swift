@@ -4,11 +4,13 @@
     import Foundation
 #endif
 
-/// What is wrong with a push: the refusal, and the rule that it broke in words.
+/// The reason why a push is refused: the refusal, and the broken rule in words.
 struct PushFault: Error, Hashable {
-    /// What is answered.
+    /// The refusal that the gateway answers with.
     var refusal: GatewayRefusal
-    /// What a developer needs to know; it names no device token and no secret.
+    /// The explanation for a developer.
+    ///
+    /// It contains no device token and no secret.
     var explanation: String
 
     init(_ status: Int, _ reason: String, _ explanation: String, timestamp: Date? = nil) {

@@ -1,6 +1,6 @@
-/// The values of `apns-push-type`, with the rules that come with each.
+/// The values of `apns-push-type`, with the rules of each.
 ///
-/// The source is Apple's "Sending notification requests to APNs", its table of push types.
+/// The source is the table of push types in Apple's "Sending notification requests to APNs".
 enum PushKind: String, CaseIterable {
     case alert
     case background
@@ -14,9 +14,9 @@ enum PushKind: String, CaseIterable {
     case widgets
     case controls
 
-    /// The priorities that are legal.
+    /// The allowed priorities.
     ///
-    /// Apple states them for alert, background and location; the others may have any.
+    /// Apple states them for alert, background and location. The other types may have any.
     var priorities: Set<Int> {
         switch self {
         case .background: [5]
@@ -27,7 +27,7 @@ enum PushKind: String, CaseIterable {
         }
     }
 
-    /// What a topic has behind the bundle ID.
+    /// The suffix that a topic has after the bundle ID.
     var topicSuffix: String {
         switch self {
         case .alert, .background, .mdm: ""
@@ -42,7 +42,7 @@ enum PushKind: String, CaseIterable {
         }
     }
 
-    /// The size of a payload, in bytes.
+    /// The maximum size of a payload, in bytes.
     var maximumPayloadBytes: Int {
         self == .voip ? 5120 : 4096
     }

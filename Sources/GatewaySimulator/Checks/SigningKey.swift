@@ -1,6 +1,6 @@
 public import Crypto
 
-/// The environment that a gateway stands for, and that keys and device tokens belong to.
+/// The environment that a gateway serves, and that keys and device tokens belong to.
 public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
     /// Tokens of builds under development (APNs: the sandbox host).
     case development
@@ -8,7 +8,7 @@ public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
     case production
 }
 
-/// The public half of a provider's signing key, as it is known to the gateway.
+/// The public half of a provider's signing key, as the gateway knows it.
 public struct SigningKey: Sendable {
     /// The key identifier, `kid` in a provider token.
     public var keyID: String
@@ -16,12 +16,14 @@ public struct SigningKey: Sendable {
     public var teamID: String
     /// The public key.
     public var publicKey: P256.Signing.PublicKey
-    /// The topics it may push to; `nil` for all of the team's.
+    /// The topics that the key may push to; `nil` for all topics of the team.
     public var topics: Set<String>?
-    /// The only environment it is valid for; `nil` for both.
+    /// The only environment that the key is valid for; `nil` for both.
     public var environment: SimulatedEnvironment?
 
-    /// Unless limited, the key is good for all topics of its team in both environments.
+    /// Creates a key.
+    ///
+    /// By default, it is valid for all topics of its team in both environments.
     public init(
         keyID: String, teamID: String, publicKey: P256.Signing.PublicKey,
         topics: Set<String>? = nil, environment: SimulatedEnvironment? = nil
@@ -36,7 +38,7 @@ public struct SigningKey: Sendable {
     /// Creates a key from the PEM text of the public key (`BEGIN PUBLIC KEY`) or of the private key
     /// (`BEGIN PRIVATE KEY`, the form of Apple's `.p8` files).
     ///
-    /// - Throws: An error of swift-crypto if the text is neither for the curve P-256.
+    /// - Throws: An error of swift-crypto if the text is not a key on the curve P-256.
     public init(
         keyID: String, teamID: String, pem: String, topics: Set<String>? = nil,
         environment: SimulatedEnvironment? = nil
@@ -52,10 +54,10 @@ public struct SigningKey: Sendable {
     }
 }
 
-/// Which providers a gateway believes.
+/// The providers that a gateway trusts.
 public enum ProviderTrust: Sendable {
     /// Provider tokens signed by one of these keys.
     case keys([SigningKey])
-    /// Any provider token of the right form; its signature is not verified.
+    /// Any well-formed provider token. Its signature is not verified.
     case anyKey
 }

@@ -11,7 +11,7 @@ import NIOSSL
 #endif
 
 extension GatewayConnection {
-    /// Gives the answer of `push`, unless the stream is no longer open.
+    /// Carries out the answer to `push`, unless the stream is no longer open.
     func answer(_ push: ReceivedPush, on id: HTTP2StreamID, isAuthenticated: Bool) {
         guard !isFrozen, streams[id] != nil else { return }
         switch push.answer {
@@ -41,7 +41,8 @@ extension GatewayConnection {
         closeIfDrained()
     }
 
-    /// Sends a GOAWAY with `lastStream`, forgets the streams beyond it, and does what follows.
+    /// Sends a GOAWAY with `lastStream`, drops the streams above it, and closes the connection if
+    /// `wish` says so.
     func goAway(_ wish: GoAway, lastStream: HTTP2StreamID) {
         if let departure, lastStream > departure.lastStream { return }
         var debugData: ByteBuffer?
@@ -62,13 +63,13 @@ extension GatewayConnection {
         if wish.ending == .close { close(.finish) }
     }
 
-    /// Closes the connection if a GOAWAY promised so and all streams have been answered.
+    /// Closes the connection if a GOAWAY announced it and all open streams have been answered.
     func closeIfDrained() {
         guard let departure, departure.ending == .drain, streams.isEmpty else { return }
         close(.finish)
     }
 
-    /// Writes a frame; it is sent with the next flush.
+    /// Writes a frame, which goes out with the next flush.
     func write(_ payload: HTTP2Frame.FramePayload, on id: HTTP2StreamID) {
         context?.write(
             wrapOutboundOut(HTTP2Frame(streamID: id, payload: payload)), promise: nil)
@@ -116,8 +117,9 @@ extension GatewayConnection {
         announce(1)
     }
 
-    /// Raises the limit after the first push with a valid provider token, and after the first
-    /// accepted one where a refusal has shrunk it.
+    /// Raises the stream limit after the first push with a valid provider token.
+    ///
+    /// After a refusal has shrunk the limit, raises it again after the next accepted push.
     private func updateLimit(after push: ReceivedPush) {
         switch (limitState, push.answer) {
         case (.initial, _), (.shrunk, .accept):
@@ -154,7 +156,7 @@ extension GatewayConnection {
         }
     }
 
-    /// Closes the socket under TLS, which would say good-bye, with RST instead of FIN.
+    /// Closes the socket with RST instead of FIN, below TLS, which would send close_notify.
     private func reset() {
         guard let context else { return }
         let socket = context.channel as? any SocketOptionProvider
@@ -172,7 +174,7 @@ extension GatewayConnection {
 }
 
 extension StreamReset {
-    /// The code in the frame (RFC 9113 §7).
+    /// The HTTP/2 error code of the frame (RFC 9113 §7).
     var errorCode: HTTP2ErrorCode {
         switch self {
         case .refused: .refusedStream
@@ -183,7 +185,7 @@ extension StreamReset {
 }
 
 extension GoAway.ErrorCode {
-    /// The code in the frame (RFC 9113 §7).
+    /// The HTTP/2 error code of the frame (RFC 9113 §7).
     var networkCode: HTTP2ErrorCode {
         switch self {
         case .noError: .noError

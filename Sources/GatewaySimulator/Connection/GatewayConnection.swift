@@ -5,10 +5,10 @@ import NIOHTTP2
 import NIOPosix
 import NIOSSL
 
-/// One sender's connection: collects its pushes, has them judged, and carries the answers out.
+/// One sender's connection: collects its pushes, has them judged, and carries out the answers.
 ///
-/// It works on whole HTTP/2 frames, because a gateway's misbehaviour is made of frames. All of it
-/// runs on the connection's event loop.
+/// It works on whole HTTP/2 frames, because a gateway's faults are made of frames. All of it runs
+/// on the connection's event loop.
 final class GatewayConnection: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
@@ -19,31 +19,36 @@ final class GatewayConnection: ChannelInboundHandler {
         var headers: [HeaderField]
         /// The body so far, cut at ``maximumKeptBytes``.
         var body: [UInt8] = []
-        /// The bytes of the body so far, those that were not kept included.
+        /// The bytes of the body so far, including those that were not kept.
         var bodyBytes = 0
-        /// The bytes of the body that the sender's window was not yet given back.
+        /// The received bytes of the body for which the sender has not yet got a window update.
         var unacknowledgedBytes = 0
-        /// The push, once it has arrived whole and was judged.
+        /// The push, once it has arrived completely and was judged.
         var push: ReceivedPush?
     }
 
-    /// Which limit is in force, and what will change it.
+    /// The stream limit in force, which determines what changes it.
     enum LimitState {
-        /// Nobody has shown a valid provider token.
+        /// No valid provider token has been shown yet.
         case initial
         /// The full limit.
         case full
-        /// A refusal has shrunk it.
+        /// A refusal has reduced the limit.
         case shrunk
-        /// A script has set it.
+        /// A script has set the limit.
         case scripted
     }
 
-    /// The part of a body that is kept and checked; more is PayloadTooLarge anyway.
+    /// How many bytes of a body are kept and checked.
+    ///
+    /// A longer one is PayloadTooLarge anyway.
     static let maximumKeptBytes = 65_536
-    /// A body beyond this is cut off.
+    /// The maximum size of a body, in bytes.
+    ///
+    /// The stream of a larger one is reset.
     static let maximumBodyBytes = 1 << 20
-    /// The receive window of connections and streams (RFC 9113 §6.9.2; APNs has the default).
+    /// The receive window of connections and streams, in bytes (RFC 9113 §6.9.2; APNs uses the
+    /// default).
     static let windowBytes = 65_535
 
     let configuration: SimulatedGatewayConfiguration
@@ -59,14 +64,14 @@ final class GatewayConnection: ChannelInboundHandler {
     var limit: Int
     var unacknowledgedSettings = 1
     var isFrozen = false
-    /// How many pushes arrived whole.
+    /// The number of pushes that arrived completely.
     private var requests = 0
-    /// The last stream of a GOAWAY that was sent, and what is to follow it.
+    /// The last stream of the GOAWAY that was sent, and what happens to the connection after it.
     var departure: (lastStream: HTTP2StreamID, ending: GoAway.Ending)?
-    /// Whether an error of HTTP/2 has ended this connection.
+    /// Whether an HTTP/2 error has ended this connection.
     private var hasFailed = false
 
-    /// A connection that was just accepted.
+    /// Creates the handler of a connection that was just accepted.
     init(
         configuration: SimulatedGatewayConfiguration, ledger: GatewayLedger, judge: GatewayJudge,
         tap: StreamLimitTap
@@ -79,24 +84,24 @@ final class GatewayConnection: ChannelInboundHandler {
         limit = configuration.initialStreamLimit
     }
 
-    /// Keeps the context for answers that come later.
+    /// Keeps the context for answers that are sent later.
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
     }
 
-    /// Lets go of the context.
+    /// Releases the context.
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
     }
 
-    /// Forgets what is open.
+    /// Drops the open streams and counts the connection as closed.
     func channelInactive(context: ChannelHandlerContext) {
         streams.removeAll()
         if number > 0 { ledger.count { $0.openConnections -= 1 } }
         context.fireChannelInactive()
     }
 
-    /// Takes a frame.
+    /// Handles one frame.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if number == 0 { begin() }
         guard !isFrozen else { return }
@@ -112,12 +117,12 @@ final class GatewayConnection: ChannelInboundHandler {
         }
     }
 
-    /// Sends the answers to all that was read together.
+    /// Flushes the answers to all frames that were read together.
     func channelReadComplete(context: ChannelHandlerContext) {
         context.flush()
     }
 
-    /// Gives the sender back the connection's window.
+    /// Reopens the connection's receive window once less than half of it is left.
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard let update = event as? NIOHTTP2WindowUpdatedEvent, update.streamID == .rootStream,
             let size = update.inboundWindowSize, size < Self.windowBytes / 2, !isFrozen
@@ -125,12 +130,13 @@ final class GatewayConnection: ChannelInboundHandler {
         write(.windowUpdate(windowSizeIncrement: Self.windowBytes - size), on: .rootStream)
     }
 
-    /// Closes the connection after an error that is not of a single stream.
+    /// Closes the connection after an error that concerns more than a single stream.
     ///
-    /// The HTTP/2 handler has sent RST_STREAM for an error of a stream and GOAWAY for one of the
-    /// connection, but it does not close it.
+    /// The HTTP/2 handler has already sent RST_STREAM for a stream error or GOAWAY for a connection
+    /// error, but it does not close the connection.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Most senders close without TLS's close_notify; nobody needs to know.
+        // Most senders close without TLS's close_notify, so this is not worth more than a debug
+        // message.
         let isFarewell = error as? NIOSSLError == .uncleanShutdown
         configuration.logger.log(
             level: isFarewell ? .debug : .info, "error on a connection",
@@ -138,7 +144,7 @@ final class GatewayConnection: ChannelInboundHandler {
         if error is NIOSSLError || error is BoringSSLError || error is IOError {
             return context.close(promise: nil)
         }
-        // What was read together with the frame in error may bring further errors.
+        // Frames that were read together with the faulty one may cause further errors.
         guard tap.hasSentGoAway, departure == nil, !hasFailed else { return }
         hasFailed = true
         if error is NIOHTTP2Errors.MaxStreamsViolation { recordViolation(highestStream) }
@@ -163,7 +169,7 @@ extension GatewayConnection {
         if content.endStream { complete(id) }
     }
 
-    /// Opens a stream, unless it is too many or comes after a GOAWAY.
+    /// Opens a stream, unless it exceeds the limit or comes after a GOAWAY.
     private func open(_ id: HTTP2StreamID, _ headers: HPACKHeaders) -> Bool {
         if let departure, id > departure.lastStream { return false }
         let previous = highestStream
@@ -190,7 +196,7 @@ extension GatewayConnection {
         return false
     }
 
-    /// Says goodbye with the last push that a connection may have.
+    /// Sends a GOAWAY with the last push that the connection's request limit allows.
     private func departIfWornOut(at id: HTTP2StreamID) {
         requests += 1
         guard let limit = configuration.requestLimit, requests == limit.count else { return }
@@ -228,7 +234,8 @@ extension GatewayConnection {
         closeIfDrained()
     }
 
-    /// Judges a push that has arrived whole, enters it, and has the answer given in its time.
+    /// Judges a push that has arrived completely, records it, and answers it after the script's
+    /// delay.
     private func complete(_ id: HTTP2StreamID) {
         guard let stream = streams[id], stream.push == nil else { return }
         let verdict = judge.judge(

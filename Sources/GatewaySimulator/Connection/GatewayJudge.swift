@@ -6,9 +6,9 @@ import Synchronization
     import Foundation
 #endif
 
-/// Decides what one push gets: APNs' checks first, then the script.
+/// Decides the answer to a push: APNs' checks first, then the script.
 final class GatewayJudge: Sendable {
-    /// A push as it arrived, before it is judged.
+    /// A push that has arrived and is not judged yet.
     struct Arrival {
         /// The number of the connection.
         var connection: Int
@@ -20,11 +20,11 @@ final class GatewayJudge: Sendable {
         var payload: [UInt8]
     }
 
-    /// What was decided.
+    /// The decision on one push.
     struct Verdict {
-        /// The push, not yet numbered.
+        /// The push, without its number.
         var push: ReceivedPush
-        /// How long the answer takes.
+        /// The delay of the answer.
         var delay: Duration
         /// Whether the push had a valid provider token.
         var isAuthenticated: Bool
@@ -39,7 +39,7 @@ final class GatewayJudge: Sendable {
     private let configuration: SimulatedGatewayConfiguration
     private let state: Mutex<State>
 
-    /// A judge by the rules of `configuration`.
+    /// Creates a judge that applies the rules of `configuration`.
     init(_ configuration: SimulatedGatewayConfiguration) {
         self.configuration = configuration
         var devices: [String: DeviceStanding] = [:]
@@ -60,17 +60,19 @@ final class GatewayJudge: Sendable {
             afterExpiredToken: configuration.afterExpiredToken)
     }
 
-    /// Begins another script.
+    /// Replaces the script and starts the new one from its beginning.
     func replaceScript(_ script: AnswerScript) {
         state.withLock { $0.player = ScriptPlayer(script) }
     }
 
-    /// Notes what is known of a device token; `nil` forgets it.
+    /// Records the standing of a device token; `nil` forgets it.
     func setStanding(_ standing: DeviceStanding?, of token: String) {
         state.withLock { $0.devices[token.lowercased()] = standing }
     }
 
-    /// Judges a push whose connection has seen the providers of `authority`.
+    /// Judges a push.
+    ///
+    /// `authority` is the state of the push's connection; a new provider token changes it.
     func judge(_ arrival: Arrival, authority: inout ConnectionAuthority) -> Verdict {
         let receivedAt = configuration.now()
         let token = PushCheck.token(inPath: arrival.headers[":path"] ?? "") ?? ""
@@ -135,16 +137,16 @@ final class GatewayJudge: Sendable {
     }
 }
 
-/// A small generator of random numbers with a seed (Steele, Lea and Flood, 2014).
+/// A small seeded generator of random numbers (Steele, Lea and Flood, 2014).
 struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
-    /// Begins at `seed`.
+    /// Creates a generator that starts at `seed`.
     init(seed: UInt64) {
         state = seed
     }
 
-    /// The next number.
+    /// Returns the next number.
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

@@ -1,17 +1,18 @@
 import NIOCore
 import NIOHTTP2
 
-/// Writes the stream limit into SETTINGS frames behind the back of the HTTP/2 handler.
+/// Writes the true stream limit into outgoing SETTINGS frames without the HTTP/2 handler's
+/// knowledge.
 ///
-/// The handler would enforce a limit that it knew of by closing the connection; here a violation
-/// must be seen, recorded, and answered by the configured policy. So the handler is told
-/// ``concealed(_:)``, a limit that nobody reaches, and the true one is put into its frame on the
-/// way out. The tap can also hold back all that is sent, so that SETTINGS come late.
+/// The handler would enforce a limit that it knows by closing the connection. Here, a violation
+/// must be seen, recorded and answered by the configured policy. So the handler is given
+/// ``concealed(_:)``, a limit that no sender reaches, and the true limit replaces it in the frame
+/// on its way out. The tap can also hold back all output, so that the SETTINGS arrive late.
 final class StreamLimitTap: ChannelOutboundHandler, NIOHTTP2FrameDelegate {
     typealias OutboundIn = IOData
     typealias OutboundOut = ByteBuffer
 
-    /// A frame's header and a single setting of 16 and 32 bits (RFC 9113 §§4.1 and 6.5.1).
+    /// The sizes of a frame's header and of a setting of 16 and 32 bits (RFC 9113 §§4.1 and 6.5.1).
     private static let headerBytes = 9
     private static let settingBytes = 6
     private static let concealment = 0x4000_0000
@@ -19,20 +20,20 @@ final class StreamLimitTap: ChannelOutboundHandler, NIOHTTP2FrameDelegate {
     private let delay: TimeAmount
     private var held: [(ByteBuffer, EventLoopPromise<Void>?)]?
     private var isSettingsNext = false
-    /// Whether a GOAWAY was written, by whomever.
+    /// Whether a GOAWAY was written, by this gateway's code or by the HTTP/2 handler.
     private(set) var hasSentGoAway = false
 
-    /// A tap that holds everything back for `delay` after the connection was opened.
+    /// Creates a tap that holds back all output for `delay` after the connection was opened.
     init(delay: TimeAmount) {
         self.delay = delay
     }
 
-    /// The setting that announces `limit`, as the HTTP/2 handler has to see it.
+    /// Returns the setting that announces `limit`, in the form that the HTTP/2 handler must see.
     static func concealed(_ limit: Int) -> HTTP2Setting {
         HTTP2Setting(parameter: .maxConcurrentStreams, value: concealment + limit)
     }
 
-    /// Learns of each frame just before its bytes pass.
+    /// Notes each frame just before its bytes pass.
     func wroteFrame(_ frame: HTTP2Frame) {
         switch frame.payload {
         case .settings(.settings): isSettingsNext = true
@@ -41,7 +42,7 @@ final class StreamLimitTap: ChannelOutboundHandler, NIOHTTP2FrameDelegate {
         }
     }
 
-    /// Begins to hold back what is sent, if there is a delay.
+    /// Starts to hold back output, if there is a delay.
     func handlerAdded(context: ChannelHandlerContext) {
         guard delay > .nanoseconds(0) else { return }
         held = []
@@ -51,14 +52,14 @@ final class StreamLimitTap: ChannelOutboundHandler, NIOHTTP2FrameDelegate {
         }
     }
 
-    /// Gives up what is still held back.
+    /// Fails the writes that are still held back.
     func handlerRemoved(context: ChannelHandlerContext) {
         let held = held ?? []
         self.held = nil
         for (_, promise) in held { promise?.fail(ChannelError.ioOnClosedChannel) }
     }
 
-    /// Passes bytes on, with the true stream limit.
+    /// Passes bytes on, with the true stream limit in place.
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard case .byteBuffer(var buffer) = unwrapOutboundIn(data) else {
             return context.write(data, promise: promise)
@@ -81,7 +82,7 @@ final class StreamLimitTap: ChannelOutboundHandler, NIOHTTP2FrameDelegate {
         context.flush()
     }
 
-    /// Replaces each concealed limit in the SETTINGS frame by the true one.
+    /// Replaces each concealed limit in the SETTINGS frame with the true one.
     private static func reveal(in frame: inout ByteBuffer) {
         var index = frame.readerIndex + headerBytes
         while let identifier = frame.getInteger(at: index, as: UInt16.self),

@@ -1,6 +1,6 @@
 /// What happens to a stream that a sender opens beyond the limit.
 public enum OverLimitPolicy: String, Sendable, Hashable, CaseIterable {
-    /// It is served like any other; the violation is only recorded.
+    /// The stream is served like any other; the violation is only recorded.
     case serves
     /// RST_STREAM with REFUSED_STREAM.
     case refuses
@@ -10,10 +10,10 @@ public enum OverLimitPolicy: String, Sendable, Hashable, CaseIterable {
 
 /// What an expired provider token does to its connection.
 public enum ExpiredTokenPolicy: String, Sendable, Hashable, CaseIterable {
-    /// Every later push on the connection is refused with the same reason, as APNs has been seen
-    /// to.
+    /// Every later push on the connection is refused with the same reason, as APNs has been
+    /// observed to do.
     case wedgesConnection
-    /// Only the push is refused.
+    /// Only the push itself is refused.
     case refusesPush
 }
 
@@ -25,32 +25,32 @@ public enum MissingPushTypePolicy: String, Sendable, Hashable, CaseIterable {
     case refused
 }
 
-/// What APNs does to the stream limit of a connection that had a push refused with 403.
+/// What a refusal with status 403 does to the stream limit of its connection.
 public enum RejectionPolicy: Sendable, Hashable {
     /// The limit stays.
     case keepsStreamLimit
-    /// The limit shrinks to 1 until the next push is accepted, as APNs has been seen to do.
+    /// The limit shrinks to 1 until the next push is accepted, as APNs has been observed to do.
     case shrinksStreamLimit
-    /// The same, and the streams that are open are reset with REFUSED_STREAM.
+    /// The limit shrinks in the same way, and the open streams are reset with REFUSED_STREAM.
     case shrinksStreamLimitAndRefusesOpenStreams
 }
 
 /// Where the gateway's certificates come from.
 public enum CertificateSource: Sendable, Hashable {
-    /// Made at each start, in memory.
+    /// Made in memory at each start.
     case fresh
-    /// Kept in this folder, and made anew when they are missing or have less than a day to live.
+    /// Kept in this folder, and made anew when they are missing or valid for less than another day.
     case kept(folder: String)
 }
 
-/// How many RST_STREAM frames a sender may send, as a guard against rapid resets has it.
+/// How many RST_STREAM frames a sender may send, as a guard against rapid resets limits them.
 public struct ResetGuard: Sendable, Hashable {
-    /// The number of frames within the window.
+    /// The maximum number of frames within the window.
     public var maximumCount: Int
-    /// The window.
+    /// The length of the window.
     public var window: Duration
 
-    /// Bears up to `maximumCount` frames in any `window`.
+    /// Creates a guard that allows up to `maximumCount` frames within any `window`.
     public init(maximumCount: Int, window: Duration) {
         self.maximumCount = maximumCount
         self.window = window

@@ -7,13 +7,13 @@ import Synchronization
     import Foundation
 #endif
 
-/// The gateway's account of all it saw, shared by its connections.
+/// The record of everything that the gateway received, shared by its connections.
 ///
-/// A lock, not an actor: every operation is short and synchronous, and connections on event loops
-/// must not suspend. Nothing is called out while it is held, except conditions of waiters, which
-/// are pure.
+/// It uses a lock instead of an actor: every operation is short and synchronous, and connections on
+/// event loops must not suspend. Nothing foreign is called while the lock is held, except the
+/// waiters' conditions, which are pure.
 final class GatewayLedger: Sendable {
-    /// Decides on totals whether a wait is over.
+    /// Decides from the totals whether a wait is over.
     typealias Condition = @Sendable (GatewayTotals) -> Bool
 
     private struct State {
@@ -46,7 +46,7 @@ final class GatewayLedger: Sendable {
             body(&pushes[index])
         }
 
-        /// Forgets the oldest push, and its tally if no younger push shares it.
+        /// Drops the oldest push, and its tally if no later push has the same `apns-id`.
         mutating func forgetOldest() {
             let push = pushes.removeFirst()
             guard lastNumber[push.apnsID] == push.number else { return }
@@ -63,7 +63,7 @@ final class GatewayLedger: Sendable {
     private let state = Mutex(State())
     private let capacity: Int
 
-    /// An empty ledger that keeps the last `capacity` pushes.
+    /// Creates an empty ledger that keeps the last `capacity` pushes.
     init(capacity: Int) {
         self.capacity = max(1, capacity)
     }
@@ -71,18 +71,18 @@ final class GatewayLedger: Sendable {
     /// The counters.
     var totals: GatewayTotals { state.withLock { $0.totals } }
 
-    /// The pushes that are kept, in order.
+    /// The kept pushes, in order.
     var pushes: [ReceivedPush] { state.withLock { Array($0.pushes) } }
 
-    /// The violations that are kept, in order.
+    /// The kept violations, in order.
     var violations: [StreamLimitViolation] { state.withLock { Array($0.violations) } }
 
-    /// What was counted for `apnsID`, as far as its pushes are kept.
+    /// Returns the counts of `apnsID`, as far as its pushes are kept.
     func tally(of apnsID: String) -> PushTally {
         state.withLock { $0.tallies[apnsID] ?? PushTally() }
     }
 
-    /// Enters a push and returns it with its number.
+    /// Records a push and returns it with its number.
     func record(_ push: ReceivedPush) -> ReceivedPush {
         change { state in
             var push = push
@@ -95,7 +95,7 @@ final class GatewayLedger: Sendable {
         }
     }
 
-    /// Notes that the answer of `push` was written.
+    /// Records that the answer to `push` was written.
     func recordAnswer(to push: ReceivedPush) {
         change { state in
             state.totals.answered += 1
@@ -104,7 +104,7 @@ final class GatewayLedger: Sendable {
         }
     }
 
-    /// Takes back that `push` was accepted: the gateway has declared that it did not process it.
+    /// Reverses the acceptance of `push`: the gateway has declared that it did not process it.
     func withdraw(_ push: ReceivedPush) {
         guard push.isAccepted else { return }
         change { state in
@@ -115,7 +115,7 @@ final class GatewayLedger: Sendable {
         }
     }
 
-    /// Enters a stream that was opened beyond the limit.
+    /// Records a stream that was opened beyond the limit.
     func record(_ violation: StreamLimitViolation) {
         change { state in
             state.totals.streamLimitViolations += 1
@@ -125,7 +125,7 @@ final class GatewayLedger: Sendable {
         }
     }
 
-    /// Changes the counters, and returns what `body` returns.
+    /// Changes the counters and returns the result of `body`.
     @discardableResult
     func count<Result: Sendable>(_ body: (inout GatewayTotals) -> sending Result) -> Result {
         change { body(&$0.totals) }
@@ -133,7 +133,7 @@ final class GatewayLedger: Sendable {
 
     /// Waits until `condition` holds, and returns the totals for which it did.
     ///
-    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, or `CancellationError` if the task is
     ///   cancelled.
     func wait(
         within limit: Duration, until condition: @escaping Condition
@@ -186,7 +186,7 @@ extension GatewayLedger {
         waiter?.continuation.resume(throwing: CancellationError())
     }
 
-    /// Changes the state and then wakes those who waited for it.
+    /// Changes the state, then resumes the waiters whose condition now holds.
     private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, woken, totals) = state.withLock { state in
             let result = body(&state)

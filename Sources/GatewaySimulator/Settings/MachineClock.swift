@@ -4,8 +4,8 @@
     import Foundation
 #endif
 
-/// The machine's clock, which the simulator reads here and nowhere else.
+/// The machine's clock, which the simulator reads only here.
 enum MachineClock {
-    /// The time of day.
+    /// Returns the current time.
     @Sendable static func now() -> Date { Date() }
 }

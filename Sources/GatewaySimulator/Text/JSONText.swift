@@ -1,17 +1,17 @@
 /// Reads a JSON text without building a tree, to check it and to break it into lines.
 ///
-/// Foundation's parser loses the order of members and the digits of numbers, and a push is printed
-/// as it was sent.
+/// Foundation's parser loses the order of members and the digits of numbers, and a push must be
+/// printed as it was sent.
 struct JSONText {
     /// Where a text is not JSON.
     struct Fault: Error, Equatable {
         /// The offset of the first byte that does not fit.
         var offset: Int
-        /// What would have fitted.
+        /// What was expected there.
         var expected: String
     }
 
-    /// Nesting beyond this is refused; the parser recurses.
+    /// The maximum nesting depth, limited because the parser recurses.
     static let maximumDepth = 128
 
     private let bytes: [UInt8]
@@ -22,14 +22,14 @@ struct JSONText {
         self.bytes = bytes
     }
 
-    /// The text of an object, a member on each line; `nil` if it is not a JSON object.
+    /// Returns the text of an object with one member a line; `nil` if it is not a JSON object.
     static func pretty(_ bytes: [UInt8]) -> String? {
         var reader = JSONText(bytes)
         guard (try? reader.readObjectText()) != nil else { return nil }
         return String(decoding: reader.lines, as: UTF8.self)
     }
 
-    /// Why `bytes` are not a JSON object, or `nil` if they are one.
+    /// Returns why `bytes` are not a JSON object, or `nil` if they are one.
     static func fault(in bytes: [UInt8]) -> Fault? {
         var reader = JSONText(bytes)
         do throws(Fault) {
@@ -40,7 +40,7 @@ struct JSONText {
         }
     }
 
-    /// `text` as a JSON string with its quotes.
+    /// Returns `text` as a JSON string, including its quotes.
     static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {
@@ -82,7 +82,7 @@ extension JSONText {
         }
     }
 
-    /// Reads an object or an array, told apart by the bracket that closes it.
+    /// Reads an object or an array, which `closing` tells apart.
     private mutating func readMembers(depth: Int, closing: Unicode.Scalar) throws(Fault) {
         take()
         skipSpace()
