@@ -1,15 +1,16 @@
 import CEmbeddedFiles
 
-/// A file that is part of the executable: a page, a description, a step of the schema.
+/// A file that is embedded in the executable, such as a page, an API description or a schema
+/// migration.
 ///
-/// `CEmbeddedFiles.c` names them all; a test compares that list with the folders that they are in.
+/// `CEmbeddedFiles.c` lists all of them. A test compares that list with the source folders.
 package struct EmbeddedFile: Sendable {
-    /// What is in it.
+    /// The contents of the file.
     package let bytes: [UInt8]
 
-    /// The file called `name`, without its folder.
+    /// Creates the file called `name`, without its folder.
     ///
-    /// - Precondition: There is one of that name.
+    /// - Precondition: A file of that name is embedded.
     package init(_ name: String) {
         guard let bytes = Self.bytes(of: name) else {
             preconditionFailure("no file \(name) is in CEmbeddedFiles.c")
@@ -17,13 +18,13 @@ package struct EmbeddedFile: Sendable {
         self.bytes = bytes
     }
 
-    /// The bytes of the file called `name`; `nil` if there is none.
+    /// Returns the contents of the file called `name`; `nil` if there is none.
     package static func bytes(of name: String) -> [UInt8]? {
         var count = 0
         guard let start = belfry_embedded_file(name, &count) else { return nil }
         return [UInt8](UnsafeBufferPointer(start: start, count: count))
     }
 
-    /// What is in it, as text.
+    /// The contents of the file, decoded as UTF-8.
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 }

@@ -1,16 +1,16 @@
 package import RelayModel
 import StorageSQLite
 
-//  What stands where in a destination:
+//  The names in a destination:
 //
-//      store                                        whose backups these are
-//      CHAIN/log-SEQUENCE-MOMENT                    a segment, with a checksum behind it
+//      store                                        which store these backups belong to
+//      CHAIN/log-SEQUENCE-MOMENT                    a segment, followed by its checksum
 //      CHAIN/base-NUMBER/part-NUMBER                a part of a copy of the file
-//      CHAIN/base-NUMBER/whole-SINCE-LAST-MOMENT    the copy is whole: it needs segment SINCE on,
-//                                                   and is the file as it was once LAST is laid
-//                                                   over it, at the moment
+//      CHAIN/base-NUMBER/whole-SINCE-LAST-MOMENT    the manifest of a whole copy: the copy needs the
+//                                                   segments from SINCE on. With the log up to LAST
+//                                                   applied, it is the file as of MOMENT.
 //
-//  A list of the names says what can be restored; nothing else has to be read for that.
+//  A list of the names shows what can be restored; no object has to be read for that.
 
 /// A name in a destination.
 enum BackupName: Sendable, Hashable {
@@ -18,7 +18,7 @@ enum BackupName: Sendable, Hashable {
     case part(chain: String, base: UInt64, number: Int)
     case whole(chain: String, base: UInt64, BaseReach)
 
-    /// The name of the note that says whose backups these are.
+    /// The name of the note that says which store the backups belong to.
     static let store = "store"
 
     var text: String {
@@ -33,7 +33,7 @@ enum BackupName: Sendable, Hashable {
         }
     }
 
-    /// Reads a name; `nil` for what is none of a backup.
+    /// Parses a name; returns `nil` if it is not the name of a part of a backup.
     init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 || parts.count == 3, Self.isChain(parts[0]) else { return nil }
@@ -66,18 +66,21 @@ enum BackupName: Sendable, Hashable {
         }
     }
 
-    /// A number that can be counted on from: whoever writes there may have chosen it.
+    /// Parses a number of at most 18 digits, so that counting on from it cannot overflow: the names
+    /// may be chosen by an attacker who can write to the destination.
     private static func number(_ text: Substring) -> UInt64? {
         text.utf8.count <= 18 ? UInt64(text) : nil
     }
 
-    /// A name for a chain that is begun now, which no other has, by eight random bytes.
+    /// Returns the name of a chain that begins at `moment`.
+    ///
+    /// Eight random bytes make it unique.
     static func chain(begun moment: Timestamp, _ bytes: [UInt8]) -> String {
         let date = moment.iso8601Seconds.filter { $0 != "-" && $0 != ":" }
         return "\(date)-\(Hexadecimal.encode(bytes))"
     }
 
-    /// Whether it is a name that ``chain(begun:_:)`` gives.
+    /// Returns whether `text` is a name that ``chain(begun:_:)`` returns.
     static func isChain(_ text: Substring) -> Bool {
         text.utf8.count == 33
             && text.utf8.allSatisfy { byte in
@@ -88,8 +91,10 @@ enum BackupName: Sendable, Hashable {
             }
     }
 
-    /// What the names of a chain's segments begin with whose numbers are about `sequence`: of one
-    /// thousand, and of that before it, so that lists of them are short.
+    /// Returns the prefixes of the names of a chain's segments with numbers near `sequence`: the
+    /// thousand that it is in and the one before.
+    ///
+    /// So the lists stay short.
     static func segments(of chain: String, about sequence: UInt64) -> [String] {
         let thousand = sequence / 1000
         let numbers = thousand == 0 ? [0] : [thousand - 1, thousand]
@@ -108,12 +113,12 @@ enum BackupName: Sendable, Hashable {
     }
 }
 
-/// What a whole copy needs, and from when on it can be restored.
+/// The segments that a whole copy needs, and the earliest moment that it can be restored to.
 package struct BaseReach: Sendable, Hashable {
-    /// The first segment that it needs.
+    /// The first segment that the copy needs.
     package let since: UInt64
-    /// The last segment that it needs at the least.
+    /// The last segment that the copy needs at least.
     package let last: UInt64
-    /// The last commit in that segment: the earliest moment of this copy.
+    /// The moment of the last commit in that segment, which is the earliest moment of this copy.
     package let moment: Timestamp
 }

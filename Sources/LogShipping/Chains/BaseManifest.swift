@@ -1,19 +1,20 @@
 import FoundationEssentials
 
-/// The parts of a copy with their checksums, as the name that says that it is whole holds them.
+/// The parts of a copy with their checksums: the contents of the object whose name says that the
+/// copy is whole.
 struct BaseManifest: Sendable, Hashable {
     /// A part of the file.
     struct Part: Sendable, Hashable {
         let bytes: Int
-        /// Its SHA-256 in hexadecimal digits.
+        /// The SHA-256 of the part, in hexadecimal digits.
         let hash: String
     }
 
     static let title = "belfry-base 1"
-    /// A file of 16 TiB has a million parts, of a line each.
+    /// The maximum size of a manifest: a file of 16 TiB has a million parts, with one line each.
     static let maximumBytes = 128 << 20
 
-    /// The bytes of a part, the last aside.
+    /// The number of bytes of a part, except the last one.
     static let maximumPart = 16 << 20
 
     let store: String
@@ -29,7 +30,7 @@ struct BaseManifest: Sendable, Hashable {
         self.store = store
     }
 
-    /// Reads the manifest; `nil` if it is none, or damaged.
+    /// Parses a manifest; returns `nil` if the text is not one or is damaged.
     init?(_ text: String) {
         guard let end = text.ranges(of: "\nsum ").last else { return nil }
         let body = text[..<text.index(after: end.lowerBound)]

@@ -1,34 +1,38 @@
 package import RelayModel
 
-/// What a destination holds, by its names.
+/// The contents of a destination, as its names show them.
 package struct Catalogue: Sendable {
-    /// A copy of the file that is whole.
+    /// A whole copy of the file.
     package struct Base: Sendable, Hashable {
-        /// The chain whose segments make it whole.
+        /// The chain whose segments complete the copy.
         package let chain: String
-        /// Its number in the chain; a later copy has a greater one.
+        /// The number of the copy in the chain; later copies have greater numbers.
         package let number: UInt64
-        /// The segments that it needs, and from when on it can be restored.
+        /// The segments that the copy needs, and the earliest moment that it can be restored to.
         package let reach: BaseReach
     }
 
     /// A segment.
     package struct Segment: Sendable, Hashable {
-        /// Its number in the chain; the next one's is one more.
+        /// The number of the segment in the chain.
+        ///
+        /// Numbers are consecutive.
         package let sequence: UInt64
-        /// The last commit in it; before all others if none ends in it.
+        /// The moment of the last commit in the segment; earlier than all others if no commit ends
+        /// in it.
         package let moment: Timestamp
         let name: String
     }
 
-    /// The whole copies, the earliest first.
+    /// The whole copies, earliest first.
     package private(set) var bases: [Base] = []
     /// The segments of each chain, in order.
     package private(set) var segments: [String: [Segment]] = [:]
-    /// All names of each copy, whole or not.
+    /// All names of each copy, whole or not, by chain and number.
     private(set) var parts: [String: [UInt64: [String]]] = [:]
 
-    /// Reads the names of all objects at a destination, in any order; foreign ones are passed over.
+    /// Creates a catalogue from the names of all objects at a destination, in any order; foreign
+    /// names are ignored.
     package init(_ names: [String]) {
         for name in names {
             switch BackupName(name) {
@@ -53,10 +57,11 @@ package struct Catalogue: Sendable {
         }
     }
 
-    /// The segments that a copy needs, in order, up to the first whose last commit is after
-    /// `moment`; and the number of the first that is missing before the last of them all.
+    /// Returns the segments that a copy needs to reach `moment`.
     ///
-    /// Of a number that was shipped more than once all are there, one behind the other.
+    /// They are in order and end with the first segment whose last commit is after `moment`. If a
+    /// segment is missing before that, the result also has its number. If several segments were
+    /// shipped under one number, all of them are included, one after the other.
     package func segments(
         of base: Base, through moment: Timestamp
     ) -> (found: [Segment], missing: UInt64?) {
@@ -72,13 +77,14 @@ package struct Catalogue: Sendable {
             guard segment.sequence == next else { return (found, next) }
             found.append(segment)
             next += 1
-            // One that only ends at the moment may be followed by another of the same moment.
+            // A segment that ends exactly at the moment may be followed by another commit of the
+            // same moment.
             isEnough = segment.moment > moment
         }
         return (found, isEnough || next > base.reach.last ? nil : next)
     }
 
-    /// Segments in order, those of one number together.
+    /// Groups ordered segments by number.
     static func byNumber(_ segments: [Segment]) -> [[Segment]] {
         segments.reduce(into: []) { groups, segment in
             if groups.last?.first?.sequence == segment.sequence {
@@ -89,41 +95,47 @@ package struct Catalogue: Sendable {
         }
     }
 
-    /// The first number from the first segment on that a copy needs under which more than one was
-    /// shipped.
+    /// Returns the first number under which more than one segment was shipped, among those that a
+    /// copy needs.
     package func doubled(of base: Base) -> UInt64? {
         let needed = (segments[base.chain] ?? []).filter { $0.sequence >= base.reach.since }
         return zip(needed, needed.dropFirst()).first { $0.sequence == $1.sequence }?.0.sequence
     }
 
-    /// Whether two relays have shipped a segment of the same number of a chain.
+    /// Returns whether two relays have shipped segments of the same number to a chain.
     func isForked(_ chain: String) -> Bool {
         let all = segments[chain] ?? []
         return zip(all, all.dropFirst()).contains { $0.sequence == $1.sequence }
     }
 
-    /// The segments of a chain that any of its copies needs, in order, gaps or not.
+    /// Returns the segments of a chain that any of its copies needs, in order, with or without
+    /// gaps.
     func needed(of chain: String) -> [Segment] {
         let first = bases.filter { $0.chain == chain }.map(\.reach.since).min() ?? .max
         return (segments[chain] ?? []).filter { $0.sequence >= first }
     }
 
-    /// How far a copy can be taken: the last commit before the end or before a segment that is
-    /// missing; `nil` if one is missing that it needs at the least.
+    /// Returns how far a copy can be restored.
+    ///
+    /// That is the last commit before the first missing segment, or before the end. The result is
+    /// `nil` if a segment is missing that the copy needs at least.
     package func end(of base: Base) -> (moment: Timestamp, missing: UInt64?)? {
         let (found, missing) = segments(of: base, through: .latest)
         guard let last = found.last, last.sequence >= base.reach.last else { return nil }
         return (found.map(\.moment).max() ?? last.moment, missing)
     }
 
-    /// The names that nobody needs if the last `count` whole copies are kept, in the order in which
-    /// they go: what says that a copy is whole goes before its parts.
+    /// Returns the names that are no longer needed if the last `count` whole copies are kept.
     ///
-    /// `current` is the chain that is written: what is later is somebody else's, or was made while
-    /// the clock was ahead. So its last copy is kept in any case.
+    /// They are in the order in which to remove them: the manifest that declares a copy whole goes
+    /// before its parts.
+    ///
+    /// `current` is the chain that is being written. Chains that sort after it belong to another
+    /// relay, or were begun while the clock was ahead; they stay. The last copy of `current` is
+    /// always kept.
     package func superfluous(keeping count: Int, current: String) -> [String] {
         var kept = Set(bases.suffix(max(1, count)))
-        // Without a copy to go back to nothing goes.
+        // Nothing is removed while there is no whole copy to restore from.
         guard !kept.isEmpty else { return [] }
         if let newest = bases.last(where: { $0.chain == current }) { kept.insert(newest) }
         let places = Set(kept.map { [$0.chain, "\($0.number)"] })
@@ -135,15 +147,16 @@ package struct Catalogue: Sendable {
         }
         for (chain, segments) in segments where chain <= current {
             let needed = kept.filter { $0.chain == chain }.map(\.reach.since).min()
-            // The chain that is written may be about to get its first copy.
+            // The current chain may be about to get its first copy.
             guard needed != nil || chain != current else { continue }
             names += segments.filter { $0.sequence < needed ?? .max }.map(\.name)
         }
         return names
     }
 
-    /// The names of copies that never became whole, and of the log that only they need, in chains
-    /// up to `current`, in which copy `next` is about to begin.
+    /// Returns the names of unfinished copies, and of the log that only they need.
+    ///
+    /// Only chains up to `current` count, in which copy `next` is about to begin.
     func abandoned(before next: UInt64, of current: String) -> [String] {
         let places = Set(bases.map { [$0.chain, "\($0.number)"] })
         var names: [String] = []

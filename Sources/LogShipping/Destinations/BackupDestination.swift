@@ -1,46 +1,46 @@
-//  LogShipping: the log of the store's file, shipped to a folder or an S3-like store, and a file
-//  made of it again.
+// LogShipping: ships the log of the store's file to a folder or an S3-like store, and rebuilds a
+// file from it.
 //
-//  It knows what a segment and a copy are, and not what is in them. What it does not know it asks
-//  the store: nothing here waits for the writer, and the writer waits for nothing here.
+// It knows segments and copies, but not their contents, which it gets from the store. Nothing here
+// waits for the writer, and the writer waits for nothing here.
 
 import NIOPosix
 
-/// Where backups lie: names with bytes behind them, which are written once.
+/// A place for backups: named objects that are written once.
 package protocol BackupDestination: Sendable {
-    /// Where it is, as an operator wrote it; without secrets.
+    /// The place, as the operator wrote it and without secrets.
     var place: String { get }
 
-    /// Writes `bytes` under `name`, whole or not at all; they are durable afterwards.
+    /// Writes `bytes` under `name`, atomically and durably.
     ///
-    /// What is there already stays: the same bytes are a success, others are
+    /// An existing object stays. If it has the same bytes, the call succeeds; otherwise it throws
     /// ``DestinationFailure/Kind/taken``.
     func put(_ name: String, _ bytes: [UInt8]) async throws(DestinationFailure)
 
-    /// The bytes under `name`; `nil` if there are none.
+    /// Returns the bytes under `name`; `nil` if there are none.
     ///
-    /// - Throws: ``DestinationFailure`` also if there are more than `limit`.
+    /// - Throws: ``DestinationFailure``, also if the object has more than `limit` bytes.
     func get(_ name: String, atMost limit: Int) async throws(DestinationFailure) -> [UInt8]?
 
-    /// The names that begin with `prefix`.
+    /// Returns the names that begin with `prefix`.
     func names(below prefix: String) async throws(DestinationFailure) -> [String]
 
-    /// Removes what is under `name`, if it is there.
+    /// Removes the object under `name`, if it exists.
     func remove(_ name: String) async throws(DestinationFailure)
 
-    /// Gives back what it holds; nothing is asked of it any more.
+    /// Releases the resources. The destination must not be used afterwards.
     func close() async
 }
 
-/// What a destination did not do, and why.
+/// An operation that a destination did not perform, and why.
 package struct DestinationFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What can be done about it.
+    /// The kinds of failure, which determine what to do about them.
     package enum Kind: Sendable, Hashable {
-        /// Nothing answers, or answers that it cannot now.
+        /// The destination does not answer, or says that it is temporarily unavailable.
         case away
-        /// It says no, and will say it again until somebody changes something.
+        /// The destination refuses, and will refuse again until an operator changes something.
         case refused
-        /// Something else has the name.
+        /// The name is taken by an object with other bytes.
         case taken
     }
 
@@ -53,14 +53,16 @@ package struct DestinationFailure: Error, Sendable, Hashable, CustomStringConver
     }
 }
 
-/// The most names of one destination: a segment every ten seconds for a year are three millions.
+/// The maximum number of names in one destination.
+///
+/// A segment every ten seconds makes three million a year.
 let maximumNames = 10_000_000
 
-/// The most bytes of what is written at once, a manifest aside: a part of a copy, or a segment with
-/// its header and its checksum.
+/// The maximum size of one written object, except a manifest: a part of a copy, or a segment with
+/// its header and checksum.
 let maximumShipped = 32 << 20
 
-/// Runs what blocks on a thread where that keeps nobody else from going on.
+/// Runs blocking code on NIO's thread pool, so that it does not block Swift's cooperative threads.
 func blocking<Value: Sendable>(
     _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

@@ -1,21 +1,21 @@
-/// Where backups go, as a URL says it.
+/// The place of backups, as a URL names it.
 package enum BackupPlace: Sendable, Hashable, CustomStringConvertible {
-    /// A folder of this machine.
+    /// A folder on this machine.
     case folder(String)
-    /// A bucket of an S3-like store, and what the names in it begin with: nothing, or a text that
-    /// ends with a slash.
+    /// A bucket of an S3-like store, and the prefix of its names: empty, or a text that ends with a
+    /// slash.
     case bucket(String, prefix: String)
 
-    /// What a URL must be, to be read after "must be".
+    /// The rule for the URL, worded to follow "must be".
     package static let rule =
         "file:///FOLDER without . and .. and %?#, or s3://BUCKET or s3://BUCKET/PREFIX with "
         + "letters, digits and -._/"
 
-    /// Reads the URL; `nil` if it is none of a backup.
+    /// Parses a URL; returns `nil` if it does not name a place for backups.
     package init?(_ url: String) {
         if url.hasPrefix("file:///") {
             let path = url.dropFirst(7)
-            // What is written as it is must mean the same to those who decode URLs.
+            // The path is used undecoded, so it must mean the same to software that decodes URLs.
             guard path.utf8.count > 1, path.utf8.count <= 4096, !path.contains("//"),
                 !path.utf8.contains(where: { $0 < 0x20 || "%?#".utf8.contains($0) }),
                 !Self.hasDots(path)

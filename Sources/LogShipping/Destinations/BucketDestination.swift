@@ -10,9 +10,9 @@ package import RelayModel
 import Storage
 import Synchronization
 
-/// How an S3-like store is reached.
+/// The settings for reaching an S3-like store.
 package struct BucketSettings: Sendable, Hashable {
-    /// How the bucket is named in a request.
+    /// Where the bucket's name goes in a request.
     package enum Addressing: String, Sendable, Hashable, CaseIterable {
         /// Before the host: `https://bucket.host/name`.
         case host
@@ -20,18 +20,18 @@ package struct BucketSettings: Sendable, Hashable {
         case path
     }
 
-    /// The URL, without a path; `nil` is that of AWS in the region.
+    /// The URL without a path; `nil` means that of AWS in the region.
     package var endpoint: String?
     package var region = "us-east-1"
     package var addressing = Addressing.path
     package var accessKeyID: String?
     package var secret: String?
     package var sessionToken: String?
-    /// A file with the credentials, read for each request: it may be renewed.
+    /// A file with the credentials, which is read for each request because it may be renewed.
     package var credentialsFile: String?
-    /// The certificate authorities instead of the system's, in PEM form.
+    /// A file of certificate authorities in PEM form, which replace the system's.
     package var caFile: String?
-    /// How long one request may take.
+    /// The time limit of one request.
     package var timeout = Duration.seconds(60)
 
     package init() {}
@@ -44,15 +44,16 @@ package final class BucketDestination: BackupDestination {
     private let settings: BucketSettings
     private let now: @Sendable () -> Timestamp
     private let client = Mutex<HTTPClient?>(nil)
-    /// What a file had that is no plain one.
+    /// The credentials from a file that is not a regular one, such as a pipe.
     ///
-    /// A lock: it is asked for by all requests at once.
+    /// The lock is held while the file is read, because a pipe can be read only once and requests
+    /// run concurrently.
     private let handedOver = Mutex<BucketCredentials?>(nil)
     private let configuration: HTTPClient.Configuration
     private let host: String
     private let base: String
 
-    /// Prepares the client; nothing is asked yet.
+    /// Creates a destination without connecting to it.
     ///
     /// - Throws: ``DestinationFailure`` if the certificate authorities cannot be read.
     package init(
@@ -80,7 +81,8 @@ package final class BucketDestination: BackupDestination {
         origin = "\(parts[0])//\(host)"
         var configuration = HTTPClient.Configuration()
         configuration.timeout.connect = .seconds(5)
-        // The time of a request ends with the head of its answer: what comes behind it may stall.
+        // The client's deadline covers a request up to the head of its answer. This covers a body
+        // that stalls.
         configuration.timeout.read = settings.timeout.amount
         configuration.redirectConfiguration = .disallow
         if let file = settings.caFile {
@@ -98,7 +100,7 @@ package final class BucketDestination: BackupDestination {
 
     package var place: String { "s3://\(bucket)/\(prefix)" }
 
-    /// Gives back what the client holds.
+    /// Shuts the client down.
     package func close() async {
         let open = client.withLock { client in
             defer { client = nil }
@@ -113,23 +115,26 @@ package final class BucketDestination: BackupDestination {
             "PUT", name, body: bytes, headers: [sum, ("if-none-match", "*")])
         switch answer.status {
         case 200...299: return
-        // Stores that do not know the condition take it for a wish that they cannot meet.
+        // Stores without support for the condition refuse it as not implemented.
         case 501: try await putUnconditionally(name, bytes)
         case 409, 412: try await compare(name, bytes, answer)
         default: throw failure(answer, name)
         }
     }
 
-    /// A bucket whose objects are locked for a time takes none without this header; that it is MD5
-    /// is what all stores know.
+    /// Returns the header with the MD5 of the body.
+    ///
+    /// A bucket with object lock accepts no object without a checksum header, and MD5 is the one
+    /// that all stores know.
     private static func sum(of bytes: [UInt8]) -> (String, String) {
         ("content-md5", Base64.encode(Array(Insecure.MD5.hash(data: bytes))))
     }
 
-    /// Finds what is under a name that is taken, as `answer` says.
+    /// Decides what to do about a name that is taken, as `answer` says.
     ///
-    /// Another attempt of the same, whose answer was lost, is a success. One that is still being
-    /// written (409) will be there, or not: it is asked again later.
+    /// If the same bytes are there, an earlier attempt whose answer was lost has succeeded. If
+    /// nothing is there, another write may still be in progress (409); the failure is temporary and
+    /// the caller tries again.
     private func compare(
         _ name: String, _ bytes: [UInt8], _ answer: Answer
     ) async throws(DestinationFailure) {
@@ -186,15 +191,16 @@ package final class BucketDestination: BackupDestination {
                 throw DestinationFailure(.refused, "\(place): the list does not go on")
             }
             continuation = page.continuation
-            // What is left out of a list would be taken for gone.
+            // Names beyond the end of a truncated list would be taken for removed objects.
             guard continuation == nil || Self.mayGoOn(names.count, bytes: bytes, pages: pages)
             else { throw DestinationFailure(.refused, "\(place): the list has no end") }
         } while continuation != nil
         return names
     }
 
-    /// Whether a list may go on that has had so many names, of so many bytes, on so many pages:
-    /// stores send a thousand names with each, and now and then a page without any.
+    /// Returns whether a list may continue after so many names, bytes and pages.
+    ///
+    /// Stores send a thousand names a page, and occasionally a page without any.
     private static func mayGoOn(_ names: Int, bytes: Int, pages: Int) -> Bool {
         names < maximumNames && bytes < 128 * maximumNames && pages < 1000 + names / 10
     }
@@ -221,7 +227,7 @@ package final class BucketDestination: BackupDestination {
             isRefused ? .refused : .away, "\(place)\(name): \(answer.status) \(words)")
     }
 
-    /// The client, which is made when something is asked for the first time.
+    /// The client, which is created at the first request.
     private var opened: HTTPClient {
         client.withLock { client in
             if let client { return client }
@@ -235,7 +241,7 @@ package final class BucketDestination: BackupDestination {
     private func credentials() throws(DestinationFailure) -> BucketCredentials {
         if let file = settings.credentialsFile {
             if FileManager.default.isPlainFile(file) { return try Self.credentials(in: file) }
-            // What a shell hands over by a pipe is there once.
+            // A pipe from a shell can be read only once.
             return try handedOver.withLock { known throws(DestinationFailure) in
                 if let known { return known }
                 let read = try Self.credentials(in: file)
@@ -271,7 +277,9 @@ package final class BucketDestination: BackupDestination {
         return credentials
     }
 
-    /// A file of the AWS tools has a hundred bytes for each profile.
+    /// The maximum size of a credentials file.
+    ///
+    /// A file of the AWS tools has about a hundred bytes a profile.
     private static let mostCredentialBytes = 1024 * 1024
 
     private func ask(
@@ -293,7 +301,7 @@ package final class BucketDestination: BackupDestination {
         do {
             let answer = try await opened.execute(request, timeout: settings.timeout.amount)
             var found: [UInt8] = []
-            // By the time by which the client measures too.
+            // Measured on an event loop's clock, as the client measures its timeouts.
             let loop = MultiThreadedEventLoopGroup.singleton.next()
             let began = loop.now
             for try await part in answer.body {
@@ -314,16 +322,17 @@ package final class BucketDestination: BackupDestination {
         }
     }
 
-    /// How long so many bytes may take.
+    /// Returns how long it may take to receive `bytes` bytes.
     ///
-    /// What comes byte by byte is never silent, and would be waited for without an end.
+    /// An answer that comes byte by byte never triggers the read timeout, so without this limit it
+    /// could take forever.
     private func patience(for bytes: Int) -> TimeAmount {
         settings.timeout.amount + .seconds(Int64(bytes / Self.leastBytesPerSecond))
     }
 
     private static let leastBytesPerSecond = 16_384
 
-    /// What went wrong, for people.
+    /// Returns a readable description of what went wrong.
     static func words(_ error: any Error) -> String {
         switch error {
         case let error as HTTPClientError
@@ -333,12 +342,12 @@ package final class BucketDestination: BackupDestination {
             "no connection came about in time"
         case let error as HTTPClientError: error.shortDescription.lowercased()
         case let error as NIOConnectionError:
-            // Of a name with several addresses each reason is told once.
+            // A host with several addresses may fail for several reasons; each is listed once.
             error.connectionErrors.isEmpty
                 ? "nobody knows the name of its host"
                 : Set(error.connectionErrors.map { words($0.error) }).sorted()
                     .joined(separator: ", ")
-        // NIO says besides in which of its calls the system said so.
+        // NIO's own description also names the system call.
         case let error as IOError: unsafe String(cString: strerror(error.errnoCode))
         default: "\(error)"
         }

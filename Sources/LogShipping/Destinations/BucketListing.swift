@@ -1,29 +1,32 @@
-/// One page of the names in a bucket, as `ListObjectsV2` answers, and the codes of its errors.
+/// One page of a bucket's names, as `ListObjectsV2` returns it.
 ///
-/// The elements that are needed are looked for by name: no element that S3 documents has one of
-/// them within another of the same name.
+/// Also parses S3's error codes.
+///
+/// Elements are found by name alone. That is safe because no element that S3 documents contains
+/// another element of the same name.
 struct BucketListing {
     let keys: [String]
-    /// What the next page is asked for with; `nil` at the end.
+    /// The token that requests the next page; `nil` on the last page.
     let continuation: String?
 
-    /// Reads the answer; `nil` if it is none.
+    /// Parses the answer; returns `nil` if it is not a list.
     init?(_ text: String) {
         guard text.contains("<ListBucketResult") else { return nil }
         keys = Self.elements("Key", in: text).compactMap(Self.unescaped)
         let isCut = Self.elements("IsTruncated", in: text).first == "true"
         let token = Self.elements("NextContinuationToken", in: text).first
         continuation = isCut ? token.flatMap { Self.unescaped($0) } : nil
-        // Half of a list would be taken for the whole.
+        // A truncated list without a token would be taken for a complete one.
         guard !isCut || continuation != nil else { return nil }
     }
 
-    /// The code and the message of an error; `nil` if it says none.
+    /// Returns the code and the message of an error; `nil` if the text has none.
     static func error(_ text: String) -> String? {
         guard let code = elements("Code", in: text).first else { return nil }
         let message = elements("Message", in: text).first.flatMap(unescaped)
         let words = ([String(code)] + (message.map { [$0] } ?? [])).joined(separator: ": ")
-        // It goes to the log: no more than a line. One letter may have any number of scalars.
+        // The text goes to the log, so it is cut to one line. It is cut by scalars, because one
+        // character may have any number of them.
         let line = words.unicodeScalars.filter { !Character($0).isNewline }
         return String(String.UnicodeScalarView(line.prefix(300)))
     }
@@ -62,7 +65,7 @@ struct BucketListing {
         return result + rest
     }
 
-    /// A character by its number, as `#39` or `#x27`.
+    /// Returns the character of a numeric reference such as `#39` or `#x27`.
     private static func character(_ entity: Substring) -> Character? {
         guard entity.hasPrefix("#") else { return nil }
         let number = entity.dropFirst()

@@ -1,14 +1,17 @@
 import Glibc
 
-/// Writes to files that are open, and leaves in `errno` why it did not.
+/// Writes to open files.
+///
+/// After a failure, `errno` has the reason.
 struct FileWriter: Sendable {
-    /// The system's call, which returns how much it wrote, or less than zero; tests have one that
-    /// fails as a full disk does.
+    /// The system call, which returns the number of written bytes or a negative number.
+    ///
+    /// Tests replace it to simulate a full disk.
     var call: @Sendable (Int32, ArraySlice<UInt8>) -> Int = { file, bytes in
         unsafe bytes.withUnsafeBytes { unsafe Glibc.write(file, $0.baseAddress, $0.count) }
     }
 
-    /// Writes all of `bytes`; returns whether it did.
+    /// Writes all of `bytes`; returns whether it succeeded.
     func write(_ bytes: [UInt8], to file: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -2,10 +2,10 @@ import FoundationEssentials
 import Glibc
 import Storage
 
-/// A folder, for example of another disk that is mounted.
+/// A folder, for example on another, mounted disk.
 ///
-/// The folder itself is not made: one that is missing may be on a disk that is not mounted, and the
-/// backups would be beside the store.
+/// The folder itself is never created. If it is missing, its disk is perhaps not mounted, and the
+/// backups would land on the same disk as the store.
 package struct FolderDestination: BackupDestination {
     private let path: String
     private let writer: FileWriter
@@ -17,10 +17,10 @@ package struct FolderDestination: BackupDestination {
     }
 
     /// - Parameters:
-    ///   - path: where it is.
-    ///   - writer: writes to files.
-    ///   - mostNames: how many names a list may have.
-    ///   - contents: what is in a folder; tests have one that fails as a disk does.
+    ///   - path: The path of the folder.
+    ///   - writer: Writes to files.
+    ///   - mostNames: The maximum number of names in a list.
+    ///   - contents: Lists a folder. Tests replace it to simulate a failing disk.
     init(
         _ path: String, writer: FileWriter, mostNames: Int = maximumNames,
         contents: @escaping @Sendable (String) throws -> [String] = {
@@ -54,11 +54,11 @@ package struct FolderDestination: BackupDestination {
         }
     }
 
-    /// Adds the names in a folder, and in those below it.
+    /// Adds the names in a folder and its subfolders to `names`.
     ///
-    /// Whoever looks for what is not needed removes what belongs to a name that is not listed. So a
-    /// folder of a chain that cannot be read is a failure, and not an empty one; those of others,
-    /// as `lost+found`, may be closed.
+    /// Names that are not listed count as missing, and files that depend on them are then removed.
+    /// So an unreadable folder of a chain is a failure and does not count as empty. Unreadable
+    /// foreign folders, such as `lost+found`, are ignored.
     private func list(
         _ folder: String, below prefix: String, into names: inout [String]
     ) throws(DestinationFailure) {
@@ -66,7 +66,8 @@ package struct FolderDestination: BackupDestination {
         let entries = try found(folder) { try contents("\(path)/\(within)") } ?? []
         for entry in entries where !entry.hasSuffix(Self.partial) {
             let name = within + entry
-            // Of the thousands of segments of a chain those are looked at that are asked for.
+            // A chain may have thousands of segments, so only entries that can match the prefix are
+            // examined.
             guard name.hasPrefix(prefix) || prefix.hasPrefix("\(name)/") else { continue }
             let kind = try found(name) {
                 let attributes = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")
@@ -85,8 +86,8 @@ package struct FolderDestination: BackupDestination {
         }
     }
 
-    /// What is found of a name; `nil` where it was removed meanwhile, or is none of a chain's and
-    /// cannot be read.
+    /// Returns the result of `body`; `nil` if the name was removed in the meantime, or if it cannot
+    /// be read and does not belong to a chain.
     private func found<Value>(
         _ name: String, _ body: () throws -> Value?
     ) throws(DestinationFailure) -> Value? {
@@ -109,7 +110,8 @@ package struct FolderDestination: BackupDestination {
             guard unsafe unlink("\(path)/\(name)") == 0 || errno == ENOENT else {
                 throw failure("\(name) cannot be removed")
             }
-            // Folders go when they are empty, and with one of a chain others that a crash left.
+            // Empty folders are removed. If one of a chain is, so are its siblings that hold only
+            // files a crash left behind.
             var folder = Self.parent(of: name)
             while !folder.isEmpty, Self.removeForsaken("\(path)/\(folder)") {
                 folder = Self.parent(of: folder)
@@ -118,8 +120,8 @@ package struct FolderDestination: BackupDestination {
         }
     }
 
-    /// Removes a folder in which nothing is but what a crash left half written; says whether it
-    /// did.
+    /// Removes a folder that is empty or holds only half-written files that a crash left; returns
+    /// whether it did.
     private static func removeForsaken(_ folder: String) -> Bool {
         if unsafe rmdir(folder) == 0 { return true }
         guard errno == ENOTEMPTY || errno == EEXIST, isForsaken(folder) else { return false }
@@ -133,7 +135,7 @@ package struct FolderDestination: BackupDestination {
 
     private static func isForsaken(_ folder: String) -> Bool {
         let files = FileManager.default
-        // A link leads to what is somebody else's.
+        // A link may lead to files that are not part of the backup.
         let attributes = try? files.attributesOfItem(atPath: folder)
         guard attributes?[.type] as? FileAttributeType == .typeDirectory,
             let names = try? files.contentsOfDirectory(atPath: folder)
@@ -145,7 +147,7 @@ package struct FolderDestination: BackupDestination {
 
     private static let partial = ".partial"
 
-    /// What is before the last slash; nothing without one.
+    /// Returns the part before the last slash; empty without one.
     private static func parent(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
     }
@@ -162,7 +164,7 @@ package struct FolderDestination: BackupDestination {
         }
     }
 
-    /// What the system said of the last call, in a sentence with what to do.
+    /// Returns a failure that describes the last system call's error and what to do about it.
     private func failure(_ sentence: String) -> DestinationFailure {
         let code = errno
         let isForbidden = [EACCES, EPERM, EROFS].contains(code)
@@ -207,7 +209,8 @@ package struct FolderDestination: BackupDestination {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(found.st_size))
         var portion = [UInt8](repeating: 0, count: min(1 << 20, max(1, Int(found.st_size))))
-        // What is longer than it was is cut, and what was cut meanwhile ends early.
+        // Bytes that were appended after `fstat` are ignored. If the file was truncated, the loop
+        // ends early.
         while bytes.count < found.st_size {
             let read = unsafe pread(opened, &portion, portion.count, off_t(bytes.count))
             if read < 0, errno == EINTR { continue }
@@ -224,8 +227,9 @@ package struct FolderDestination: BackupDestination {
         let folder = Self.parent(of: file)
         try makeFolder(folder)
         let partial = file + Self.partial
-        // What a crash left may be another name of what is there already, and whoever can write
-        // there might name a file of ours with a link: neither is written to.
+        // A leftover of a crash may be a hard link to the finished file, and anyone who can write
+        // to this folder could place a link to one of our files. Removing the name and creating it
+        // anew writes to neither.
         unsafe unlink(partial)
         let opened = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw failure("\(name) cannot be opened") }
@@ -233,7 +237,7 @@ package struct FolderDestination: BackupDestination {
         defer { unsafe unlink(partial) }
         guard writer.write(bytes, to: opened) else { throw failure("\(name) cannot be written") }
         guard fsync(opened) == 0 else { throw failure("\(name) cannot be synced") }
-        // A link takes no name that is taken, as a renaming would.
+        // Unlike a rename, a link does not replace an existing file.
         if unsafe link(partial, file) != 0 {
             guard errno == EEXIST else { throw failure("\(name) cannot be named") }
             guard try read(name, atMost: max(bytes.count, maximumShipped)) == bytes else {
@@ -243,7 +247,7 @@ package struct FolderDestination: BackupDestination {
         try syncFolders(from: folder)
     }
 
-    /// Makes a folder below the place, with those above it.
+    /// Creates a folder below the destination, including its parents.
     private func makeFolder(_ folder: String) throws(DestinationFailure) {
         guard folder != path, unsafe mkdir(folder, 0o700) != 0, errno != EEXIST else { return }
         guard errno == ENOENT else { throw failure("\(folder) cannot be made") }

@@ -1,15 +1,18 @@
 import Synchronization
 
-/// A destination that is read again, a few times, where it is away for a moment.
+/// A destination that retries reads a few times while it is temporarily unavailable.
 ///
-/// Who restores reads thousands of names one after the other, and would begin anew.
+/// A restore reads thousands of objects one after the other, and would otherwise have to start
+/// again.
 package final class PatientDestination: BackupDestination {
     private let destination: any BackupDestination
     private let clock: any Clock<Duration>
-    /// Whether it has answered: one that never did is away for a reason that stays.
+    /// Whether the destination has ever answered.
+    ///
+    /// If it has not, the reason is probably permanent, and nothing is retried.
     private let hasAnswered = Mutex(false)
 
-    /// How long it waits before each further attempt.
+    /// The pauses before each retry.
     private static let pauses = [1, 2, 5, 10, 20].map { Duration.seconds($0) }
 
     package init(_ destination: any BackupDestination, clock: any Clock<Duration>) {
@@ -53,7 +56,8 @@ package final class PatientDestination: BackupDestination {
                 return value
             } catch {
                 guard error.kind == .away, hasAnswered.withLock({ $0 }) else { throw error }
-                // Who is cancelled meanwhile hears what the destination said.
+                // If the task is cancelled during the pause, the caller gets the destination's
+                // error.
                 guard (try? await clock.sleep(for: pause)) != nil else { throw error }
             }
         }

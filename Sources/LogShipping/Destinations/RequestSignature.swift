@@ -2,11 +2,11 @@ import Crypto
 import FoundationEssentials
 import RelayModel
 
-/// Who asks an S3-like store.
+/// The credentials for an S3-like store.
 package struct BucketCredentials: Sendable, Hashable {
     package let accessKeyID: String
     let secret: String
-    /// Goes along with keys that are lent for a while.
+    /// The session token of temporary credentials.
     let sessionToken: String?
 
     package init(accessKeyID: String, secret: String, sessionToken: String? = nil) {
@@ -15,8 +15,9 @@ package struct BucketCredentials: Sendable, Hashable {
         self.sessionToken = sessionToken
     }
 
-    /// Reads the profile `default`, or the first, of a file as the AWS tools have it; `nil` if
-    /// there is no key in it.
+    /// Parses a credentials file of the AWS tools; returns `nil` if there is no key in it.
+    ///
+    /// The profile `default` counts, or else the first one.
     package init?(file text: String) {
         var profiles: [String: [String: String]] = [:]
         var order: [String] = []
@@ -51,9 +52,9 @@ package struct BucketCredentials: Sendable, Hashable {
 struct RequestSignature {
     let method: String
     let host: String
-    /// The path as it is sent, percent-encoded.
+    /// The path as it is sent: percent-encoded.
     let path: String
-    /// The parameters, not encoded.
+    /// The query parameters, not encoded.
     let query: [(name: String, value: String)]
     /// The other headers to be signed.
     let headers: [(name: String, value: String)]
@@ -62,9 +63,10 @@ struct RequestSignature {
     let region: String
     let moment: Timestamp
 
-    /// The headers that the request must have besides ``headers``.
+    /// Returns the headers that the request must have in addition to ``headers``.
     ///
-    /// The host's is among them: a client would leave out a port that is the usual one.
+    /// The host header is among them, because the client would leave out a default port, which is
+    /// part of what is signed.
     func signed(with credentials: BucketCredentials) -> [(name: String, value: String)] {
         var all = headers
         all.append(("host", host))
@@ -92,12 +94,12 @@ struct RequestSignature {
         } + [("authorization", authorization)]
     }
 
-    /// The moment as `20130524T000000Z`.
+    /// The moment in the form `20130524T000000Z`.
     private var date: String {
         moment.iso8601Seconds.filter { $0 != "-" && $0 != ":" }
     }
 
-    /// The parameters as they are sent and signed.
+    /// Returns the query parameters in the form in which they are sent and signed.
     static func text(of query: [(name: String, value: String)]) -> String {
         query.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
             .sorted().joined(separator: "&")

@@ -3,50 +3,53 @@ package import RelayModel
 import Storage
 package import StorageSQLite
 
-/// Makes a file of what a destination holds.
+/// Rebuilds the store's file from a destination.
 package struct BackupReading: Sendable {
-    /// What the file came to be.
+    /// A rebuilt file.
     package struct Outcome: Sendable {
-        /// The copy that it is made of.
+        /// The copy that the file was made from.
         package let base: Catalogue.Base
-        /// The last commit that is in it.
+        /// The last commit in the file.
         package let mark: LogMark
-        /// The first commit that is in the backup and not in it, if there is one.
+        /// The first commit in the backup that the file does not contain, if there is one.
         package let next: LogMark?
-        /// Where a moment was wanted: of when the first copy is that another chain has after it.
+        /// If a moment was requested: the moment of the first later copy in another chain.
         package let later: Timestamp?
-        /// What is damaged or missing of later copies, each of which was passed over.
+        /// The damaged or missing objects of later copies, which were skipped for that reason.
         package let passedOver: [String]
     }
 
     private let destination: any BackupDestination
 
-    /// Where it reads.
+    /// The place that is read.
     var place: String { destination.place }
 
     package init(_ destination: any BackupDestination) {
         self.destination = destination
     }
 
-    /// What the destination holds.
+    /// Returns the catalogue of the destination.
     package func catalogue() async throws(DestinationFailure) -> Catalogue {
         Catalogue(try await destination.names(below: ""))
     }
 
-    /// Makes the file at `path`, which must not exist, as it was at `moment`, or as it was last.
+    /// Rebuilds the file at `path`, which must not exist, as of `moment`, or as of the last commit.
     ///
-    /// A copy that is damaged is passed over for the one before it in the same chain, with the log
-    /// since: nothing is lost by that. What would lose something is refused, and offered.
+    /// If a copy is damaged, the copy before it in the same chain is used with the log since then,
+    /// which loses nothing. If commits would be lost, the rebuild is refused, and the error offers
+    /// the last moment that can be restored.
     ///
-    /// It is no store yet: it has the identity of the one that it is of.
+    /// The file is not a usable store yet: it still has the identity of the store that it was
+    /// copied from.
     ///
-    /// - Throws: ``BackupRefusal``, ``DestinationFailure`` or ``Storage/StorageError``; what was
-    ///   written stays at `path`.
+    /// - Throws: ``BackupRefusal``, ``DestinationFailure`` or ``Storage/StorageError``. The part
+    ///   that was written stays at `path`.
     package func rebuild(at path: String, asOf moment: Timestamp?) async throws -> Outcome {
         let names = try await destination.names(below: "")
         let catalogue = Catalogue(names)
         let furthest = try await furthestChain(of: catalogue)
-        // Of two chains that have the moment, a clock that was ahead may have made the other.
+        // If two chains contain the moment, one of them may have been written while the clock was
+        // ahead.
         let isReached = catalogue.bases.contains {
             $0.chain == furthest && $0.reach.moment <= moment ?? .latest
         }
@@ -56,7 +59,8 @@ package struct BackupReading: Sendable {
         do {
             var file = try FileRebuilding(at: path, through: moment ?? .latest)
             for base in bases {
-                // What has later moments than the furthest was made while the clock was ahead.
+                // A copy with later moments than those of the furthest chain was made while the
+                // clock was ahead.
                 let later = moment.flatMap { moment in
                     base.chain == furthest ? nil : catalogue.laterCopy(than: base, after: moment)
                 }
@@ -86,7 +90,7 @@ package struct BackupReading: Sendable {
         throw try await offering(passedOver, among: names, before: moment)
     }
 
-    /// Lays the log over a copy.
+    /// Applies the log to a copy.
     private func lay(
         _ plan: RebuildingPlan, of store: String, asOf moment: Timestamp?,
         into file: inout FileRebuilding
@@ -100,7 +104,7 @@ package struct BackupReading: Sendable {
                 earlier = found.segment.header
                 reached = max(reached ?? found.moment, found.moment)
             case .failure(let refusal):
-                // It is as if it were missing: what is wanted may be before it.
+                // The segment counts as missing. The requested moment may be before it.
                 guard let moment, let reached, reached.reaches(moment),
                     entries.allSatisfy({ $0.sequence > plan.base.reach.last })
                 else { throw refusal }
@@ -109,14 +113,16 @@ package struct BackupReading: Sendable {
         }
     }
 
-    /// A segment, and the last commit in it as its name says.
+    /// A segment, and the moment of its last commit according to its name.
     private struct ShippedSegment {
         let segment: LogSegment
         let moment: Timestamp
     }
 
-    /// The segment that follows `earlier`, of those that were shipped under its number, or why
-    /// there is none: where several do, nobody knows which of the relays is meant.
+    /// Returns the segment that follows `earlier`, among those that were shipped under its number,
+    /// or why there is none.
+    ///
+    /// If several different segments follow, it cannot be decided which relay's segment to use.
     private func next(
         after earlier: SegmentHeader?, among entries: [Catalogue.Segment], of chain: String,
         _ store: String
@@ -144,19 +150,21 @@ package struct BackupReading: Sendable {
             BackupRefusal(reasons.joined(separator: "; "), of: entries.map(\.name)))
     }
 
-    /// What is said of a segment that belongs to another log than the one before it.
+    /// Returns the problem of a segment that belongs to another log than the one before it.
     func unlinked(_ entry: Catalogue.Segment) -> String {
         "\(path(of: entry.name)) does not follow the segment before it"
     }
 
-    /// What is said of a number under which two relays have shipped.
+    /// Returns the problem of a segment number that two relays have used.
     func doubled(_ number: UInt64, of chain: String) -> String {
         "\(place): segment \(number) of the chain \(chain) is there more than once: another relay, "
             + "on a copy of the store, has shipped the same chain"
     }
 
-    /// Why nothing was restored, with the last moment before `moment` that can be, as far as the
-    /// names of what was not found damaged tell.
+    /// Returns why nothing was restored, and offers the last moment before `moment` that can be
+    /// restored.
+    ///
+    /// The offer is derived from the names of the objects that were not found damaged.
     private func offering(
         _ refusals: [BackupRefusal], among names: [String], before moment: Timestamp?
     ) async throws(DestinationFailure) -> BackupRefusal {
@@ -177,7 +185,8 @@ package struct BackupReading: Sendable {
                 + "\(offer.iso8601), and what was committed after that is lost then")
     }
 
-    /// The chain that goes furthest, where there are several; `nil` where that cannot be told.
+    /// Returns the chain that goes furthest if there are several; `nil` if that cannot be
+    /// determined.
     private func furthestChain(
         of catalogue: Catalogue
     ) async throws(DestinationFailure) -> String? {
@@ -191,7 +200,7 @@ package struct BackupReading: Sendable {
         return furthest?.chain
     }
 
-    /// From which commit to which a chain goes; `nil` where that cannot be told.
+    /// Returns the first and the last commit of a chain; `nil` if they cannot be determined.
     private func span(
         of chain: String, in catalogue: Catalogue
     ) async throws(DestinationFailure) -> ChainSpan? {
@@ -201,19 +210,20 @@ package struct BackupReading: Sendable {
             let last = catalogue.segments(of: base, through: .latest).found
                 .last(where: { $0.moment > none })
         else { return nil }
-        // A damaged manifest does not tell whose it is; another copy may be whole.
+        // A damaged manifest does not say which store it belongs to, but another copy of the chain
+        // may be whole.
         let manifest = try await self.manifest(of: base)
         let store = try? manifest.get().store
         guard case .success(let tail) = try await self.segment(last, of: chain, store: store),
             let end = tail.header.marks.last
         else { return nil }
-        // What is restored need not have the beginning: it may be damaged, or put away.
+        // A restore need not have the chain's first segment: it may be damaged or already removed.
         let head = try? await self.segment(first, of: chain, store: store)
         let beginning = (try? head?.get())?.header.marks.first
         return ChainSpan(first: beginning ?? end, last: end)
     }
 
-    /// The parts of a copy, or why it is damaged.
+    /// Returns the manifest of a copy, or why it is damaged.
     func manifest(
         of base: Catalogue.Base
     ) async throws(DestinationFailure) -> Result<BaseManifest, BackupRefusal> {
@@ -225,8 +235,8 @@ package struct BackupReading: Sendable {
         return .success(manifest)
     }
 
-    /// Why a copy cannot be restored, as far as its manifest and the names tell: a part of it is
-    /// missing, for example.
+    /// Returns why a copy cannot be restored, such as a missing part, judging by its manifest and
+    /// the names alone.
     package func lack(
         of base: Catalogue.Base, in catalogue: Catalogue
     ) async throws(DestinationFailure) -> BackupRefusal? {
@@ -253,7 +263,9 @@ package struct BackupReading: Sendable {
         }
     }
 
-    /// A part of a copy, from 1, or why it is damaged.
+    /// Returns a part of a copy, or why it is damaged.
+    ///
+    /// Parts are numbered from 1.
     func part(
         _ number: Int, of base: Catalogue.Base, _ manifest: BaseManifest
     ) async throws(DestinationFailure) -> Result<[UInt8], BackupRefusal> {
@@ -265,7 +277,9 @@ package struct BackupReading: Sendable {
         return .success(bytes)
     }
 
-    /// A segment, or why it is damaged; where `store` is `nil`, it may be of any.
+    /// Returns a segment, or why it is damaged.
+    ///
+    /// If `store` is `nil`, the segment may belong to any store.
     func segment(
         _ segment: Catalogue.Segment, of chain: String, store: String?
     ) async throws(DestinationFailure) -> Result<LogSegment, BackupRefusal> {
@@ -287,24 +301,26 @@ package struct BackupReading: Sendable {
             of: [name])
     }
 
-    /// A name with the place before it.
+    /// Returns the full path of a name.
     func path(of name: String) -> String {
         place.hasSuffix("/") ? place + name : "\(place)/\(name)"
     }
 }
 
-/// Which copy and which segments a moment takes.
+/// The copy and the segments that are needed to restore a moment.
 struct RebuildingPlan: Sendable {
     let base: Catalogue.Base
     let segments: [Catalogue.Segment]
 
+    /// Creates a plan.
+    ///
     /// - Parameters:
-    ///   - catalogue: what there is.
-    ///   - base: the copy that is taken.
-    ///   - moment: `nil` is the last there is.
-    ///   - later: of when the first copy is that another chain has after the moment.
-    ///   - place: where it is.
-    /// - Throws: ``BackupRefusal`` if what the moment takes is not there.
+    ///   - catalogue: The catalogue of the destination.
+    ///   - base: The copy to restore from.
+    ///   - moment: The moment to restore; `nil` means the last one.
+    ///   - later: The moment of the first copy of another chain after `moment`.
+    ///   - place: The destination's place, for error messages.
+    /// - Throws: ``BackupRefusal`` if an object is missing that the moment needs.
     init(
         _ catalogue: Catalogue, of base: Catalogue.Base, asOf moment: Timestamp?,
         before later: Timestamp?, place: String
@@ -331,27 +347,28 @@ struct RebuildingPlan: Sendable {
 }
 
 private extension Timestamp {
-    /// Whether nothing is between this and a moment that is not earlier, as far as moments are
-    /// shown to people, who name them so: to the millisecond.
+    /// Returns whether this moment is at or after `moment`, compared in milliseconds.
+    ///
+    /// Moments are shown in milliseconds, so that is the precision in which a user requests them.
     func reaches(_ moment: Timestamp) -> Bool { milliseconds >= moment.milliseconds }
 }
 
 extension Catalogue {
-    /// Of when the first copy after `moment` is that another chain has than that of `base`.
+    /// Returns the moment of the first copy after `moment` in another chain than that of `base`.
     ///
-    /// A chain ends where what followed was not shipped, so that up to that copy nobody knows what
-    /// was committed.
+    /// A chain ends where the following commits were not shipped. What was committed between the
+    /// end and that copy is unknown.
     func laterCopy(than base: Base, after moment: Timestamp) -> Timestamp? {
         bases.first { $0.chain != base.chain && $0.reach.moment > moment }?.reach.moment
     }
 
-    /// The copies of one chain that a moment can be made of.
+    /// Returns the copies of one chain that a moment can be restored from.
     ///
     /// - Parameters:
-    ///   - moment: `nil` is the last there is.
-    ///   - chain: the one that is taken; that of the newest copy if it is `nil`.
-    ///   - place: where they are.
-    /// - Returns: The newest first.
+    ///   - moment: The moment to restore; `nil` means the last one.
+    ///   - chain: The chain to use; `nil` means that of the newest copy.
+    ///   - place: The destination's place, for error messages.
+    /// - Returns: The copies, newest first.
     /// - Throws: ``BackupRefusal`` if there is none.
     func fitting(
         asOf moment: Timestamp?, of chain: String?, place: String
@@ -370,10 +387,10 @@ extension Catalogue {
     }
 }
 
-/// Why nothing can be restored.
+/// The reason why nothing can be restored.
 package struct BackupRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
-    /// The names of what is damaged, missing or of no use, if it is one thing.
+    /// The names of the damaged, missing or unusable objects, if there are such.
     let names: [String]
 
     init(_ description: String, of names: [String] = []) {

@@ -1,21 +1,22 @@
 import RelayModel
 import StorageSQLite
 
-/// Reads all that a destination holds for restoring, and names what is damaged or missing.
+/// Reads everything that a restore from a destination would need, and lists what is damaged or
+/// missing.
 ///
-/// Each part and each segment is in memory once; nothing is written.
+/// Only one part or segment is in memory at a time, and nothing is written.
 package struct BackupVerification: Sendable {
-    /// Whole copies of the file.
+    /// The number of whole copies.
     package private(set) var copies = 0
     package private(set) var segments = 0
-    /// What was read.
+    /// The number of bytes that were read.
     package private(set) var bytes = 0
-    /// What is damaged or missing, a sentence each.
+    /// The damaged or missing objects, one sentence each.
     package private(set) var problems: [String] = []
 
     private let reading: BackupReading
 
-    /// Reads it.
+    /// Reads and verifies the destination.
     ///
     /// - Throws: ``DestinationFailure`` if the destination does not answer.
     package init(of destination: any BackupDestination) async throws(DestinationFailure) {
@@ -32,7 +33,8 @@ package struct BackupVerification: Sendable {
         }
     }
 
-    /// Reads the parts of a copy; returns whose it is, if its manifest can be read.
+    /// Reads the parts of a copy; returns the store that it belongs to, if the manifest can be
+    /// read.
     private mutating func read(
         _ base: Catalogue.Base
     ) async throws(DestinationFailure) -> String? {
@@ -87,7 +89,8 @@ package struct BackupVerification: Sendable {
                 case .failure(let refusal): problems.append(refusal.description)
                 }
             }
-            // From there on all are, as long as both relays ship.
+            // While both relays ship, every further number is doubled too, so only the first one is
+            // reported.
             if !isDoubled, found.count > 1, let number = group.first?.sequence {
                 problems.append(reading.doubled(number, of: chain))
                 isDoubled = true

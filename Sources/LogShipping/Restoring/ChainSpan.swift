@@ -1,23 +1,25 @@
 import RelayModel
 import StorageSQLite
 
-/// From which commit to which a chain goes, as far as it is there.
+/// The first and the last available commit of a chain.
 struct ChainSpan: Sendable, Hashable {
     let first: LogMark
     let last: LogMark
 
-    /// Whether it goes further than `other`.
+    /// Returns whether this chain goes further than `other`.
     ///
-    /// Moments alone do not tell it: a clock that was ahead leaves later ones in a chain than what
-    /// comes after it has. The commits do, which the store counts. A store that came back from a
-    /// server, or of which a former state was put back, counts them anew: then it is the moments.
+    /// Moments alone do not decide this: while a clock was ahead, a chain may have got later
+    /// moments than the chain after it. So the store's commit counts are compared first. A store
+    /// that was moved back from a server, or restored to an earlier state, counts its commits anew;
+    /// in that case the moments decide.
     func isBeyond(_ other: ChainSpan) -> Bool {
         if follows(other) { return true }
         if other.follows(self) { return false }
         return last.moment > other.last.moment
     }
 
-    /// Whether all of it came after all of `other`, by the store's commits and by its log.
+    /// Returns whether all of this chain came after all of `other`, by commit count and log
+    /// position.
     private func follows(_ other: ChainSpan) -> Bool {
         first.commits > other.last.commits && first.head >= other.last.head
     }

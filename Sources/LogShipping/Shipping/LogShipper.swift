@@ -5,18 +5,18 @@ package import StorageSQL
 package import StorageSQLite
 import Synchronization
 
-/// Ships copies of the store's file, and the log since, to a destination.
+/// Ships copies of the store's file, and the log since then, to a destination.
 ///
-/// One task. Whatever fails is tried again; the writer is told of nothing.
+/// It runs in one task. Failures are retried, and the writer never learns of them.
 package final class LogShipper: Sendable {
-    /// What can be set.
+    /// The settings of the shipper.
     package struct Settings: Sendable, Hashable {
         package var interval = Duration.seconds(10)
-        /// The time from one copy of the file to the next.
+        /// The time between two copies of the file.
         package var baseInterval = Duration.seconds(24 * 3600)
-        /// Whole copies that are kept.
+        /// The number of whole copies to keep.
         package var keptBases = 7
-        /// The bytes of a part of a copy: what is in memory at a time.
+        /// The size of a part of a copy in bytes, which limits the memory in use.
         package var partBytes = BaseManifest.maximumPart
 
         package init() {}
@@ -48,7 +48,7 @@ package final class LogShipper: Sendable {
         shown = Mutex(ShippingStatus(place: destination.place, interval: settings.interval))
     }
 
-    /// How it stands.
+    /// The current status.
     package var status: ShippingStatus {
         let waiting = spool.waiting.reduce(0) { $0 + $1.bytes }
         return shown.withLock { status in
@@ -59,7 +59,7 @@ package final class LogShipper: Sendable {
 
     func show(_ change: (inout ShippingStatus) -> Void) { shown.withLock { change(&$0) } }
 
-    /// Works until the task is cancelled.
+    /// Ships until the task is cancelled.
     package func run(using generator: any RandomNumberGenerator & Sendable) async throws {
         var generator = generator
         var pace = ShippingPace(interval: settings.interval)
@@ -76,7 +76,7 @@ package final class LogShipper: Sendable {
         pace.pause(using: &generator)
     }
 
-    /// Ships what waits once more, after the store was closed.
+    /// Ships the rest of the log after the store was closed.
     package func finish() async {
         let isDone = await attempt {
             var round = ShippingRound(self)
@@ -86,7 +86,7 @@ package final class LogShipper: Sendable {
         logger.info("shipped the last of the log", metadata: ["to": "\(destination.place)"])
     }
 
-    /// Gives back what the destination holds.
+    /// Releases the destination's resources.
     package func close() async { await destination.close() }
 
     private func attempt(_ body: () async throws -> Void) async -> Bool {
@@ -100,7 +100,9 @@ package final class LogShipper: Sendable {
             if earlier != nil {
                 logger.info("backups are shipped again", metadata: ["to": "\(destination.place)"])
             }
-            // A place that is too slow for the copy is not asked for one after the other.
+            // After a broken chain, the next round waits as after a failure. Otherwise a
+            // destination that is too slow for the copy would be asked for one copy after the
+            // other.
             return isUnbroken
         } catch is CancellationError {
             return false
@@ -118,14 +120,14 @@ package final class LogShipper: Sendable {
             status.failures += 1
             return status.failure
         }
-        // The same once, however often it is tried.
+        // The same reason is logged only once, however often the attempt fails.
         guard earlier?.reason != reason else { return }
         logger.warning(
             "a backup cannot be shipped yet",
             metadata: ["to": "\(destination.place)", "reason": "\(reason)"])
     }
 
-    /// Tells of a chain that has ended; says whether one had.
+    /// Reports a chain that has ended; returns whether one had.
     private func noteEnding() -> Bool {
         guard let reason = spool.takeEnding() else { return false }
         let moment = now()
@@ -140,7 +142,7 @@ package final class LogShipper: Sendable {
     }
 }
 
-/// Why nothing is shipped, where the destination is not to blame.
+/// The reason why nothing is shipped, if the destination itself did not fail.
 struct ShippingFailure: Error, CustomStringConvertible {
     let description: String
 }

@@ -5,29 +5,33 @@ import RelayModel
 import StorageSQL
 import StorageSQLite
 
-/// What the shipper does each time, and what it remembers from one time to the next.
+/// One round of shipping, and the state that is kept between rounds.
 struct ShippingRound {
-    /// A copy of the file that is being made.
+    /// An unfinished copy of the file.
     private struct Copying {
         let chain: String
         let number: UInt64
         let since: UInt64
         var manifest: BaseManifest
         var offset = 0
-        /// The part that comes next, as it was read: the file changes, and where only the answer
-        /// was lost that part is there already.
+        /// The next part, as it was read.
+        ///
+        /// The file changes: if only the answer of an attempt was lost, the part is already stored
+        /// under its name, and a second attempt must send the same bytes.
         var part: [UInt8]?
     }
 
     private let shipper: LogShipper
-    /// Whether the destination was looked at since the start.
+    /// Whether the destination was examined since the start.
     private var isKnown = false
     private var copying: Copying?
-    /// The last copy, with the number of its parts once that is known.
+    /// The last copy.
+    ///
+    /// The number of its parts is set once it is known.
     private var lastBase: (chain: String, moment: Timestamp, name: String, parts: Int?)?
-    /// When it was looked whether that copy is there.
+    /// When the last copy was last checked to be there.
     private var lookedAt: Timestamp?
-    /// How often one after the other the clock was found to be behind.
+    /// The number of consecutive rounds in which the clock was behind.
     private var roundsBehind = 0
     private var newestBase: UInt64 = 0
     private var lastShipped: LogSpool.Waiting?
@@ -39,7 +43,7 @@ struct ShippingRound {
     private var spool: LogSpool { shipper.spool }
     private var destination: any BackupDestination { shipper.destination }
 
-    /// Ships all that there is, and makes a copy of the file if it is time for one.
+    /// Ships the log, and copies the file if a copy is due.
     mutating func run() async throws {
         try await look()
         checkClock()
@@ -56,7 +60,7 @@ struct ShippingRound {
         try await makeBase()
     }
 
-    /// Ships what the closed store left, if the destination was known to be the store's.
+    /// Ships the segments that the closed store left, if the destination belongs to this store.
     mutating func finish() async throws {
         try await look()
         try await shipWaiting()
@@ -64,8 +68,8 @@ struct ShippingRound {
 
     // MARK: What is there
 
-    /// Makes sure that the destination is this store's, and that the chain there goes up to what
-    /// waits here.
+    /// Verifies that the destination belongs to this store, and that the chain there continues with
+    /// the segments that wait here.
     mutating func look() async throws {
         guard !isKnown else { return }
         try await claim()
@@ -74,7 +78,8 @@ struct ShippingRound {
             let bases = catalogue.bases.filter { $0.chain == chain }
             let last = catalogue.segments[chain]?.last?.sequence ?? 0
             let first = firstUnshipped
-            // What was shipped by us and not let go of, because of a crash, has the same name.
+            // If a crash came after the upload and before the segment was released here, a segment
+            // of the same name is at the destination.
             let names = Set(catalogue.segments[chain]?.map(\.name) ?? [])
             let isOurs =
                 last <= spool.extent?.last ?? 0
@@ -102,16 +107,16 @@ struct ShippingRound {
         isKnown = true
     }
 
-    /// The first segment of the chain that was not shipped, be it that there is none yet.
+    /// The number of the first segment of the chain that was not shipped; it may not exist yet.
     private var firstUnshipped: UInt64 {
-        // In this order: one that comes in between waits.
+        // In this order, because a segment may be added in between; it then counts as waiting.
         let last = spool.extent?.last ?? 0
         return spool.waiting.first?.sequence ?? last + 1
     }
 
-    /// The first segment from `since` on that was shipped and is not there any more.
+    /// Returns the first segment from `since` on that was shipped and is no longer there.
     ///
-    /// A copy that needs it could not be restored, though it is whole itself.
+    /// A copy that needs it could not be restored, even though the copy itself is whole.
     private func missing(
         from since: UInt64, in catalogue: Catalogue, of chain: String
     ) -> UInt64? {
@@ -124,12 +129,14 @@ struct ShippingRound {
         "segment \(segment) is not at \(destination.place)"
     }
 
-    /// By how much the clock may be set back while the chain goes on.
+    /// How far the clock may be set back without ending the chain.
     private static let bearableStep = Duration.seconds(3600)
 
-    /// Ends the chain if the clock was set back by long, as that of a machine may be when it has
-    /// started: until it is where it was no copy would be due, and all that is committed would have
-    /// the one moment.
+    /// Ends the chain if the clock was set back by more than an hour, as can happen when a machine
+    /// starts.
+    ///
+    /// Until the clock had caught up, no copy would become due, and all commits would have the same
+    /// moment.
     private mutating func checkClock() {
         guard let base = lastBase, base.chain == spool.chainName else { return }
         let newest = max(base.moment, lastShipped?.mark?.moment ?? base.moment)
@@ -138,21 +145,23 @@ struct ShippingRound {
             return
         }
         roundsBehind += 1
-        // A machine that has just started may hear only now what time it is.
+        // A machine that has just started may not have synchronised its clock yet.
         guard shipper.settings.interval * roundsBehind >= Self.lookingInterval else { return }
         roundsBehind = 0
         spool.end(because: "the clock was set back by more than an hour")
     }
 
-    /// How often it is looked whether the last copy is there.
+    /// How often to check that the last copy is still there.
     private static let lookingInterval = Duration.seconds(600)
 
-    /// Ends the chain if somebody took its last copy away, or a part of it: nothing of it could be
-    /// restored until the next copy is due, a day later perhaps.
+    /// Ends the chain if its last copy, or a part of it, was removed.
+    ///
+    /// Otherwise nothing could be restored from the chain until the next copy is due, perhaps a day
+    /// later.
     private mutating func checkBase() async throws {
         guard let base = lastBase, base.chain == spool.chainName else { return }
         let now = shipper.now()
-        // A clock that was set back is no reason to wait.
+        // If the clock was set back, the check is due at once.
         if let lookedAt, now >= lookedAt, now.duration(since: lookedAt) < Self.lookingInterval {
             return
         }
@@ -160,31 +169,34 @@ struct ShippingRound {
         guard let lack = try await lack(of: base.name, of: base.parts) else {
             return try await checkFork(of: base.chain)
         }
-        // The note that says whose backups these are may be gone as well.
+        // The note that names the owning store may have been removed as well.
         isKnown = false
         spool.end(because: "\(lack) is not at \(destination.place) any more")
     }
 
-    /// What is gone of the last copy, whose manifest is `name`; `nil` if all of it is there.
+    /// Returns what is missing of the last copy, whose manifest is `name`; `nil` if all of it is
+    /// there.
     private mutating func lack(of name: String, of parts: Int?) async throws -> String? {
         let folder = name.lastIndex(of: "/").map { String(name[...$0]) } ?? name
         let names = try await destination.names(below: folder)
         guard names.contains(name) else { return "its copy" }
         var known = parts
         if known == nil {
-            // That was written before this start.
+            // The copy was made before this start, so the number of its parts is still unknown.
             let bytes = try await destination.get(name, atMost: BaseManifest.maximumBytes) ?? []
             known = BaseManifest(String(decoding: bytes, as: UTF8.self))?.parts.count
             lastBase?.parts = known
         }
-        // A manifest that cannot be read says of nothing that it is whole.
+        // A copy with an unreadable manifest counts as incomplete.
         guard let known else { return "the manifest of its copy" }
         let there = names.count { if case .part? = BackupName($0) { true } else { false } }
         return there < known ? "a part of its copy" : nil
     }
 
-    /// Ends the chain if another relay ships it too: segments are named by their moments as well,
-    /// so that neither finds a name taken, and nothing of what both ship could be restored.
+    /// Ends the chain if another relay ships it too.
+    ///
+    /// The names of segments contain their moments, so neither relay would find a name taken, and
+    /// nothing that both ship could be restored.
     private func checkFork(of chain: String) async throws {
         guard let last = spool.extent?.last else { return }
         for prefix in BackupName.segments(of: chain, about: last) {
@@ -199,7 +211,7 @@ struct ShippingRound {
 
     private static let forked = "another relay, on a copy of the store, ships the same chain"
 
-    /// Writes whose backups these are, or finds it written.
+    /// Writes the note that names the owning store, or verifies the existing one.
     private func claim() async throws {
         let identity = shipper.store.storeIdentity.description
         let note = Array("belfry-backup 1\nstore \(identity)\n".utf8)
@@ -258,7 +270,9 @@ struct ShippingRound {
             moment: waiting.mark?.moment ?? Timestamp(seconds: 0))
     }
 
-    /// Writes under a name that only this chain has.
+    /// Writes an object whose name only this relay should use.
+    ///
+    /// If it is taken, the chain ends.
     private func put(_ name: BackupName, _ bytes: [UInt8]) async throws {
         do {
             try await destination.put(name.text, bytes)
@@ -279,15 +293,16 @@ struct ShippingRound {
         return shipper.now().duration(since: last.moment) >= shipper.settings.baseInterval
     }
 
-    /// Copies the file part by part, and ships the log between the parts; goes on where an attempt
-    /// before it failed.
+    /// Copies the file part by part, and ships the log between the parts.
+    ///
+    /// Continues a copy that failed before.
     private mutating func makeBase() async throws {
         guard let extent = spool.extent else { return }
         if copying == nil {
             let catalogue = Catalogue(try await destination.names(below: ""))
             guard !catalogue.isForked(extent.chain) else { return spool.end(because: Self.forked) }
             if let lost = missing(from: extent.since, in: catalogue, of: extent.chain) {
-                // The note that says whose backups these are may be gone as well.
+                // The note that names the owning store may have been removed as well.
                 isKnown = false
                 return spool.end(because: gone(lost))
             }
@@ -324,11 +339,11 @@ struct ShippingRound {
         return part.isEmpty ? nil : part
     }
 
-    /// Says that a copy is whole, once the log is there that makes it so.
+    /// Declares a copy whole, after the log that completes it was shipped.
     private mutating func close(_ base: Copying) async throws {
         try await shipper.store.commitNothing()
         try await shipLog()
-        // That commit is after all that was read of the file.
+        // That commit is later than everything that was read of the file.
         guard spool.chainName == base.chain, let last = lastShipped, last.chain == base.chain,
             let moment = last.mark?.moment
         else { return }
@@ -350,7 +365,7 @@ struct ShippingRound {
         try await forget(chain: base.chain)
     }
 
-    /// Removes what no kept copy needs.
+    /// Removes the objects that no kept copy needs.
     private func forget(chain: String) async throws {
         let catalogue = Catalogue(try await destination.names(below: ""))
         try await remove(
